@@ -1,0 +1,1 @@
+"""What runs: the actors, their messages, and the pure logic they apply."""

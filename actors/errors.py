@@ -1,0 +1,224 @@
+"""The taxonomy of expected failures, named by whose fault they are.
+
+Each class is one row of the border between the daemon and a client: `code` is the JSON-RPC error code,
+`http_status` the status that goes with it where the transport has one, `kind` the word an agent can act on.
+Everything that is not a `SupervisorError` is a bug: it crashes its actor and never reaches a client as text.
+
+Codes of our own lie outside -32768..-32000, as the specification asks of new application codes
+(MCP 2026-07-28, basic/index, "Error Codes").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+Outcome = Literal["not_sent", "unknown", "completed"]
+
+
+class SupervisorError(Exception):
+    """An expected failure. `message` may reach a client: no payload, no secret, no traceback in it."""
+
+    code: ClassVar[int] = -31000
+    http_status: ClassVar[int] = 200
+    kind: ClassVar[str] = "internal"
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        server: str | None = None,
+        outcome: Outcome = "not_sent",
+        retry_after_s: float | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.server = server
+        self.outcome: Outcome = outcome
+        self.retry_after_s = retry_after_s
+        self.details = details
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON-RPC `data` object."""
+        found: dict[str, Any] = {"type": self.kind, "outcome": self.outcome, "retryable": self.retryable}
+        if self.server is not None:
+            found["server"] = self.server
+        if self.retry_after_s is not None:
+            found["retry_after_ms"] = round(self.retry_after_s * 1000)
+        if self.details:
+            found.update(self.details)
+        return found
+
+
+# The client's fault ---------------------------------------------------------------------------------------------------
+
+
+class UnknownTool(SupervisorError):
+    """No tool of that path is visible to this client."""
+
+    code = -32602
+    kind = "not_found"
+
+
+class UnknownResource(SupervisorError):
+    """No resource of that URI, or no server of that name, is visible to this client."""
+
+    code = -32602
+    kind = "not_found"
+
+
+class UnknownPrompt(SupervisorError):
+    """No prompt of that name is visible to this client."""
+
+    code = -32602
+    kind = "not_found"
+
+
+class InvalidArguments(SupervisorError):
+    """The arguments do not have the shape that was asked for."""
+
+    code = -32602
+    kind = "invalid"
+
+
+class CallTooLarge(SupervisorError):
+    """A request or an answer is over a configured limit in bytes."""
+
+    code = -31413
+    http_status = 413
+    kind = "too_large"
+
+
+# Load -----------------------------------------------------------------------------------------------------------------
+
+
+class MailboxFull(SupervisorError):
+    """The actor's mailbox is full; the caller should shed load, not queue."""
+
+    code = -31429
+    http_status = 503
+    kind = "overloaded"
+    retryable = True
+
+    def __init__(self, message: str = "busy: too many requests are waiting; retry shortly", **more: Any) -> None:
+        more.setdefault("retry_after_s", 1.0)
+        super().__init__(message, **more)
+
+
+class TooManyCalls(MailboxFull):
+    """A limit on calls in flight is reached."""
+
+
+class CallTimedOut(SupervisorError):
+    """The deadline of a call passed. Whether the tool ran is not known once it was sent."""
+
+    code = -31408
+    kind = "timeout"
+
+
+# The server's fault ---------------------------------------------------------------------------------------------------
+
+
+class ServerError(SupervisorError):
+    """A server, not the client and not this daemon, is the cause."""
+
+    code = -31502
+    kind = "unavailable"
+
+
+class SpawnFailed(ServerError):
+    """The process could not be started. `permanent`: trying again without a change is pointless."""
+
+    kind = "unavailable"
+
+    def __init__(self, message: str, *, permanent: bool = False, **more: Any) -> None:
+        super().__init__(message, **more)
+        self.permanent = permanent
+
+
+class HandshakeRejected(ServerError):
+    """The server shares no protocol revision with us, or refused the handshake."""
+
+    kind = "unavailable"
+
+
+class ProtocolViolation(ServerError):
+    """The server sent bytes that are not MCP."""
+
+    kind = "protocol"
+
+
+class TruncatedMessage(ProtocolViolation):
+    """The server's output ended in the middle of a message."""
+
+
+class ServerExited(ServerError):
+    """The process died while a call was in flight."""
+
+    kind = "crashed"
+
+
+class ServerStarting(ServerError):
+    """The server did not become ready within the call's deadline."""
+
+    kind = "starting"
+    retryable = True
+
+
+class ServerGaveUp(ServerError):
+    """The server failed too often; it is tried again on demand at most once per probe interval."""
+
+    kind = "unavailable"
+
+
+# The operator's fault -------------------------------------------------------------------------------------------------
+
+
+class ConfigError(SupervisorError):
+    """The configuration cannot be used. Says file, line, key and what to do."""
+
+    kind = "config"
+
+    def __init__(
+        self, message: str, *, path: str = "", key: str = "", line: int | None = None, hint: str = "", **more: Any
+    ) -> None:
+        super().__init__(message, **more)
+        self.path = path
+        self.key = key
+        self.line = line
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.path, self.line) if part)
+        lead = ": ".join(part for part in (place, self.key) if part)
+        body = f"{lead}: {self.message}" if lead else self.message
+        return f"{body} ({self.hint})" if self.hint else body
+
+
+# Ours -----------------------------------------------------------------------------------------------------------------
+
+
+class ActorStopped(SupervisorError):
+    """The actor that held this request stopped before it answered."""
+
+    code = -31503
+    http_status = 503
+    kind = "unavailable"
+    retryable = True
+
+    def __init__(self, message: str = "the part of the daemon that held this request stopped", **more: Any) -> None:
+        super().__init__(message, **more)
+
+
+class ShuttingDown(SupervisorError):
+    """The daemon is about to exit and takes no new work."""
+
+    code = -31503
+    http_status = 503
+    kind = "shutdown"
+    retryable = True
+
+    def __init__(self, message: str = "the daemon is shutting down", **more: Any) -> None:
+        super().__init__(message, **more)

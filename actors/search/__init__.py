@@ -1,0 +1,1 @@
+"""Finding the right tool for a sentence. Pure: no trio, no clock, no files."""

@@ -1,0 +1,89 @@
+"""What a server actor needs from a transport: whole messages in, whole messages out, and the fact of the end.
+
+A `Transport` opens `Connection`s, one per incarnation. A connection carries whole JSON-RPC messages (framing is the
+transport's business), so that pipes, HTTP and WebSockets look alike to the actor. Expected failures are typed errors or
+values, never bare `OSError`s.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+import msgspec
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """How one incarnation ended. `code` is None where there is no process; `signal` is its number if one killed it."""
+
+    code: int | None = None
+    signal: int | None = None
+    last_stderr: str = ""
+    asked: bool = False
+
+    @property
+    def reason(self) -> str:
+        """One line for people: `exit code 1`, `killed by SIGKILL`, `stopped`."""
+        if self.signal is not None:
+            return f"killed by signal {self.signal}"
+        if self.code is not None:
+            return f"exit code {self.code}"
+        return "connection closed"
+
+
+class Counters(msgspec.Struct, kw_only=True):
+    """What a connection tolerated or saw so far; plain numbers for the status page."""
+
+    stdout_noise: int = 0
+    messages_received: int = 0
+    messages_sent: int = 0
+    stderr_bytes: int = 0
+
+
+class Connection(Protocol):
+    """One incarnation: a process, or one memory pair in tests."""
+
+    counters: Counters
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id, None where there is none."""
+
+    async def send(self, data: bytes) -> None:
+        """Write whole messages, each already ended by a newline.
+
+        Only one task may send (the actor's writer): a cancelled write tears a message.
+        Raises `ServerExited` when the peer no longer reads. A checkpoint.
+        """
+
+    async def receive(self) -> list[bytes]:
+        """Return the next messages, at least one; an empty list once the output is closed.
+
+        A message is one JSON text without its newline. Noise was dropped and counted before.
+        Raises `ProtocolViolation` when a message is over the limit and `TruncatedMessage` for half a line at the end.
+        """
+
+    async def wait(self) -> Exit:
+        """Wait for the end and return how it came. Safe to call more than once and after the end."""
+
+    async def stop(self) -> None:
+        """Run the polite stop sequence, bounded in time; afterwards nothing of the server is left."""
+
+    def kill(self) -> None:
+        """Kill everything of this incarnation at once, without waiting."""
+
+    def last_stderr(self, lines: int = 20) -> str:
+        """Return the newest lines the server wrote to stderr, control characters made visible."""
+
+
+class Transport(Protocol):
+    """How to reach one server. Holds the launch; has no state between incarnations."""
+
+    kind: str
+    """The word shown to clients: `stdio`, `http`, `sse`, `websocket`, `memory`."""
+
+    def connect(self) -> AbstractAsyncContextManager[Connection]:
+        """Start one incarnation. Leaving the block kills what is left of it, shielded and bounded.
+
+        Entering raises `SpawnFailed`.
+        """

@@ -1,0 +1,1 @@
+"""What keeps the actors running and shows them to clients and operators."""

@@ -1,0 +1,1 @@
+"""The configuration: the `mcpServers` JSON that people already have, and our settings beside it."""

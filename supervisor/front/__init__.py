@@ -1,0 +1,1 @@
+"""The front: MCP over HTTP and WebSocket, and the pages for operators."""
