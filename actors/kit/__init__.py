@@ -1,1 +1,12 @@
 """The actor kit: mailboxes, actors, and cells that always hold the newest value."""
+
+from actors.kit.actor import Actor as Actor
+from actors.kit.gate import Gate as Gate
+from actors.kit.latest import Feed as Feed
+from actors.kit.latest import Latest as Latest
+from actors.kit.latest import Outbox as Outbox
+from actors.kit.mailbox import Address as Address
+from actors.kit.mailbox import Ask as Ask
+from actors.kit.mailbox import Envelope as Envelope
+from actors.kit.mailbox import Mailbox as Mailbox
+from actors.kit.mailbox import Reply as Reply

@@ -1,0 +1,49 @@
+"""An actor: one task, one mailbox, handlers that cannot wait.
+
+A handler is a plain `def`: it cannot await, so it cannot block its mailbox. What must wait runs in a child task of
+`self.nursery`, which posts a message when done. An exception in a handler is a bug: it leaves `run` and its nursery.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from actors.kit.mailbox import Address, Mailbox, Reply
+
+M = TypeVar("M")
+
+
+class Actor(ABC, Generic[M]):
+    """Subclasses write `handle`, which must not be async. `capacity` is the mailbox's room in messages."""
+
+    nursery: trio.Nursery
+
+    def __init__(self, capacity: int) -> None:
+        self._mailbox: Mailbox[M] = Mailbox(capacity)
+        self._finished = False
+        self.address: Address[M] = self._mailbox.address
+
+    @abstractmethod
+    def handle(self, message: M, reply: Reply[Any] | None) -> None:
+        """React to one message without waiting."""
+
+    def finish(self) -> None:
+        """End the actor after the message it is handling now; its child tasks are cancelled."""
+        self._finished = True
+
+    async def run(self, *, task_status: trio.TaskStatus[Address[M]] = trio.TASK_STATUS_IGNORED) -> None:
+        """Handle messages until `finish`, a crash or cancellation."""
+        with self._mailbox:
+            async with trio.open_nursery() as self.nursery:
+                self.started()
+                task_status.started(self.address)
+                while not self._finished:
+                    envelope = await self._mailbox.receive()
+                    self.handle(envelope.message, envelope.reply)
+                self.nursery.cancel_scope.cancel()
+
+    def started(self) -> None:
+        """Run once, inside the nursery, before the first message."""

@@ -1,0 +1,94 @@
+"""Cells that are read without asking: the newest value, a bounded history, a bounded outbox.
+
+A slow reader of a `Latest` costs one pending value, a slow reader of a `Feed` misses events and is told how many:
+neither ever makes a queue grow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class Latest(Generic[T]):
+    """A cell with the newest value and a version that grows by one with each `set`."""
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+        self.version = 0
+        self._waiters = trio.lowlevel.ParkingLot()
+
+    def set(self, value: T) -> None:
+        """Replace the value and wake everyone who waits."""
+        self.value = value
+        self.version += 1
+        self._waiters.unpark_all()
+
+    async def changed(self, seen: int) -> int:
+        """Wait until the version is over `seen`; return it. Versions in between are skipped. A checkpoint."""
+        if self.version > seen:
+            await trio.lowlevel.checkpoint()
+        while self.version <= seen:
+            await self._waiters.park()
+        return self.version
+
+
+class Feed(Generic[T]):
+    """The newest `size` events, numbered from 1. Readers keep their own place."""
+
+    def __init__(self, size: int) -> None:
+        self._events: deque[T] = deque(maxlen=size)
+        self._latest = Latest(0)
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest event, 0 before the first."""
+        return self._latest.value
+
+    def append(self, event: T) -> None:
+        """Add an event; the oldest one goes when the feed is full."""
+        self._events.append(event)
+        self._latest.set(self._latest.value + 1)
+
+    async def after(self, number: int) -> tuple[int, int, list[T]]:
+        """Wait for events newer than `number`; return (newest number, how many were missed, events). A checkpoint."""
+        while self.newest <= number:
+            await self._latest.changed(self._latest.version)
+        wanted = self.newest - number
+        events = list(self._events)[-wanted:] if wanted < len(self._events) else list(self._events)
+        return self.newest, wanted - len(events), events
+
+
+class Outbox:
+    """Bytes on their way to a pipe: many writers put, one task takes all there is. Bounded in bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._waiters = trio.lowlevel.ParkingLot()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def put(self, data: bytes) -> bool:
+        """Add bytes; False, and nothing added, if they do not fit (one message always fits into an empty outbox)."""
+        if self._parts and self._size + len(data) > self._max_bytes:
+            return False
+        self._parts.append(data)
+        self._size += len(data)
+        self._waiters.unpark_all()
+        return True
+
+    async def take(self) -> bytes:
+        """Wait for bytes and take them all. A checkpoint."""
+        while not self._parts:
+            await self._waiters.park()
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        return data

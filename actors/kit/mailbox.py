@@ -1,0 +1,203 @@
+"""Mailboxes: how actors talk. The only module that opens memory channels.
+
+Rules:
+- A message is told (no answer) or asked (exactly one answer). An asked message that finds no room is refused at once;
+  it never waits in front of the mailbox, so that load is shed where it can still be explained to the client.
+- A `Reply` settles exactly once: answered, failed or abandoned. Whoever holds it may pass it on with its message.
+- Closing a trio channel drops what is buffered, and trio closes nothing at garbage collection. Hence a mailbox
+  remembers every reply it handed out, and leaving its ``with`` block fails those and the unread ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+import trio
+
+from actors.errors import ActorStopped, MailboxFull
+
+R = TypeVar("R")
+M = TypeVar("M")
+
+
+class Ask(msgspec.Struct, Generic[R], frozen=True):
+    """A message that expects exactly one answer of type R."""
+
+
+class Reply(Generic[R]):
+    """A one-shot answer. Settles exactly once: answered, failed or abandoned."""
+
+    __slots__ = ("_error", "_holder", "_on_abandon", "_on_settled", "_settled", "_value")
+
+    def __init__(self) -> None:
+        self._settled = trio.Event()
+        self._value: R | None = None
+        self._error: Exception | None = None
+        self._on_abandon: Callable[[], None] | None = None
+        self._on_settled: Callable[[], None] | None = None
+        self._holder: set[Reply[Any]] | None = None
+
+    @property
+    def settled(self) -> bool:
+        """True once the reply was answered, failed or abandoned."""
+        return self._settled.is_set()
+
+    def held_by(self, holder: set[Reply[Any]]) -> None:
+        """Move to the mailbox whose actor must now settle this reply."""
+        if self._holder is not None:
+            self._holder.discard(self)
+        self._holder = holder
+        holder.add(self)
+
+    def answer(self, value: R) -> None:
+        """Give the answer; too late is no error."""
+        if not self._settled.is_set():
+            self._value = value
+            self._settle()
+
+    def fail(self, error: Exception) -> None:
+        """Give an expected failure instead of an answer; too late is no error."""
+        if not self._settled.is_set():
+            self._error = error
+            self._settle()
+
+    def abandon(self) -> None:
+        """Say that nobody waits any more; tells whoever asked by `on_abandon`."""
+        if not self._settled.is_set():
+            self._error = ActorStopped("nobody waits for this answer any more")
+            self._settle()
+            if self._on_abandon is not None:
+                self._on_abandon()
+
+    def on_abandon(self, callback: Callable[[], None]) -> None:
+        """Call `callback` (which must not block or raise) if the waiter goes away first."""
+        self._on_abandon = callback
+
+    def on_settled(self, callback: Callable[[], None]) -> None:
+        """Call `callback` (which must not block or raise) when the reply settles, however it does."""
+        previous = self._on_settled
+        if previous is None:
+            self._on_settled = callback
+            return
+
+        def both() -> None:
+            previous()
+            callback()
+
+        self._on_settled = both
+
+    def _settle(self) -> None:
+        if self._holder is not None:
+            self._holder.discard(self)
+        self._settled.set()
+        if self._on_settled is not None:
+            self._on_settled()
+
+    async def wait_settled(self) -> None:
+        """Wait until there is an answer, without taking part: cancelling this abandons nothing. A checkpoint."""
+        await self._settled.wait()
+
+    async def wait(self) -> R:
+        """Wait for the answer and return it, or raise the failure. Cancelling the wait abandons the reply."""
+        try:
+            await self._settled.wait()
+        except trio.Cancelled:
+            self.abandon()
+            raise
+        if self._error is not None:
+            raise self._error
+        return cast("R", self._value)
+
+
+class Envelope(Generic[M]):
+    """A message and, if it was asked, where its answer goes."""
+
+    __slots__ = ("message", "reply")
+
+    def __init__(self, message: M, reply: Reply[Any] | None) -> None:
+        self.message = message
+        self.reply = reply
+
+
+class Address(Generic[M]):
+    """The sending half of a mailbox; safe to share between tasks."""
+
+    __slots__ = ("_send",)
+
+    def __init__(self, send: trio.MemorySendChannel[Envelope[M]]) -> None:
+        self._send = send
+
+    async def tell(self, message: M) -> None:
+        """Put a message, waiting for room. Raises `ActorStopped`. A checkpoint."""
+        try:
+            await self._send.send(Envelope(message, None))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise ActorStopped from None
+
+    def tell_nowait(self, message: M) -> None:
+        """Put a message or raise `MailboxFull` or `ActorStopped` at once."""
+        self._put(Envelope(message, None))
+
+    def request(self, message: Ask[R]) -> Reply[R]:
+        """Put a question and return where its answer will be. Raises `MailboxFull` or `ActorStopped` at once."""
+        reply: Reply[R] = Reply()
+        self._put(Envelope(cast("M", message), reply))
+        return reply
+
+    async def ask(self, message: Ask[R]) -> R:
+        """Put a question and wait for its answer; see `request` and `Reply.wait`. A checkpoint."""
+        return await self.request(message).wait()
+
+    def forward(self, message: M, reply: Reply[Any] | None) -> None:
+        """Pass a message on with its reply; a refusal goes to whoever waits for the reply."""
+        try:
+            self._put(Envelope(message, reply))
+        except (MailboxFull, ActorStopped) as error:
+            if reply is None:
+                raise
+            reply.fail(error)
+
+    def _put(self, envelope: Envelope[M]) -> None:
+        try:
+            self._send.send_nowait(envelope)
+        except trio.WouldBlock:
+            raise MailboxFull from None
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise ActorStopped from None
+
+
+class Mailbox(Generic[M]):
+    """The receiving half, with room for `capacity` messages. Leaving the ``with`` block fails every open question."""
+
+    def __init__(self, capacity: int) -> None:
+        send, self._receive = trio.open_memory_channel[Envelope[M]](capacity)  # noqa: TID251  (the one place)
+        self.address: Address[M] = Address(send)
+        self._held: set[Reply[Any]] = set()  # taken from the mailbox, not yet settled or forwarded
+
+    def __len__(self) -> int:
+        return self._receive.statistics().current_buffer_used
+
+    async def receive(self) -> Envelope[M]:
+        """Wait for the next message. A checkpoint."""
+        envelope = await self._receive.receive()
+        if envelope.reply is not None:
+            envelope.reply.held_by(self._held)
+        return envelope
+
+    def __enter__(self) -> Mailbox[M]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        while True:
+            try:
+                envelope = self._receive.receive_nowait()
+            except (trio.WouldBlock, trio.EndOfChannel):
+                break
+            if envelope.reply is not None:
+                envelope.reply.held_by(self._held)
+        self._receive.close()
+        for reply in list(self._held):
+            reply.fail(ActorStopped())

@@ -1,0 +1,288 @@
+"""The life of one MCP server, as a pure state machine. No I/O, no clock, no trio.
+
+Rules:
+- Only `step` changes a state; it returns what must be done as data, and the actor does it.
+- `wanted` (what was asked for) is a field beside `state` (what is): a server stopped while it restarts stays stopped.
+- Every event of a process carries its incarnation; an event of an older process changes nothing.
+- A kill is an effect; only `Exited` proves it. `wanted = stopped` is never taken back.
+- A pair that is not listed is a no-op by decision. `python -m actors.diagram` prints the table as a Mermaid diagram.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+
+class State(enum.StrEnum):
+    """Where a server is in its life."""
+
+    DORMANT = "dormant"
+    """No process; its tools are known and a call wakes it."""
+    SPAWNING = "spawning"
+    """A process is being started."""
+    HANDSHAKING = "handshaking"
+    """The process runs; the era is being negotiated."""
+    DISCOVERING = "discovering"
+    """Tools, resources and prompts are being listed."""
+    READY = "ready"
+    """Calls go through."""
+    DRAINING = "draining"
+    """Calls in flight end, then the process is stopped."""
+    RESPAWNING = "respawning"
+    """The process died; a back-off runs before the next one."""
+    FAILED = "failed"
+    """It cannot be started, or failed too often."""
+    STOPPED = "stopped"
+    """Terminal: the server was removed or the daemon ends."""
+
+
+Wanted = Literal["up", "dormant", "stopped"]
+
+
+class Event(msgspec.Struct, frozen=True, tag=True):
+    """Something that happened."""
+
+
+class OfProcess(Event, frozen=True, tag=True):
+    """Something that happened to one incarnation."""
+
+    incarnation: int
+
+
+class Wake(Event, frozen=True, tag=True):
+    """A call, a discovery or an operator wants the server up."""
+
+
+class Sleep(Event, frozen=True, tag=True):
+    """The server was idle long enough, or an operator sends it to sleep."""
+
+
+class Stop(Event, frozen=True, tag=True):
+    """The server is removed or the daemon ends."""
+
+
+class Spawned(OfProcess, frozen=True, tag=True):
+    """The process runs."""
+
+
+class SpawnRefused(OfProcess, frozen=True, tag=True):
+    """There is no process. `permanent`: trying again without a change is pointless."""
+
+    reason: str
+    permanent: bool = False
+
+
+class Greeted(OfProcess, frozen=True, tag=True):
+    """Both sides agree on a protocol revision."""
+
+
+class Rejected(OfProcess, frozen=True, tag=True):
+    """There is no mutual protocol revision: permanent."""
+
+    reason: str
+
+
+class Fallback(OfProcess, frozen=True, tag=True):
+    """The era probe ruined this process (silence or exit): a fresh one is needed, which is not a failure."""
+
+
+class Listed(OfProcess, frozen=True, tag=True):
+    """Everything was listed."""
+
+
+class Violated(OfProcess, frozen=True, tag=True):
+    """The process cannot be trusted any more (not MCP, deaf, torn write)."""
+
+    reason: str
+
+
+class Expired(OfProcess, frozen=True, tag=True):
+    """The deadline of the present stage passed."""
+
+
+class Drained(OfProcess, frozen=True, tag=True):
+    """The last call in flight ended."""
+
+
+class Exited(OfProcess, frozen=True, tag=True):
+    """The process is gone, with everything it started."""
+
+    reason: str
+
+
+class BackoffOver(Event, frozen=True, tag=True):
+    """The delay before the next process is over."""
+
+
+class GaveUp(Event, frozen=True, tag=True):
+    """The restart log admits no further process."""
+
+
+class Effect(msgspec.Struct, frozen=True, tag=True):
+    """Something the actor must do."""
+
+
+class Spawn(Effect, frozen=True, tag=True):
+    """Start a process of this incarnation."""
+
+    incarnation: int
+
+
+class Greet(Effect, frozen=True, tag=True):
+    """Negotiate the era."""
+
+
+class ListAll(Effect, frozen=True, tag=True):
+    """List tools, resources, templates and prompts."""
+
+
+class Serve(Effect, frozen=True, tag=True):
+    """Send the calls that waited, start the idle timer."""
+
+
+class Drain(Effect, frozen=True, tag=True):
+    """Take no new calls; report `Drained` when the last one ended."""
+
+
+class Kill(Effect, frozen=True, tag=True):
+    """Run the stop sequence. Only `Exited` proves that it worked."""
+
+
+class FailPending(Effect, frozen=True, tag=True):
+    """Calls that were sent to the dead process get a typed error at once."""
+
+    reason: str
+
+
+class FailWaiting(Effect, frozen=True, tag=True):
+    """Calls that wait for the server to come up get a typed error."""
+
+    reason: str
+
+
+class AskPolicy(Effect, frozen=True, tag=True):
+    """Ask the restart log; answer with `BackoffOver` after its delay, or with `GaveUp`."""
+
+    reason: str
+
+
+class Life(msgspec.Struct, frozen=True):
+    """All that `step` knows about a server. `permanent`: the failure heals only by a change."""
+
+    state: State = State.DORMANT
+    wanted: Wanted = "dormant"
+    incarnation: int = 0
+    permanent: bool = False
+    fallback: bool = False
+    reason: str = ""
+
+
+ALIVE = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY, State.DRAINING})
+RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})
+STARTING = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.RESPAWNING})
+
+Step = tuple[Life, tuple[Effect, ...]]
+
+
+def step(life: Life, event: Event) -> Step:
+    """Return the next life and what must be done; an event of an older incarnation changes nothing."""
+    if isinstance(event, OfProcess) and event.incarnation != life.incarnation:
+        return life, ()
+    if life.state is State.STOPPED:
+        return life, ()
+    if life.state in ALIVE:
+        return _alive(life, event)
+    return _without_process(life, event)
+
+
+def _without_process(life: Life, event: Event) -> Step:
+    match life.state, event:
+        case (State.DORMANT | State.FAILED, Wake()) | (State.RESPAWNING, BackoffOver()):
+            return _spawn(life)
+        case (State.RESPAWNING, GaveUp()):
+            return replace(life, state=State.FAILED), (FailWaiting(life.reason),)
+        case (State.RESPAWNING, Sleep()):
+            return replace(life, state=State.DORMANT, wanted="dormant"), (FailWaiting(life.reason),)
+        case (_, Stop()):
+            return replace(life, state=State.STOPPED, wanted="stopped"), (FailWaiting("stopped"),)
+        case _:
+            return life, ()
+
+
+def _alive(life: Life, event: Event) -> Step:
+    match life.state, event:
+        case (State.SPAWNING | State.DRAINING, SpawnRefused(reason=reason, permanent=permanent)):
+            return _down(replace(life, permanent=permanent), reason)
+        case (_, Exited(reason=reason)):
+            return _down(life, reason)
+        case (State.SPAWNING, Spawned()):
+            return replace(life, state=State.HANDSHAKING), (Greet(),)
+        case (State.HANDSHAKING, Greeted()):
+            return replace(life, state=State.DISCOVERING), (ListAll(),)
+        case (State.HANDSHAKING, Fallback()):
+            return replace(life, state=State.DRAINING, fallback=True), (Kill(),)
+        case (State.HANDSHAKING, Rejected(reason=reason)):
+            return replace(life, state=State.DRAINING, permanent=True, reason=reason), (Kill(),)
+        case (State.DISCOVERING, Listed()):
+            return replace(life, state=State.READY, reason=""), (Serve(),)
+        case (State.DRAINING, _):
+            return _draining(life, event)
+        case (_, Violated(reason=reason)):
+            return replace(life, state=State.DRAINING, reason=reason), (Kill(),)
+        case (State.SPAWNING | State.HANDSHAKING | State.DISCOVERING, Expired()):
+            return replace(life, state=State.DRAINING, reason=f"no progress while {life.state}"), (Kill(),)
+        case (State.READY, Sleep()):
+            return replace(life, state=State.DRAINING, wanted="dormant"), (Drain(),)
+        case (State.READY, Stop()):
+            return replace(life, state=State.DRAINING, wanted="stopped"), (Drain(),)
+        case (_, Sleep()):
+            return replace(life, state=State.DRAINING, wanted="dormant"), (Kill(),)
+        case (_, Stop()):
+            return replace(life, state=State.DRAINING, wanted="stopped"), (Kill(),)
+        case _:
+            return life, ()
+
+
+def _draining(life: Life, event: Event) -> Step:
+    match event:
+        case Drained() | Expired():
+            return life, (Kill(),)
+        case Violated(reason=reason):
+            return replace(life, reason=reason), (Kill(),)
+        case Stop():
+            return replace(life, wanted="stopped"), ()
+        case Wake() if life.wanted == "dormant":
+            return replace(life, wanted="up"), ()
+        case Sleep() if life.wanted == "up":
+            return replace(life, wanted="dormant"), ()
+        case _:
+            return life, ()
+
+
+def _spawn(life: Life) -> Step:
+    number = life.incarnation + 1
+    return Life(State.SPAWNING, "up", number), (Spawn(number),)
+
+
+def _down(life: Life, reason: str) -> Step:
+    """Leave a state with a process: calls in flight fail always, what comes next depends on what is wanted."""
+    known = life.reason or reason
+    fail = FailPending(known)
+    if life.wanted == "stopped":
+        return replace(life, state=State.STOPPED, reason=""), (fail, FailWaiting("stopped"))
+    if life.permanent:
+        return replace(life, state=State.FAILED, reason=known), (fail, FailWaiting(known))
+    if life.wanted == "dormant":
+        return replace(life, state=State.DORMANT, reason="", fallback=False), (fail, FailWaiting(known))
+    if life.fallback:
+        following, effects = _spawn(life)
+        return following, (fail, *effects)
+    if life.state is State.DRAINING and not life.reason:
+        # It was put to sleep and woken again before it was down: that is no failure and costs no restart.
+        following, effects = _spawn(life)
+        return following, (fail, *effects)
+    return replace(life, state=State.RESPAWNING, reason=known), (fail, AskPolicy(known))
