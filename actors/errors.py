@@ -1,7 +1,7 @@
 """The taxonomy of expected failures, named by whose fault they are.
 
 Each class is one row of the border between the daemon and a client: `code` is the JSON-RPC error code,
-`http_status` the status that goes with it where the transport has one, `kind` the word an agent can act on.
+`http_status` the status a modern HTTP client gets with it (legacy clients lose a code that does not come with 200), `kind` the word an agent can act on.
 Everything that is not a `SupervisorError` is a bug: it crashes its actor and never reaches a client as text.
 
 Codes of our own lie outside -32768..-32000, as the specification asks of new application codes
@@ -55,10 +55,19 @@ class SupervisorError(Exception):
 # The client's fault ---------------------------------------------------------------------------------------------------
 
 
+class UnknownMethod(SupervisorError):
+    """The method does not exist in the client's protocol revision."""
+
+    code = -32601
+    http_status = 404
+    kind = "not_found"
+
+
 class UnknownTool(SupervisorError):
     """No tool of that path is visible to this client."""
 
     code = -32602
+    http_status = 400
     kind = "not_found"
 
 
@@ -66,6 +75,7 @@ class UnknownResource(SupervisorError):
     """No resource of that URI, or no server of that name, is visible to this client."""
 
     code = -32602
+    http_status = 400
     kind = "not_found"
 
 
@@ -73,6 +83,7 @@ class UnknownPrompt(SupervisorError):
     """No prompt of that name is visible to this client."""
 
     code = -32602
+    http_status = 400
     kind = "not_found"
 
 
@@ -80,6 +91,7 @@ class InvalidArguments(SupervisorError):
     """The arguments do not have the shape that was asked for."""
 
     code = -32602
+    http_status = 400
     kind = "invalid"
 
 
@@ -98,7 +110,6 @@ class MailboxFull(SupervisorError):
     """The actor's mailbox is full; the caller should shed load, not queue."""
 
     code = -31429
-    http_status = 503
     kind = "overloaded"
     retryable = True
 
@@ -204,7 +215,6 @@ class ActorStopped(SupervisorError):
     """The actor that held this request stopped before it answered."""
 
     code = -31503
-    http_status = 503
     kind = "unavailable"
     retryable = True
 
@@ -216,7 +226,6 @@ class ShuttingDown(SupervisorError):
     """The daemon is about to exit and takes no new work."""
 
     code = -31503
-    http_status = 503
     kind = "shutdown"
     retryable = True
 
