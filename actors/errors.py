@@ -1,7 +1,8 @@
 """The taxonomy of expected failures, named by whose fault they are.
 
-Each class is one row of the border between the daemon and a client: `code` is the JSON-RPC error code,
-`http_status` the status a modern HTTP client gets with it (legacy clients lose a code that does not come with 200), `kind` the word an agent can act on.
+Each class is one row of the border between the daemon and a client: `code` is the JSON-RPC error code, `kind` the word
+an agent can act on, `http_status` the status a modern HTTP client gets with it (a legacy client always gets 200: most
+of them lose the code otherwise).
 Everything that is not a `SupervisorError` is a bug: it crashes its actor and never reaches a client as text.
 
 Codes of our own lie outside -32768..-32000, as the specification asks of new application codes

@@ -88,7 +88,7 @@ async def answer(service: Service, client: Client, id_: bytes, method: str, para
         remote = error.error
         data = remote.data if bytes(remote.data) else None
         return Answer(jsonrpc.failure(id_, remote.code, remote.message, data))
-    except Exception:  # noqa: BLE001  (the border: a bug must not reach the client as text, nor end the connection)
+    except Exception:  # the border: a bug must neither reach the client as text nor end the connection
         log.exception("a bug while performing %s", method)
         return Answer(jsonrpc.failure(id_, jsonrpc.INTERNAL_ERROR, "internal error; the daemon's log says more"))
 
