@@ -149,7 +149,9 @@ class Drain(Effect, frozen=True, tag=True):
 
 
 class Kill(Effect, frozen=True, tag=True):
-    """Run the stop sequence. Only `Exited` proves that it worked."""
+    """End the process: by the polite stop sequence, or at once if it cannot be trusted. Only `Exited` proves it."""
+
+    polite: bool = True
 
 
 class FailPending(Effect, frozen=True, tag=True):
@@ -224,7 +226,7 @@ def _alive(life: Life, event: Event) -> Step:
         case (State.HANDSHAKING, Greeted()):
             return replace(life, state=State.DISCOVERING), (ListAll(),)
         case (State.HANDSHAKING, Fallback()):
-            return replace(life, state=State.DRAINING, fallback=True), (Kill(),)
+            return replace(life, state=State.DRAINING, fallback=True), (Kill(polite=False),)
         case (State.HANDSHAKING, Rejected(reason=reason)):
             return replace(life, state=State.DRAINING, permanent=True, reason=reason), (Kill(),)
         case (State.DISCOVERING, Listed()):
@@ -232,9 +234,9 @@ def _alive(life: Life, event: Event) -> Step:
         case (State.DRAINING, _):
             return _draining(life, event)
         case (_, Violated(reason=reason)):
-            return replace(life, state=State.DRAINING, reason=reason), (Kill(),)
+            return replace(life, state=State.DRAINING, reason=reason), (Kill(polite=False),)
         case (State.SPAWNING | State.HANDSHAKING | State.DISCOVERING, Expired()):
-            return replace(life, state=State.DRAINING, reason=f"no progress while {life.state}"), (Kill(),)
+            return replace(life, state=State.DRAINING, reason=f"no progress while {life.state}"), (Kill(polite=False),)
         case (State.READY, Sleep()):
             return replace(life, state=State.DRAINING, wanted="dormant"), (Drain(),)
         case (State.READY, Stop()):
@@ -251,8 +253,8 @@ def _draining(life: Life, event: Event) -> Step:
     match event:
         case Drained() | Expired():
             return life, (Kill(),)
-        case Violated(reason=reason):
-            return replace(life, reason=reason), (Kill(),)
+        case Violated():
+            return life, (Kill(polite=False),)
         case Stop():
             return replace(life, wanted="stopped"), ()
         case Wake() if life.wanted == "dormant":

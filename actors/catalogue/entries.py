@@ -1,0 +1,76 @@
+"""What one server offers: its tools, resources, templates and prompts, as it declared them.
+
+`definition` is always the server's own JSON text, untouched; the other fields are what ranking and routing need of it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.protocol.versions import Era
+
+NO_RAW = msgspec.Raw(b"")
+EMPTY_OBJECT = msgspec.Raw(b"{}")
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool. `tokens` counts name, description and schema (cl100k), None until counted."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    input_schema: msgspec.Raw = EMPTY_OBJECT
+    required: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, str], ...] = ()
+    annotations: msgspec.Raw = NO_RAW
+    meta: msgspec.Raw = NO_RAW
+    definition: msgspec.Raw = EMPTY_OBJECT
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource, or one resource template if `template` is set (then `uri` is an RFC 6570 template)."""
+
+    uri: str
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    mime_type: str = ""
+    meta: msgspec.Raw = NO_RAW
+    definition: msgspec.Raw = EMPTY_OBJECT
+    template: bool = False
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt."""
+
+    name: str
+    title: str = ""
+    description: str = ""
+    definition: msgspec.Raw = EMPTY_OBJECT
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one server offers, as of one discovery. `problems` are reasons an operator can read."""
+
+    tools: tuple[Tool, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    templates: tuple[Resource, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    instructions: str = ""
+    server_info: msgspec.Raw = EMPTY_OBJECT
+    capabilities: msgspec.Raw = EMPTY_OBJECT
+    era: Era = "legacy"
+    version: str = ""
+    problems: tuple[str, ...] = ()
+    token_counts: dict[str, int] = {}
+    tokens_exact: bool = False
+
+
+def encode_offer(offer: Offer) -> bytes:
+    """Return the bytes that the store keeps."""
+    return msgspec.json.encode(offer)
+
+
+def decode_offer(data: bytes) -> Offer:
+    """Read what `encode_offer` wrote. Raises `msgspec.MsgspecError` for anything else (an older format, say)."""
+    return msgspec.json.decode(data, type=Offer)

@@ -1,0 +1,152 @@
+"""The catalogue: one immutable value with everything that can be found and called, and the index that belongs to it.
+
+Readers hold a snapshot for as long as they work on one request; the registry publishes the next one beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+from rapidfuzz import fuzz, process
+
+from actors.catalogue.diff import OfferChange, compare
+from actors.catalogue.entries import Offer, Tool
+from actors.catalogue.naming import namespaced, readings, resource_path, tool_path
+from actors.search import Document, Index
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One server in the catalogue. Not `available`: it failed; its tools are kept but hidden from search."""
+
+    server: str
+    transport: str = "stdio"
+    offer: Offer = Offer()
+    available: bool = True
+    tools: Mapping[str, Tool] = {}
+
+    @classmethod
+    def make(cls, server: str, transport: str, offer: Offer, *, available: bool = True) -> Entry:
+        """Return an entry with its tools by name."""
+        tools = {tool.name: tool for tool in offer.tools}
+        return cls(server=server, transport=transport, offer=offer, available=available, tools=tools)
+
+
+class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything there is, by server name in sorted order.
+
+    `revision` grows with each change a client can see; the three others say which list it was. `indexed`: the index
+    covers all entries (false only between the start and the end of the first build).
+    """
+
+    revision: int = 0
+    tools_revision: int = 0
+    resources_revision: int = 0
+    prompts_revision: int = 0
+    entries: Mapping[str, Entry] = {}
+    index: Index
+    indexed: bool = False
+
+    def view(self, principal: str) -> Catalogue:
+        """Return what `principal` may see: everything, until identities are configured."""
+        del principal
+        return self
+
+    @property
+    def visible(self) -> frozenset[str]:
+        """The servers whose tools search may return."""
+        return frozenset(name for name, entry in self.entries.items() if entry.available)
+
+    def find_tool(self, path: str) -> tuple[Entry, Tool] | None:
+        """Return the tool that a path means, in any of the spellings of `naming`; None if there is none."""
+        for server, name in readings(path, self.entries):
+            entry = self.entries[server]
+            if name in entry.tools:
+                return entry, entry.tools[name]
+        return None
+
+    def nearest(self, path: str, limit: int = 5) -> list[str]:
+        """Return the visible tool paths most like `path`, best first; for error messages."""
+        paths = [tool_path(name, tool) for name in sorted(self.visible) for tool in self.entries[name].tools]
+        found = process.extract(path[:200], paths, scorer=fuzz.WRatio, limit=limit, score_cutoff=50)
+        return [choice for choice, _, _ in found]
+
+    def with_entries(self, changed: Mapping[str, Entry], index: Index) -> tuple[Catalogue, dict[str, OfferChange]]:
+        """Return the next catalogue and what changed in it, by server."""
+        changes = {name: _change(self.entries.get(name), entry) for name, entry in changed.items()}
+        entries = dict(sorted({**self.entries, **changed}.items()))
+        return self._bumped(changes.values(), entries, index), {name: c for name, c in changes.items() if c}
+
+    def without(self, server: str, index: Index) -> tuple[Catalogue, OfferChange]:
+        """Return the next catalogue without one server."""
+        entries = {name: entry for name, entry in self.entries.items() if name != server}
+        change = compare(self.entries[server].offer, Offer())
+        return self._bumped([change], entries, index), change
+
+    def with_counts(self, server: str, counts: dict[str, int], *, exact: bool) -> Catalogue:
+        """Return the catalogue with the token counts of one server filled in; no revision changes."""
+        entry = self.entries[server]
+        counted = replace(entry, offer=replace(entry.offer, token_counts=counts, tokens_exact=exact))
+        return replace(self, entries={**self.entries, server: counted})
+
+    def _bumped(self, changes: Iterable[OfferChange], entries: Mapping[str, Entry], index: Index) -> Catalogue:
+        found = list(changes)
+        tools, resources, prompts = (
+            any(getattr(change, kind) for change in found) for kind in ("tools", "resources", "prompts")
+        )
+        return Catalogue(
+            revision=self.revision + bool(tools or resources or prompts),
+            tools_revision=self.tools_revision + tools,
+            resources_revision=self.resources_revision + resources,
+            prompts_revision=self.prompts_revision + prompts,
+            entries=entries,
+            index=index,
+            indexed=True,
+        )
+
+
+def _change(before: Entry | None, after: Entry) -> OfferChange:
+    """Compare what a client can see of a server: a server that is not available shows nothing."""
+    old = before.offer if before is not None and before.available else Offer()
+    return compare(old, after.offer if after.available else Offer())
+
+
+def documents(server: str, offer: Offer) -> list[Document]:
+    """Return what the index must know of a server."""
+    found = [
+        Document(
+            key=tool_path(server, tool.name),
+            kind="tool",
+            server=server,
+            name=tool.name,
+            title=tool.title,
+            description=tool.description,
+            parameters=tool.parameters,
+            instructions=offer.instructions,
+        )
+        for tool in offer.tools
+    ]
+    found += [
+        Document(
+            key=resource_path(server, resource.uri),
+            kind="template" if resource.template else "resource",
+            server=server,
+            name=resource.name or resource.uri,
+            title=resource.title,
+            description=resource.description,
+        )
+        for resource in (*offer.resources, *offer.templates)
+    ]
+    found += [
+        Document(
+            key=namespaced(server, prompt.name) + "#prompt",
+            kind="prompt",
+            server=server,
+            name=prompt.name,
+            title=prompt.title,
+            description=prompt.description,
+        )
+        for prompt in offer.prompts
+    ]
+    return found

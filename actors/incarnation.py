@@ -1,0 +1,167 @@
+"""One process of a server, from spawn to exit: the tasks around a connection, which post facts to their actor.
+
+Expected failures become messages; whatever happens, the last message is `Ended`, sent when nothing of the process is
+left. The reader and the writer are separate tasks, so that we always read while we write and no pipe can deadlock us.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
+from actors.kit import Address, Gate, Outbox
+from actors.transport.base import Connection, Exit, Transport
+
+DEAF_GRACE_S = 0.5
+"""How long after its output closed a process may take to exit before it counts as deaf."""
+LAST_WORDS_S = 0.25
+"""How long output is still read after the process is gone."""
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The process runs."""
+
+    incarnation: int
+
+
+class NotStarted(msgspec.Struct, frozen=True):
+    """There is no process."""
+
+    incarnation: int
+    reason: str
+    permanent: bool
+
+
+class Received(msgspec.Struct, frozen=True):
+    """Whole messages arrived."""
+
+    incarnation: int
+    messages: list[bytes]
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """The process cannot be trusted any more."""
+
+    incarnation: int
+    reason: str
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """Nothing of the process is left."""
+
+    incarnation: int
+    exit: Exit
+
+
+ProcessFact = Started | NotStarted | Received | Broken | Ended
+
+
+class Incarnation:
+    """Runs one process. `write_timeout_s` bounds one write to a server that does not read."""
+
+    def __init__(
+        self,
+        number: int,
+        transport: Transport,
+        post: Address[Any],
+        *,
+        spawn_timeout_s: float,
+        write_timeout_s: float,
+    ) -> None:
+        self.number = number
+        self.outbox = Outbox(64 * 1024 * 1024)
+        self.connection: Connection | None = None
+        self.up = trio.Event()
+        self._transport = transport
+        self._post = post
+        self._spawn_timeout_s = spawn_timeout_s
+        self._write_timeout_s = write_timeout_s
+        self._stop = trio.Event()
+        self._scope = trio.CancelScope()
+        self._asked = False
+
+    def stop(self, *, polite: bool) -> None:
+        """Ask for the end: by the stop sequence, or at once."""
+        self._asked = True
+        if polite and self.connection is not None:
+            self._stop.set()
+        else:
+            self._scope.cancel()
+
+    async def run(self, gate: Gate, *, urgent: bool) -> None:
+        """Live through one process. The gate's place is held until `up` is set or the process ends."""
+        end: ProcessFact = Ended(self.number, Exit(asked=True))
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    await nursery.start(self._hold_place, gate, urgent)
+                    self._scope.deadline = trio.current_time() + self._spawn_timeout_s
+                    end = Ended(self.number, await self._live())
+                    nursery.cancel_scope.cancel()
+        except* SpawnFailed as group:
+            error = _first(group)
+            end = NotStarted(self.number, error.message, error.permanent)
+        await self._post.tell(end)
+
+    async def _hold_place(self, gate: Gate, urgent: bool, *, task_status: trio.TaskStatus[None]) -> None:
+        async with gate.place(urgent=urgent):
+            task_status.started()
+            await self.up.wait()
+
+    async def _live(self) -> Exit:
+        async with self._transport.connect() as connection:
+            self._scope.deadline = math.inf
+            self.connection = connection
+            await self._post.tell(Started(self.number))
+            async with trio.open_nursery() as nursery:
+                reading = trio.Event()
+                nursery.start_soon(self._read, connection, reading)
+                nursery.start_soon(self._write, connection)
+                nursery.start_soon(self._stop_when_asked, connection)
+                exit_ = await connection.wait()
+                with trio.move_on_after(LAST_WORDS_S):
+                    await reading.wait()
+                nursery.cancel_scope.cancel()
+        return msgspec.structs.replace(exit_, asked=self._asked, last_stderr=connection.last_stderr(5))
+
+    async def _read(self, connection: Connection, finished: trio.Event) -> None:
+        try:
+            while messages := await connection.receive():
+                await self._post.tell(Received(self.number, messages))
+        except ProtocolViolation as error:
+            await self._post.tell(Broken(self.number, error.message))
+        finally:
+            finished.set()
+        with trio.move_on_after(DEAF_GRACE_S):
+            await connection.wait()
+            return
+        await self._post.tell(Broken(self.number, "it closed its output and did not exit"))
+
+    async def _write(self, connection: Connection) -> None:
+        while True:
+            data = await self.outbox.take()
+            with trio.move_on_after(self._write_timeout_s) as scope:
+                try:
+                    await connection.send(data)
+                except ServerExited:
+                    await self._post.tell(Broken(self.number, "it closed its input"))
+                    return
+            if scope.cancelled_caught:  # half a message may be in the pipe: the process is lost
+                await self._post.tell(Broken(self.number, "it does not read its input"))
+                return
+
+    async def _stop_when_asked(self, connection: Connection) -> None:
+        await self._stop.wait()
+        await connection.stop()
+
+
+def _first(group: BaseExceptionGroup[SpawnFailed]) -> SpawnFailed:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, SpawnFailed)
+    return error

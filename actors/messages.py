@@ -1,0 +1,110 @@
+"""Every message between actors: frozen structs that could cross a wire.
+
+Asks go down (front -> router -> server), facts go up (server -> registry). A message of a process carries its
+incarnation. `Principal` says who asks; there is one local principal until identities are configured.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.catalogue.entries import Offer
+from actors.kit.mailbox import Ask
+from actors.lifecycle import State, Wanted
+from actors.protocol.versions import Era
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a server answered: a JSON object as it wrote it, and the era it is written in."""
+
+    body: msgspec.Raw
+    era: Era
+
+
+class CallServer(Ask[Result], frozen=True, kw_only=True):
+    """Send one request to a server, waking it if need be.
+
+    `members` are the JSON members of the params without their braces and without `_meta`; `meta` those of the client's
+    `_meta` that may travel. `deadline_s` counts from the arrival of the message.
+    """
+
+    server: str
+    method: str
+    members: bytes
+    meta: bytes = b""
+    deadline_s: float = 60.0
+    principal: str = "local"
+
+
+class WakeServer(Ask[None], frozen=True, kw_only=True):
+    """Bring a server up; answered when it is ready, fails when it cannot be. `operator`: forget earlier failures."""
+
+    server: str
+    operator: bool = False
+    urgent: bool = True
+
+
+class SleepServer(Ask[None], frozen=True, kw_only=True):
+    """Send a server to sleep; answered when it is dormant."""
+
+    server: str
+
+
+class StopServer(Ask[None], frozen=True):
+    """End a server for good; answered when nothing of it is left."""
+
+
+class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals."""
+
+    server: str
+    state: State
+    wanted: Wanted
+    since: float
+    transport: str = "stdio"
+    incarnation: int = 0
+    pid: int | None = None
+    era: Era | None = None
+    protocol_version: str | None = None
+    restarts: int = 0
+    last_error: str | None = None
+    in_flight: int = 0
+    waiting: int = 0
+    calls: int = 0
+    failures: int = 0
+    noise: int = 0
+    strays: int = 0
+    stderr: str = ""
+
+
+class ReadServer(Ask[ServerStatus], frozen=True):
+    """Ask for a server's status now."""
+
+
+class ServerChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """A server moved to another state."""
+
+    status: ServerStatus
+    previous: State
+    reason: str = ""
+
+
+class ServerListed(msgspec.Struct, frozen=True, kw_only=True):
+    """A server was discovered."""
+
+    server: str
+    incarnation: int
+    offer: Offer
+
+
+class ServerRemoved(msgspec.Struct, frozen=True, kw_only=True):
+    """A server is no longer configured."""
+
+    server: str
+
+
+class EraLearned(msgspec.Struct, frozen=True, kw_only=True):
+    """Which era this launch speaks, to be remembered."""
+
+    server: str
+    era: Era

@@ -1,0 +1,260 @@
+"""Everything said with one process of a server, without I/O: handshake, lists, calls, changes.
+
+Bytes in, facts out; what must be written is collected and taken with `take_output`. One conversation serves one
+incarnation; the next process gets a new one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from actors.protocol import jsonrpc
+from actors.protocol.era import (
+    Action,
+    Agreement,
+    Identity,
+    Impossible,
+    NeedsFreshProcess,
+    Negotiation,
+    Send,
+    Settled,
+)
+from actors.protocol.listing import METHODS, Kind, Listed, Listing, ListLimits
+from actors.protocol.peer import Answered, Asked, Malformed, Notified, Peer, Refused
+from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, Era
+
+CHANGES: dict[str, Kind] = {
+    "notifications/tools/list_changed": "tools",
+    "notifications/resources/list_changed": "resources",
+    "notifications/prompts/list_changed": "prompts",
+}
+
+
+class Agreed(msgspec.Struct, frozen=True):
+    """The handshake is done."""
+
+    agreement: Agreement
+
+
+class Fresh(msgspec.Struct, frozen=True):
+    """The era probe may have ruined this process."""
+
+
+class NoAgreement(msgspec.Struct, frozen=True):
+    """There is no mutual revision."""
+
+    reason: str
+
+
+class AllListed(msgspec.Struct, frozen=True):
+    """A walk over all lists is complete."""
+
+    listed: Listed
+
+
+class CallAnswered(msgspec.Struct, frozen=True):
+    """A call has its result."""
+
+    call: int
+    result: msgspec.Raw
+
+
+class CallRefused(msgspec.Struct, frozen=True):
+    """The server answered a call with a JSON-RPC error."""
+
+    call: int
+    error: jsonrpc.ErrorObject
+
+
+class CallMalformed(msgspec.Struct, frozen=True):
+    """The server answered a call with something that is no answer."""
+
+    call: int
+
+
+class ListsChanged(msgspec.Struct, frozen=True):
+    """The server says that a list changed."""
+
+
+Fact = Agreed | Fresh | NoAgreement | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
+Tag = int | Kind | Literal["negotiation", "listen"]
+
+
+class Conversation:
+    """One process's worth of MCP. `prefix` makes the ids of this incarnation unlike those of any other."""
+
+    def __init__(self, prefix: str, identity: Identity, known: Era | None, limits: ListLimits) -> None:
+        self._peer: Peer[Tag] = Peer(prefix)
+        self._identity = identity
+        self._negotiation = Negotiation(identity, known)
+        self._limits = limits
+        self._listing: Listing | None = None
+        self._output: list[bytes] = []
+        self._meta = b""
+        self._ids: dict[int, bytes] = {}
+        self.agreement: Agreement | None = None
+
+    @property
+    def strays(self) -> int:
+        """Answers that matched nothing."""
+        return self._peer.strays
+
+    @property
+    def probing(self) -> bool:
+        """True while the era is only being probed."""
+        return self.agreement is None and self._negotiation.probing
+
+    @property
+    def listing(self) -> bool:
+        """True while a walk over the lists is under way."""
+        return self._listing is not None
+
+    def take_output(self) -> bytes:
+        """Return all messages to be written, each ended by a newline, and forget them."""
+        data = b"".join(self._output)
+        self._output.clear()
+        return data
+
+    def greet(self) -> None:
+        """Begin the handshake."""
+        self._follow(self._negotiation.start())
+
+    def silence(self) -> Fact:
+        """No answer to the handshake came in time, or the process ended."""
+        fact = self._follow(self._negotiation.on_silence())
+        return fact or NoAgreement("no answer")
+
+    def list_all(self) -> AllListed | None:
+        """Begin a walk over all lists; returns its (empty) result at once if the server announces none."""
+        capabilities = self.agreement.capabilities if self.agreement else msgspec.Raw(b"{}")
+        self._listing = Listing(capabilities, self._limits)
+        for kind, params in self._listing.first():
+            self._ask(kind, METHODS[kind], params)
+        return self._finish_listing()
+
+    def listen(self) -> None:
+        """Ask a modern server to tell about changes (`subscriptions/listen`); a legacy one tells unasked."""
+        if self.agreement is not None and self.agreement.era == "modern":
+            wanted = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
+            self._ask("listen", "subscriptions/listen", jsonrpc.encode({"notifications": wanted}))
+
+    def call(self, call: int, method: str, members: bytes, meta: bytes) -> None:
+        """Send a request for `call`. `members` and `meta` are JSON members without their braces, or empty."""
+        parts = b",".join(part for part in (self._meta, meta) if part)
+        params = b",".join(part for part in (members, b'"_meta":{' + parts + b"}" if parts else b"") if part)
+        id_, message = self._peer.request(call, method, b"{" + params + b"}")
+        self._ids[call] = id_
+        self._write(message)
+
+    def cancel(self, call: int, reason: str) -> None:
+        """Tell the server that nobody waits for a call any more; its late answer is dropped."""
+        id_ = self._ids.pop(call, None)
+        if id_ is not None and self._peer.forget(id_):
+            params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
+            self._write(jsonrpc.notification("notifications/cancelled", params))
+
+    def receive(self, message: bytes) -> Fact | None:
+        """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC."""
+        match self._peer.receive(message):
+            case Answered(tag=int(call), result=result):
+                self._ids.pop(call, None)
+                return CallAnswered(call, result)
+            case Refused(tag=int(call), error=error):
+                self._ids.pop(call, None)
+                return CallRefused(call, error)
+            case Malformed(tag=int(call)):
+                self._ids.pop(call, None)
+                return CallMalformed(call)
+            case Notified(method=method):
+                return ListsChanged() if method in CHANGES else None
+            case Asked(id=id_, method=method):
+                self._reply(id_, method)
+                return None
+            case None:
+                return None
+            case event:
+                return self._receive_own(event)
+
+    def _receive_own(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
+        """Answers to what we asked for ourselves."""
+        match event:
+            case Answered(tag="negotiation", result=result):
+                return self._follow(self._negotiation.on_result(result))
+            case Refused(tag="negotiation", error=error):
+                return self._follow(self._negotiation.on_error(error))
+            case Malformed(tag="negotiation"):
+                return self._follow(self._negotiation.on_error(jsonrpc.ErrorObject(-32603, "malformed answer")))
+            case Answered(tag="listen") | Refused(tag="listen") | Malformed(tag="listen"):
+                return None
+            case _:
+                return self._receive_page(event)
+
+    def _receive_page(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
+        listing = self._listing
+        if listing is None or event.tag not in METHODS:
+            return None
+        kind: Kind = event.tag
+        match event:
+            case Answered(result=result):
+                following = listing.on_page(kind, result)
+                if following is not None:
+                    self._ask(kind, METHODS[kind], following[1])
+            case Refused(error=error):
+                listing.on_failure(kind, f"{error.code} {error.message[:200]}")
+            case Malformed():
+                listing.on_failure(kind, "malformed answer")
+        return self._finish_listing()
+
+    def _finish_listing(self) -> AllListed | None:
+        if self._listing is None or not self._listing.done:
+            return None
+        listed = self._listing.result()
+        self._listing = None
+        return AllListed(listed)
+
+    def _follow(self, action: Action) -> Fact | None:
+        match action:
+            case Send(method=method, params=params):
+                _, message = self._peer.request("negotiation", method, params)
+                self._write(message)
+                return None
+            case Settled(agreement=agreement, notify=notify):
+                self.agreement = agreement
+                self._meta = self._envelope(agreement)
+                if notify is not None:
+                    self._write(notify)
+                return Agreed(agreement)
+            case NeedsFreshProcess():
+                return Fresh()
+            case Impossible(reason=reason):
+                return NoAgreement(reason)
+
+    def _envelope(self, agreement: Agreement) -> bytes:
+        """The members of `_meta` that every modern request carries (2026-07-28, basic/index "_meta")."""
+        if agreement.era == "legacy":
+            return b""
+        info = msgspec.to_builtins(self._identity)
+        meta = {META_VERSION: agreement.version, META_CAPABILITIES: {}, META_CLIENT_INFO: info}
+        return jsonrpc.encode(meta)[1:-1]
+
+    def _ask(self, tag: Tag, method: str, params: bytes | None) -> None:
+        members = params[1:-1] if params else b""
+        meta = b'"_meta":{' + self._meta + b"}" if self._meta else b""
+        body = b",".join(part for part in (members, meta) if part)
+        _, message = self._peer.request(tag, method, b"{" + body + b"}" if body else None)
+        self._write(message)
+
+    def _reply(self, id_: bytes, method: str) -> None:
+        """Answer a request of a legacy server; a modern one may not ask (it is ignored)."""
+        if self.agreement is not None and self.agreement.era == "modern":
+            return
+        if method == "ping":
+            self._write(jsonrpc.success(id_, b"{}"))
+        else:
+            self._write(jsonrpc.failure(id_, jsonrpc.METHOD_NOT_FOUND, f"{method[:100]} is not supported here"))
+
+    def _write(self, message: bytes) -> None:
+        self._output.append(message)
+        self._output.append(b"\n")

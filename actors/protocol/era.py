@@ -1,0 +1,201 @@
+"""Which era a server speaks: a negotiation as a pure machine.
+
+Policy (MCP 2026-07-28, basic/versioning and stdio "Backward Compatibility"): probe with `server/discover`; anything but
+positive evidence of the modern era means `initialize`; one re-probe at most; silence or exit under the probe means
+`initialize` on a *fresh* process, because old servers can be broken by an unknown method before the handshake.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import msgspec
+
+from actors.protocol import jsonrpc
+from actors.protocol.versions import (
+    LATEST_LEGACY,
+    LEGACY_VERSIONS,
+    META_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_VERSION,
+    MODERN_VERSIONS,
+    Era,
+)
+
+UNSUPPORTED_VERSION = -32022
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who we say we are towards servers."""
+
+    name: str = "mcp-supervisor"
+    version: str = "0"
+
+
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """What both sides agreed on. `capabilities` and `server_info` are JSON objects as the server wrote them."""
+
+    era: Era
+    version: str
+    capabilities: msgspec.Raw = msgspec.Raw(b"{}")
+    server_info: msgspec.Raw = msgspec.Raw(b"{}")
+    instructions: str = ""
+
+
+class Send(msgspec.Struct, frozen=True):
+    """Send this request and report its answer."""
+
+    method: str
+    params: bytes
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """Done. `notify` must be sent before anything else."""
+
+    agreement: Agreement
+    notify: bytes | None
+
+
+class NeedsFreshProcess(msgspec.Struct, frozen=True):
+    """The probe may have ruined this process: start another and begin with `initialize`."""
+
+
+class Impossible(msgspec.Struct, frozen=True):
+    """No mutual revision, or the server refuses the handshake: permanent."""
+
+    reason: str
+
+
+Action = Send | Settled | NeedsFreshProcess | Impossible
+
+
+class _Discovered(msgspec.Struct):
+    supported: list[str] = msgspec.field(name="supportedVersions")
+    capabilities: msgspec.Raw = msgspec.Raw(b"{}")
+    instructions: str | None = None
+    meta: dict[str, Any] = msgspec.field(name="_meta", default_factory=dict)
+
+
+class _Initialized(msgspec.Struct):
+    version: str = msgspec.field(name="protocolVersion")
+    capabilities: msgspec.Raw = msgspec.Raw(b"{}")
+    server_info: msgspec.Raw = msgspec.field(name="serverInfo", default=msgspec.Raw(b"{}"))
+    instructions: str | None = None
+
+
+class _Phase(enum.Enum):
+    PROBING = enum.auto()
+    REPROBING = enum.auto()
+    INITIALIZING = enum.auto()
+
+
+class Negotiation:
+    """One negotiation on one process. `known` is the era this launch had before, None if never asked."""
+
+    def __init__(self, identity: Identity, known: Era | None) -> None:
+        self._identity = identity
+        self._known = known
+        self._phase = _Phase.INITIALIZING if known == "legacy" else _Phase.PROBING
+        self._reprobed = False
+
+    @property
+    def probing(self) -> bool:
+        """True while only a probe was sent: an exit or silence now says something about the era."""
+        return self._phase is not _Phase.INITIALIZING
+
+    def start(self) -> Send:
+        """Return the first request."""
+        return self._probe(MODERN_VERSIONS[-1]) if self.probing else self._initialize()
+
+    def on_silence(self) -> Action:
+        """Call when no answer came in time or the process ended."""
+        return NeedsFreshProcess() if self.probing else Impossible("no answer to initialize")
+
+    def on_result(self, result: msgspec.Raw) -> Action:
+        """Call with the result of the request sent last."""
+        return self._discovered(result) if self.probing else self._initialized(result)
+
+    def on_error(self, error: jsonrpc.ErrorObject) -> Action:
+        """Call with the error of the request sent last."""
+        supported = _supported(error) if error.code == UNSUPPORTED_VERSION else None
+        if not self.probing:
+            return self._on_initialize_error(error, supported)
+        if supported is None:
+            return self._initialize()
+        mutual = _newest(MODERN_VERSIONS, supported)
+        if mutual is not None and not self._reprobed:
+            self._reprobed = True
+            self._phase = _Phase.REPROBING
+            return self._probe(mutual)
+        if any(version in LEGACY_VERSIONS for version in supported) or not supported:
+            return self._initialize()
+        return Impossible(f"the server speaks {', '.join(supported[:5])}; we speak {', '.join(MODERN_VERSIONS)}")
+
+    def _on_initialize_error(self, error: jsonrpc.ErrorObject, supported: list[str] | None) -> Action:
+        # -32022 to `initialize` is positive evidence of the modern era: a slow start made us think otherwise.
+        if supported is not None and not self._reprobed:
+            self._reprobed = True
+            self._phase = _Phase.REPROBING
+            return self._probe(_newest(MODERN_VERSIONS, supported) or MODERN_VERSIONS[-1])
+        return Impossible(f"the server refused the handshake: {error.message[:200]}")
+
+    def _probe(self, version: str) -> Send:
+        meta = {META_VERSION: version, META_CAPABILITIES: {}, META_CLIENT_INFO: msgspec.to_builtins(self._identity)}
+        return Send("server/discover", jsonrpc.encode({"_meta": meta}))
+
+    def _initialize(self) -> Send:
+        self._phase = _Phase.INITIALIZING
+        info = msgspec.to_builtins(self._identity)
+        params = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": info}
+        return Send("initialize", jsonrpc.encode(params))
+
+    def _discovered(self, result: msgspec.Raw) -> Action:
+        try:
+            found = msgspec.json.decode(result, type=_Discovered)
+        except (msgspec.MsgspecError, RecursionError):
+            return self._initialize()
+        version = _newest(MODERN_VERSIONS, found.supported)
+        if version is None:
+            return self._initialize()
+        info = msgspec.Raw(jsonrpc.encode(found.meta.get("io.modelcontextprotocol/serverInfo", {})))
+        return Settled(
+            Agreement(
+                era="modern",
+                version=version,
+                capabilities=found.capabilities,
+                server_info=info,
+                instructions=found.instructions or "",
+            ),
+            None,
+        )
+
+    def _initialized(self, result: msgspec.Raw) -> Action:
+        try:
+            found = msgspec.json.decode(result, type=_Initialized)
+        except (msgspec.MsgspecError, RecursionError):
+            return Impossible("the server answered initialize with something that is no initialize result")
+        if found.version not in LEGACY_VERSIONS:
+            return Impossible(f"the server wants protocol version {found.version[:40]!r}, which we do not speak")
+        agreement = Agreement(
+            era="legacy",
+            version=found.version,
+            capabilities=found.capabilities,
+            server_info=found.server_info,
+            instructions=found.instructions or "",
+        )
+        return Settled(agreement, jsonrpc.notification("notifications/initialized"))
+
+
+def _newest(ours: tuple[str, ...], theirs: list[str]) -> str | None:
+    return next((version for version in reversed(ours) if version in theirs), None)
+
+
+def _supported(error: jsonrpc.ErrorObject) -> list[str]:
+    """The versions an UnsupportedProtocolVersion error names; empty if it names none."""
+    try:
+        data = msgspec.json.decode(error.data)
+    except (msgspec.MsgspecError, RecursionError):
+        return []
+    versions = data.get("supported") if isinstance(data, dict) else None
+    return [str(version) for version in versions] if isinstance(versions, list) else []

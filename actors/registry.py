@@ -1,0 +1,219 @@
+"""The registry: facts of all servers in, one immutable catalogue out. It asks nobody.
+
+The costly part, analysing texts for the index and counting tokens, runs in worker threads of a child task; what it made
+comes back as a message, so the catalogue and its index are always published together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+import trio
+from msgspec.structs import replace
+
+from actors.catalogue.diff import Change, OfferChange
+from actors.catalogue.entries import Offer
+from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.kit import Actor, Feed, Latest, Reply
+from actors.lifecycle import State
+from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.search import Index, Segment, analyse
+
+Counter = Callable[[Offer], Awaitable[tuple[dict[str, int], bool]]]
+"""Counts the tokens of each tool of an offer; the flag says whether the counts are exact."""
+
+
+class Memory(Protocol):
+    """What outlives the daemon. Saving never waits and never fails."""
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        """Keep what a server offers."""
+
+    def forget(self, server: str) -> None:
+        """Drop what is kept of a server."""
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        """Keep which era a server speaks."""
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One entry of the event feed. `time` is unix seconds."""
+
+    type: str
+    time: float
+    server: str | None = None
+    revision: int | None = None
+    data: dict[str, Any] = {}
+
+
+class Indexed(msgspec.Struct, frozen=True):
+    """The index covers these entries now; `removed` are gone from it."""
+
+    index: Index
+    entries: dict[str, Entry]
+    removed: frozenset[str]
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """The tokens of one server's tools are counted, for exactly this offer."""
+
+    server: str
+    offer: Offer
+    counts: dict[str, int]
+    exact: bool
+
+
+Message = ServerListed | ServerChanged | ServerRemoved | EraLearned | Indexed | Counted
+
+
+class Registry(Actor[Message]):
+    """One per daemon. `catalogue`, `statuses` and `feed` may be read by anybody."""
+
+    def __init__(
+        self,
+        known: Mapping[str, tuple[str, Offer]],
+        memory: Memory,
+        count: Counter,
+        clock: Callable[[], float],
+        *,
+        feed_size: int = 1000,
+    ) -> None:
+        super().__init__(4096)
+        self.catalogue: Latest[Catalogue] = Latest(Catalogue(index=Index.empty(), indexed=not known))
+        self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
+        self.feed: Feed[Happening] = Feed(feed_size)
+        self._memory = memory
+        self._count = count
+        self._clock = clock
+        self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
+        self._dirty: set[str] = set(self._entries)
+        self._restored: set[str] = set(self._entries)
+        self._work = trio.Event()
+
+    def started(self) -> None:
+        """Start the task that indexes and counts."""
+        self.nursery.start_soon(self._index_for_ever)
+        self._work.set()
+
+    def handle(self, message: Message, reply: Reply[Any] | None) -> None:
+        """Take in one fact."""
+        match message:
+            case ServerChanged():
+                self._on_changed(message)
+            case ServerListed(server=server, offer=offer):
+                self._on_listed(server, offer)
+            case ServerRemoved(server=server):
+                self._entries.pop(server, None)
+                self._memory.forget(server)
+                self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
+                self._mark(server)
+            case EraLearned(server=server):
+                self._memory.save_era(server, message)
+            case Indexed():
+                self._on_indexed(message)
+            case Counted():
+                self._on_counted(message)
+
+    def _on_changed(self, message: ServerChanged) -> None:
+        status = message.status
+        self.statuses.set({**self.statuses.value, status.server: status})
+        data = {"state": status.state.value, "previous": message.previous.value, "incarnation": status.incarnation}
+        if status.pid is not None:
+            data["pid"] = status.pid
+        if message.reason or status.state in (State.FAILED, State.RESPAWNING):
+            data["reason"] = message.reason or status.last_error or ""
+        self._emit("server_state", status.server, data)
+        self._set_available(status.server, status.state is not State.FAILED)
+
+    def _set_available(self, server: str, available: bool) -> None:
+        entry = self._entries.get(server)
+        if entry is not None and entry.available != available:
+            self._entries[server] = replace(entry, available=available)
+            self._mark(server)
+
+    def _on_listed(self, server: str, offer: Offer) -> None:
+        status = self.statuses.value.get(server)
+        before = self._entries.get(server)
+        if before is not None and _same(before.offer, offer):
+            offer = replace(offer, token_counts=before.offer.token_counts, tokens_exact=before.offer.tokens_exact)
+        kind = status.transport if status is not None else "stdio"
+        self._entries[server] = Entry.make(server, kind, offer)
+        self._restored.discard(server)
+        self._memory.save_offer(server, offer)
+        self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
+        self._mark(server)
+
+    def _mark(self, server: str) -> None:
+        self._dirty.add(server)
+        self._work.set()
+
+    def _on_indexed(self, message: Indexed) -> None:
+        catalogue = self.catalogue.value
+        following, changes = catalogue.with_entries(message.entries, message.index)
+        for server in message.removed & catalogue.entries.keys():
+            following, changes[server] = following.without(server, message.index)
+        self.catalogue.set(following)
+        for server, change in changes.items():
+            if server not in self._restored:
+                self._emit_change(server, change)
+        self._restored -= message.entries.keys()
+
+    def _on_counted(self, message: Counted) -> None:
+        entry = self._entries.get(message.server)
+        if entry is None or entry.offer is not message.offer:
+            return
+        offer = replace(entry.offer, token_counts=message.counts, tokens_exact=message.exact)
+        self._entries[message.server] = replace(entry, offer=offer)
+        self._memory.save_offer(message.server, offer)
+        if message.server in self.catalogue.value.entries:
+            self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
+
+    def _emit_change(self, server: str, change: OfferChange) -> None:
+        for kind in ("tools", "resources", "prompts"):
+            part: Change = getattr(change, kind)
+            if part:
+                data = {name: value for name, value in msgspec.to_builtins(part).items() if value}
+                self._emit(f"{kind}_changed", server, data)
+
+    def _emit(self, type_: str, server: str | None, data: dict[str, Any]) -> None:
+        revision = self.catalogue.value.revision
+        self.feed.append(Happening(type=type_, time=self._clock(), server=server, revision=revision, data=data))
+
+    # The child task -------------------------------------------------------------------------------------------------
+
+    async def _index_for_ever(self) -> None:
+        index = Index.empty()
+        while True:
+            await self._work.wait()
+            self._work = trio.Event()
+            dirty, self._dirty = self._dirty, set()
+            entries = {name: self._entries[name] for name in sorted(dirty) if name in self._entries}
+            removed = frozenset(dirty - entries.keys())
+            index = await trio.to_thread.run_sync(_reindex, index, entries, removed)
+            await self.address.tell(Indexed(index, entries, removed))
+            for entry in entries.values():
+                await self._count_tokens(entry)
+
+    async def _count_tokens(self, entry: Entry) -> None:
+        if entry.offer.tokens_exact and entry.offer.token_counts.keys() >= entry.tools.keys():
+            return
+        counts, exact = await self._count(entry.offer)
+        await self.address.tell(Counted(entry.server, entry.offer, counts, exact))
+
+
+def _reindex(index: Index, entries: Mapping[str, Entry], removed: frozenset[str]) -> Index:
+    """Return the index with these servers replaced. Runs in a worker thread."""
+    for server in sorted(removed):
+        index = index.remove(server)
+    segments: list[Segment] = [analyse(name, documents(name, entry.offer)) for name, entry in entries.items()]
+    if len(index) == 0:
+        return Index.build(segments)
+    for segment in segments:
+        index = index.replace(segment)
+    return index
+
+
+def _same(before: Offer, after: Offer) -> bool:
+    return [bytes(tool.definition) for tool in before.tools] == [bytes(tool.definition) for tool in after.tools]

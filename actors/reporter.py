@@ -1,0 +1,51 @@
+"""Carries an actor's facts upwards without making its handlers wait.
+
+A fact goes into the other mailbox at once if there is room. If there is none, the newest fact of each kind waits: facts
+are conflated, so nothing grows and the last one always arrives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from actors.errors import ActorStopped, MailboxFull
+from actors.kit import Address
+
+
+class Reporter:
+    """Reports to one address. `run` is a task of the actor that reports."""
+
+    def __init__(self, address: Address[Any]) -> None:
+        self._address = address
+        self._owed: dict[type, Any] = {}
+        self._wake = trio.Event()
+
+    def report(self, fact: Any) -> None:
+        """Send a fact now, or as soon as there is room."""
+        if not self._owed:
+            try:
+                self._address.tell_nowait(fact)
+            except MailboxFull:
+                pass
+            except ActorStopped:
+                return
+            else:
+                return
+        self._owed[type(fact)] = fact
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Deliver what is owed, for ever."""
+        while True:
+            await self._wake.wait()
+            self._wake = trio.Event()
+            while self._owed:
+                kind, fact = next(iter(self._owed.items()))
+                try:
+                    await self._address.tell(fact)
+                except ActorStopped:
+                    return
+                if self._owed.get(kind) is fact:
+                    del self._owed[kind]
