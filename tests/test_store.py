@@ -25,6 +25,10 @@ def corrupted(path: Path) -> None:
     path.write_bytes(b"this is not a database, it only looks like a file" * 100)
 
 
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "store.sqlite3"
@@ -142,12 +146,12 @@ async def test_a_full_disk_degrades_the_store_until_there_is_room(path: Path) ->
 async def test_a_store_whose_disk_is_missing_at_start_works_once_it_is_there(tmp_path: Path) -> None:
     path = tmp_path / "later" / "store.sqlite3"
     async with open_store(path) as store:
-        assert store.state == "degraded"
+        assert store.status().state == "degraded"
         assert await store.load_servers() == {}
         store.save_server("files", "d1", b"x")
         path.parent.mkdir()
         assert set(await store.load_servers()) == {"files"}
-        assert store.state == "ok"
+        assert store.status().state == "ok"
 
 
 async def test_a_value_that_cannot_be_stored_does_not_hold_up_the_others(path: Path) -> None:
@@ -193,6 +197,17 @@ async def test_damage_inside_a_table_is_found_at_open(path: Path) -> None:
     assert path.with_name(f"{path.name}.corrupt-1").exists()
 
 
+def test_the_logs_of_a_damaged_file_go_with_it(path: Path) -> None:
+    corrupted(path)
+    path.with_name(f"{path.name}-wal").write_bytes(b"log of the damaged file")
+    database = Database(path)
+    database.open()
+    assert database.load_servers() == {}
+    database.close()
+    aside = path.with_name(f"{path.name}.corrupt-1-wal")
+    assert aside.read_bytes() == b"log of the damaged file"
+
+
 def test_damaged_copies_do_not_pile_up(path: Path) -> None:
     for _ in range(11):
         corrupted(path)
@@ -205,11 +220,11 @@ def test_damaged_copies_do_not_pile_up(path: Path) -> None:
 async def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as newer:
         newer.execute("PRAGMA user_version = 99")
-    before = path.read_bytes()
+    before = content(path)
     with pytest.raises(ConfigError, match="newer version"):
         async with open_store(path):
             pass
-    assert path.read_bytes() == before
+    assert content(path) == before
 
 
 async def test_closing_waits_for_a_locked_disk_only_until_its_deadline(path: Path) -> None:
@@ -219,9 +234,34 @@ async def test_closing_waits_for_a_locked_disk_only_until_its_deadline(path: Pat
                 other.execute("BEGIN IMMEDIATE")
                 store.save_server("files", "d1", b"x")
             assert store.status().pending_writes == 1
-        async with trio.open_nursery() as nursery:  # the abandoned thread ends by itself, then the file can be closed
-            nursery.start_soon(store._in_thread, store._database.close)
+        await store._in_thread(store._database.close)  # the abandoned thread has ended by itself
         other.execute("ROLLBACK")
+
+
+async def test_a_flush_gives_up_at_its_deadline_and_the_write_goes_on(path: Path) -> None:
+    async with open_store(path, busy_timeout_s=5) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            store.save_server("files", "d1", b"x")
+            assert not await store.flush(deadline_s=0.01)
+            other.execute("ROLLBACK")
+        assert await store.flush()
+        assert (store.state, store.lost_writes) == ("ok", 0)
+
+
+async def test_a_system_without_threads_degrades_the_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_arguments: object, **_options: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise RuntimeError("can't start new thread")
+
+    async with open_store(path) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr(trio.to_thread, "run_sync", refuse)
+            store.save_server("files", "d1", b"x")
+            assert await store.load_servers() == {}
+            assert store.status().last_error == "can't start new thread"
+        assert set(await store.load_servers()) == {"files"}
+        assert store.status().state == "ok"
 
 
 async def test_cancelling_the_block_still_saves_what_was_queued(path: Path) -> None:
