@@ -66,7 +66,7 @@ class Database:
             if not _is_corrupt(error):
                 raise
             log.warning("%s is damaged (%s); it is moved aside and a fresh one is made", self._path, error)
-            _move_aside(self._path)
+            move_aside(self._path)
             self._connection = _connect(self._path, self._busy_timeout_s)
 
     def close(self) -> None:
@@ -207,7 +207,8 @@ def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
     return isinstance(error, _Corrupt) or code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def _move_aside(path: Path) -> None:
+def move_aside(path: Path) -> None:
+    """Rename the file and its logs to `*.corrupt-N`, the first N that is free up to 9. Raises `OSError`."""
     numbers = range(1, MAX_CORRUPT_COPIES)
     free = (number for number in numbers if not path.with_name(f"{path.name}.corrupt-{number}").exists())
     number = next(free, MAX_CORRUPT_COPIES)  # the last one is replaced: damage must not fill the disk
