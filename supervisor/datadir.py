@@ -1,0 +1,184 @@
+"""The daemon's directory: where it is, who may use it, and the secrets in it.
+
+- By default the state directory of the XDG base directory specification 0.8 (state: data that should persist between
+  restarts and is not worth a backup).
+- One daemon per directory: an exclusive lock of the kernel, which dies with its owner and is therefore never stale.
+- The directory is made with mode 0700 and its files with 0600, whatever the umask.
+- Every failure is a `ConfigError` that says what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from actors.errors import ConfigError
+
+NAME = "mcp-supervisor"
+LOCK_NAME = "daemon.lock"
+MAX_PID_BYTES = 32
+_KEY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class DataDir:
+    """An open data directory. The lock is held until `close`; a context manager closes it."""
+
+    def __init__(self, root: Path, lock_fd: int) -> None:
+        self.root = root
+        self._lock_fd = lock_fd
+
+    @property
+    def database(self) -> Path:
+        """The file of the store."""
+        return self.root / "store.sqlite3"
+
+    @property
+    def tokenizer_cache(self) -> Path:
+        """The directory where tiktoken keeps its vocabulary; tiktoken makes it."""
+        return self.root / "tokenizer"
+
+    def key(self, name: str, size_bytes: int) -> bytes:
+        """Return the secret key of that name, made of `size_bytes` random bytes at the first call.
+
+        Raises `ConfigError` if the file cannot be used or others may read it, `ValueError` for a name that is not
+        lower-case letters, digits, "-" and "_".
+        """
+        if not _KEY_NAME.fullmatch(name):
+            raise ValueError(f"not a name of a key: {name!r}")
+        path = self.root / f"{name}.key"
+        try:
+            if not os.path.lexists(path):
+                _write_atomically(path, secrets.token_bytes(size_bytes))
+            return _read_key(path, size_bytes)
+        except OSError as error:
+            raise _unusable(path, error) from error
+
+    def close(self) -> None:
+        """Give the lock back. Closing twice is fine."""
+        lock_fd, self._lock_fd = self._lock_fd, -1
+        if lock_fd >= 0:
+            os.close(lock_fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> DataDir:
+    """Open and lock the data directory, making it if it is missing; `None` is the default place.
+
+    Raises `ConfigError` if there is no default place, if the directory cannot be written, or if another daemon has it.
+    """
+    root = (default_data_dir(environ) if path is None else path).absolute()
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock_fd = os.open(root / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise _unusable(root, error) from error
+    try:
+        _lock(root, lock_fd)
+    except BaseException:
+        os.close(lock_fd)
+        raise
+    return DataDir(root, lock_fd)
+
+
+def default_data_dir(environ: Mapping[str, str]) -> Path:
+    """Return `$XDG_STATE_HOME/mcp-supervisor`, or `~/.local/state/mcp-supervisor`.
+
+    A relative `XDG_STATE_HOME` is ignored, as the specification asks. Raises `ConfigError` without a usable `HOME`.
+    """
+    state_home = Path(environ.get("XDG_STATE_HOME", ""))
+    if state_home.is_absolute():
+        return state_home / NAME
+    home = Path(environ.get("HOME", ""))
+    if not home.is_absolute():
+        raise ConfigError(
+            "there is no place for the daemon's data: neither XDG_STATE_HOME nor HOME is an absolute path",
+            hint="set one of them, or name a data directory in the configuration",
+        )
+    return home / ".local" / "state" / NAME
+
+
+def _lock(root: Path, lock_fd: int) -> None:
+    try:
+        fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(lock_fd, 0)
+        os.pwrite(lock_fd, f"{os.getpid()}\n".encode(), 0)
+    except BlockingIOError:
+        owner = os.pread(lock_fd, MAX_PID_BYTES, 0).decode("ascii", "replace").strip()
+        raise ConfigError(
+            f"another daemon uses this data directory (pid {owner or 'unknown'})",
+            path=str(root),
+            hint="stop it first, or give this one a data directory of its own",
+        ) from None
+    except OSError as error:
+        raise _unusable(root, error) from error
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    # The lock keeps other daemons out, so a rename is enough; the reader never finds half a key after a power cut.
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(fd)
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _read_key(path: Path, size_bytes: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        about = os.fstat(fd)
+        private = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077
+        content = os.read(fd, size_bytes + 1) if private else b""
+    finally:
+        os.close(fd)
+    if not private:
+        raise ConfigError(
+            "the key may be known to others: the file must belong to this user, with mode 0600",
+            path=str(path),
+            hint="delete it and a new one is made; what the old one sealed is then void",
+        )
+    if len(content) != size_bytes:
+        raise ConfigError(
+            f"the key does not have {size_bytes} bytes",
+            path=str(path),
+            hint="delete it and a new one is made; what the old one sealed is then void",
+        )
+    return content
+
+
+def _unusable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"the data directory cannot be used: {error.strerror or error}",
+        path=str(path),
+        hint="make it writable for this user, or name another data directory",
+    )

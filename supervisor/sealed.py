@@ -1,0 +1,190 @@
+"""Session ids that carry their own claims, sealed with the daemon's key. PURE: key, time and nonce are arguments.
+
+- A token is `base64url(claims as JSON).base64url(MAC)`: visible ASCII as the specification asks of `Mcp-Session-Id`
+  (MCP 2025-11-25, basic/transports, "Session Management"), at most 3 KiB, so that it fits any proxy's header limit.
+- The MAC covers the encoded text, and is compared as text: no two tokens mean the same, so a digest names a session.
+- Nothing is decoded before the MAC holds, and there is one error for every kind of bad token.
+- What a client says about itself is cut to fit; what we say (principal, version, nonce) is never changed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import Any, Final
+
+import msgspec
+
+from actors.errors import SupervisorError
+
+LABEL: Final = b"mcp-session"
+KEY_BYTES: Final = 32
+MAC_BYTES: Final = 24
+MIN_NONCE_BYTES: Final = 16
+MAX_NONCE_BYTES: Final = 32
+MAX_TOKEN_CHARS: Final = 3072
+MAX_CAPABILITIES_BYTES: Final = 1536
+MAX_CAPABILITY_BRACKETS: Final = 64
+# In bytes of JSON, so that escapes count. Together with the capabilities these stay below MAX_TOKEN_CHARS.
+MAX_NAME_BYTES: Final = 128
+MAX_CLIENT_VERSION_BYTES: Final = 48
+MAX_VERSION_BYTES: Final = 32
+MAX_PRINCIPAL_BYTES: Final = 256
+
+# Every client capability of the legacy revisions (2025-11-25, schema.ts, ClientCapabilities).
+_KNOWN_CAPABILITIES: Final[dict[str, Any]] = {
+    "roots": {"listChanged": {}},
+    "sampling": {"context": {}, "tools": {}},
+    "elicitation": {"form": {}, "url": {}},
+    "tasks": {
+        "list": {},
+        "cancel": {},
+        "requests": {"sampling": {"createMessage": {}}, "elicitation": {"create": {}}},
+    },
+}
+
+
+class SealBroken(SupervisorError):
+    """The token is forged, malformed or expired; which of them is not told."""
+
+    code = -32600
+    http_status = 404
+    kind = "not_found"
+
+    def __init__(self, message: str = "unknown or expired session; initialize again", **more: Any) -> None:
+        super().__init__(message, **more)
+
+
+class SessionClaims(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename={
+        "nonce": "n",
+        "version": "v",
+        "client_name": "cn",
+        "client_version": "cv",
+        "capabilities": "cap",
+        "principal": "p",
+        "issued_at": "iat",
+        "expires_at": "exp",
+    },
+):
+    """What a session id says.
+
+    `nonce`: 16 to 32 random bytes. `version`: the negotiated protocol version. `capabilities`: the client's, a JSON
+    object. `principal`: who opened the session; whoever presents the token must be the same. Times in unix seconds.
+    """
+
+    nonce: bytes
+    version: str
+    client_name: str
+    client_version: str
+    capabilities: msgspec.Raw
+    principal: str
+    issued_at: float
+    expires_at: float
+
+
+_CLAIMS: Final = msgspec.json.Decoder(SessionClaims)
+
+
+class Sealer:
+    """Seals and unseals session ids with one key."""
+
+    def __init__(self, key: bytes) -> None:
+        """Derive the key of session ids from the daemon's key. Raises `ValueError` below 32 bytes."""
+        if len(key) < KEY_BYTES:
+            raise ValueError(f"the key must have at least {KEY_BYTES} bytes")
+        self._key = hmac.digest(key, LABEL, hashlib.sha256)
+
+    def seal(self, claims: SessionClaims) -> str:
+        """Return the token of these claims, with the client's part cut to fit.
+
+        Raises `ValueError` if the nonce, the version or the principal is outside its limits.
+        """
+        _check(claims)
+        fitted = msgspec.structs.replace(
+            claims,
+            client_name=_fit_text(claims.client_name, MAX_NAME_BYTES),
+            client_version=_fit_text(claims.client_version, MAX_CLIENT_VERSION_BYTES),
+            capabilities=_fit_capabilities(claims.capabilities),
+        )
+        body = _encode(msgspec.json.encode(fitted))
+        return f"{body}.{self._mac(body)}"
+
+    def unseal(self, token: str, now: float) -> SessionClaims:
+        """Return the claims of a token that was sealed here and has not expired at `now` (unix s).
+
+        Raises `SealBroken` for every other string.
+        """
+        body, _, mac = token.rpartition(".")
+        if len(token) > MAX_TOKEN_CHARS or not token.isascii() or not hmac.compare_digest(self._mac(body), mac):
+            raise SealBroken
+        try:
+            claims = _CLAIMS.decode(_decode(body))
+        except (msgspec.DecodeError, ValueError):  # sealed by a version with other claims
+            raise SealBroken from None
+        if now >= claims.expires_at:
+            raise SealBroken
+        return claims
+
+    def _mac(self, body: str) -> str:
+        return _encode(hmac.digest(self._key, body.encode("ascii"), hashlib.sha256)[:MAC_BYTES])
+
+
+def session_digest(token: str) -> str:
+    """Return the name under which an ended session is remembered: blake2b-256 of the token, in hex."""
+    return hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).hexdigest()
+
+
+def _check(claims: SessionClaims) -> None:
+    if not MIN_NONCE_BYTES <= len(claims.nonce) <= MAX_NONCE_BYTES:
+        raise ValueError(f"the nonce must have {MIN_NONCE_BYTES} to {MAX_NONCE_BYTES} bytes")
+    for name, text, limit in (
+        ("version", claims.version, MAX_VERSION_BYTES),
+        ("principal", claims.principal, MAX_PRINCIPAL_BYTES),
+    ):
+        if _json_bytes(text) > limit:
+            raise ValueError(f"the {name} is longer than {limit} bytes")
+
+
+def _fit_text(text: str, limit_bytes: int) -> str:
+    fitted = text[:limit_bytes].encode("utf-8", "replace").decode()  # half a surrogate pair has no JSON
+    while _json_bytes(fitted) > limit_bytes:
+        fitted = fitted[:-1]
+    return fitted
+
+
+def _fit_capabilities(raw: msgspec.Raw) -> msgspec.Raw:
+    """Return the capabilities as compact JSON; only the known ones if they are too many, none if not an object."""
+    try:
+        capabilities = msgspec.json.decode(raw, type=dict[str, Any])
+        encoded = msgspec.json.encode(capabilities)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+        return msgspec.Raw(b"{}")
+    # The brackets bound the depth, so that no later reader runs into a recursion limit.
+    if len(encoded) > MAX_CAPABILITIES_BYTES or encoded.count(b"{") + encoded.count(b"[") > MAX_CAPABILITY_BRACKETS:
+        encoded = msgspec.json.encode(_known(capabilities, _KNOWN_CAPABILITIES))
+    return msgspec.Raw(encoded)
+
+
+def _known(value: Any, shape: dict[str, Any]) -> Any:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, dict):
+        return {}
+    return {key: _known(value[key], inner) for key, inner in shape.items() if key in value}
+
+
+def _json_bytes(text: str) -> int:
+    return len(msgspec.json.encode(text)) - 2
+
+
+def _encode(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _decode(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,6 @@
+"""The daemon's memory across restarts: catalogue, era verdicts, ended sessions, usage; SQLite behind a writer."""
+
+from supervisor.store.behind import Store, open_store
+from supervisor.store.records import ERA_TTL_S, EraName, SavedEra, SavedServer, StoreStatus, ToolUsage
+
+__all__ = ["ERA_TTL_S", "EraName", "SavedEra", "SavedServer", "Store", "StoreStatus", "ToolUsage", "open_store"]

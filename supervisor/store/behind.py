@@ -1,0 +1,235 @@
+"""Write-behind: callers never wait for the disk, and never learn that it failed.
+
+- Saving is a plain `def`: it queues and returns, so a handler of an actor may call it.
+- SQLite runs on one thread at a time (a limiter of one), never on the loop.
+- A failing disk costs persistence only: the writes are counted, the state is "degraded", and the batch is tried again
+  together with the next write, and at close.
+- The writer is shielded from the cancellation of its surroundings: only closing ends it, after a last flush.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal, ParamSpec, TypeVar
+
+import trio
+
+from actors.errors import ConfigError
+from supervisor.store.database import BUSY_TIMEOUT_S, Database
+from supervisor.store.records import EraName, SavedEra, SavedServer, StoreStatus, ToolUsage
+from supervisor.store.writes import (
+    MAX_KEYS,
+    AddUsage,
+    EndSession,
+    ForgetServer,
+    SaveEra,
+    SaveServer,
+    Write,
+    WriteQueue,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+log = logging.getLogger(__name__)
+
+FLUSH_S = 5.0
+LINGER_S = 0.2
+# RuntimeError: the system has no thread left to give.
+_FAILURES = (sqlite3.Error, OSError, ConfigError, RuntimeError)
+
+
+class Store:
+    """The daemon's memory across restarts. Opened with `open_store`; none of its methods raises because of the disk."""
+
+    def __init__(self, database: Database, *, clock: Callable[[], float], linger_s: float, max_keys: int) -> None:
+        self._database = database
+        self._clock = clock
+        self._linger_s = linger_s
+        self._limiter = trio.CapacityLimiter(1)
+        self._queue = WriteQueue(max_keys=max_keys)
+        self._unsettled = 0  # writes of the batch that is with the thread now
+        self._flushes: list[trio.Event] = []
+        self._wake = trio.Event()
+        self._hurry = trio.Event()
+        self._writer = trio.CancelScope(shield=True)
+        self._closed = False
+        self._lost_writes = 0
+        self._last_error = ""
+
+    @property
+    def state(self) -> Literal["ok", "degraded"]:
+        """Whether the last use of the disk succeeded."""
+        return "degraded" if self._last_error else "ok"
+
+    @property
+    def lost_writes(self) -> int:
+        """Writes that did not reach the disk when their turn came, each counted once."""
+        return self._lost_writes
+
+    def status(self) -> StoreStatus:
+        """Return the state with its numbers."""
+        return StoreStatus(
+            state=self.state,
+            lost_writes=self._lost_writes,
+            pending_writes=len(self._queue) + self._unsettled,
+            last_error=self._last_error,
+        )
+
+    def save_server(self, name: str, digest: str, payload: bytes) -> None:
+        """Keep the encoded snapshot of a server, valid for the launch `digest`."""
+        self._put(SaveServer(name=name, digest=digest, payload=payload, updated_at=self._clock()))
+
+    def forget_server(self, name: str) -> None:
+        """Remove the snapshot of a server; its usage stays."""
+        self._put(ForgetServer(name=name))
+
+    def save_era(self, digest: str, payload: bytes, *, era: EraName) -> None:
+        """Keep the era verdict (JSON) of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
+        self._put(SaveEra(digest=digest, era=era, payload=payload, updated_at=self._clock()))
+
+    def end_session(self, session_id: str, expires_at: float) -> None:
+        """Remember an ended session by the digest of its token until `expires_at` (unix s)."""
+        self._put(EndSession(id=session_id, expires_at=expires_at, now=self._clock()))
+
+    def add_usage(self, used: Iterable[ToolUsage]) -> None:
+        """Add to the usage of tools; what waits for the disk is summed up per tool."""
+        for usage in used:
+            self._put(AddUsage(usage=usage))
+
+    async def load_servers(self) -> dict[str, SavedServer]:
+        """Return every saved server by name. A checkpoint; empty if the disk cannot be read."""
+        return await self._read(self._database.load_servers) or {}
+
+    async def load_eras(self, now: float) -> dict[str, SavedEra]:
+        """Return the verdicts not expired at `now` (unix s) by launch digest. A checkpoint; empty on failure."""
+        return await self._read(self._database.load_eras, now) or {}
+
+    async def load_ended_sessions(self, now: float) -> dict[str, float]:
+        """Return the expiry (unix s) of each session ended and not expired at `now`, by digest. A checkpoint; empty on
+        failure.
+        """
+        return await self._read(self._database.load_ended_sessions, now) or {}
+
+    async def load_usage(self) -> list[ToolUsage]:
+        """Return the usage of every tool. A checkpoint; empty if the disk cannot be read."""
+        return await self._read(self._database.load_usage) or []
+
+    async def flush(self, deadline_s: float = FLUSH_S) -> bool:
+        """Wait until everything queued so far was tried. True: it is all on disk. A checkpoint."""
+        tried = trio.Event()
+        with trio.move_on_after(deadline_s):
+            if self._queue or self._unsettled:
+                self._flushes.append(tried)
+                self._wake.set()
+                self._hurry.set()
+                await tried.wait()
+            await trio.lowlevel.checkpoint()
+            return not self._queue and not self._unsettled
+        return False
+
+    def _put(self, write: Write) -> None:
+        if self._closed or not self._queue.put(write):
+            self._lost_writes += 1
+            self._degrade("the store is closed" if self._closed else "too many writes wait for the disk")
+            return
+        self._wake.set()
+
+    async def _read(self, load: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+        await self.flush()  # so that a reader finds what was saved before
+        try:
+            found = await self._in_thread(load, *args, **kwargs)
+        except _FAILURES as error:
+            self._degrade(str(error))
+            return None
+        if not self._queue:
+            self._last_error = ""
+        return found
+
+    def _degrade(self, why: str) -> None:
+        if not self._last_error:  # once per outage, not once per write
+            log.warning("the store is degraded, nothing is saved until the disk recovers: %s", why)
+        self._last_error = why or "unknown error"
+
+    async def _in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        # An abandoned thread keeps its place in the limiter until it ends, so two never use the file together.
+        return await trio.to_thread.run_sync(
+            lambda: work(*args, **kwargs), limiter=self._limiter, abandon_on_cancel=True
+        )
+
+    async def _open(self) -> None:
+        try:
+            await self._in_thread(self._database.open)
+        except (sqlite3.Error, OSError, RuntimeError) as error:
+            self._degrade(str(error))  # the next write tries again
+
+    async def _write_behind(self) -> None:
+        with self._writer:
+            while True:
+                await self._wake.wait()
+                with trio.move_on_after(self._linger_s):
+                    await self._hurry.wait()
+                self._wake, self._hurry = trio.Event(), trio.Event()
+                flushes, self._flushes = self._flushes, []
+                await self._write_batch(self._queue.take())
+                for tried in flushes:
+                    tried.set()
+
+    async def _write_batch(self, batch: list[Write]) -> None:
+        if not batch:
+            return
+        self._unsettled = len(batch)
+        try:
+            dropped = await self._in_thread(self._database.write, batch)
+        except _FAILURES as error:
+            self._degrade(str(error))
+            self._lost_writes += self._queue.put_back(batch)
+        else:
+            self._lost_writes += dropped
+            self._last_error = ""
+        self._unsettled = 0
+
+    async def _flush_and_close(self, close_s: float) -> None:
+        await self.flush(close_s)
+        await self._in_thread(self._database.close)
+
+    def _stop(self) -> None:
+        self._closed = True
+        self._writer.cancel()
+        unsaved = len(self._queue) + self._unsettled
+        if unsaved:
+            log.warning("%d writes were not saved before the store closed: %s", unsaved, self._last_error or "too slow")
+
+
+@asynccontextmanager
+async def open_store(
+    path: Path,
+    *,
+    clock: Callable[[], float] = time.time,
+    linger_s: float = LINGER_S,
+    close_s: float = FLUSH_S,
+    busy_timeout_s: float = BUSY_TIMEOUT_S,
+    max_keys: int = MAX_KEYS,
+) -> AsyncIterator[Store]:
+    """Open the store at `path` (its directory must exist) and keep its writer running until the block is left.
+
+    Writes are gathered for `linger_s` before they go to disk; leaving the block tries for `close_s` to save the rest.
+    `busy_timeout_s` is how long SQLite waits for a lock that another process holds.
+    Raises `ConfigError` if the file was written by a newer version. Any other trouble with the disk makes the store
+    "degraded". There is a nursery inside, so exceptions of the block arrive in an exception group.
+    """
+    store = Store(Database(path, busy_timeout_s=busy_timeout_s), clock=clock, linger_s=linger_s, max_keys=max_keys)
+    await store._open()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store._write_behind)
+        try:
+            yield store
+        finally:
+            with trio.move_on_after(close_s, shield=True):
+                await store._flush_and_close(close_s)
+            store._stop()

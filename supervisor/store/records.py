@@ -1,0 +1,66 @@
+"""What the store keeps, as plain values.
+
+Payloads are opaque here: whoever saves one encodes it and must be able to reject what it no longer understands.
+Times are unix seconds of the wall clock, durations are milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+EraName = Literal["legacy", "modern"]
+DAY_S = 86_400.0
+
+# A stale legacy verdict keeps succeeding silently, so it must be asked again; a stale modern one fails loudly at the
+# first request. The second bound only keeps verdicts of launches that no longer exist from piling up.
+ERA_TTL_S: dict[EraName, float] = {"legacy": 7 * DAY_S, "modern": 90 * DAY_S}
+
+
+class SavedServer(msgspec.Struct, frozen=True, kw_only=True):
+    """The catalogue part of one server: `payload` is one encoded snapshot, valid for the launch `digest`."""
+
+    digest: str
+    payload: bytes
+    updated_at: float
+
+
+class SavedEra(msgspec.Struct, frozen=True, kw_only=True):
+    """The era verdict of one launch: `payload` is its JSON."""
+
+    era: EraName
+    payload: bytes
+    updated_at: float
+
+
+class ToolUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls of one tool: how many, how many of them failed, and their summed duration in milliseconds."""
+
+    server: str
+    tool: str
+    calls: int
+    failures: int
+    total_ms: float
+
+    def plus(self, other: ToolUsage) -> ToolUsage:
+        """Return the sum of both, under this one's names."""
+        return msgspec.structs.replace(
+            self,
+            calls=self.calls + other.calls,
+            failures=self.failures + other.failures,
+            total_ms=self.total_ms + other.total_ms,
+        )
+
+
+class StoreStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the status page shows.
+
+    `lost_writes` counts writes that did not reach the disk when their turn came, each once; those that may still
+    be saved by a later attempt are among `pending_writes`. `last_error` is empty while the state is "ok".
+    """
+
+    state: Literal["ok", "degraded"]
+    lost_writes: int
+    pending_writes: int
+    last_error: str

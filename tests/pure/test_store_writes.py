@@ -1,0 +1,81 @@
+"""The queue of writes: bounded by keys, the newest wins, failures are counted once."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervisor.store.records import ToolUsage
+from supervisor.store.writes import AddUsage, ForgetServer, SaveServer, Write, WriteQueue
+
+
+def save(name: str, payload: bytes = b"x") -> SaveServer:
+    return SaveServer(name=name, digest="d", payload=payload, updated_at=0.0)
+
+
+def use(calls: int) -> AddUsage:
+    return AddUsage(usage=ToolUsage(server="s", tool="t", calls=calls, failures=0, total_ms=0.0))
+
+
+def test_the_newest_write_of_a_key_wins() -> None:
+    queue = WriteQueue()
+    writes: list[Write] = [save("a", b"1"), save("b"), save("a", b"2"), ForgetServer(name="b")]
+    assert all(queue.put(write) for write in writes)
+    assert queue.take() == [save("a", b"2"), ForgetServer(name="b")]
+    assert len(queue) == 0
+
+
+def test_a_batch_that_failed_does_not_overwrite_what_came_later() -> None:
+    queue = WriteQueue()
+    queue.put(save("a", b"old"))
+    queue.put(save("b", b"old"))
+    batch = queue.take()
+    queue.put(save("a", b"new"))
+    assert queue.put_back(batch) == 2
+    assert queue.take() == [save("a", b"new"), save("b", b"old")]
+
+
+def test_a_write_that_fails_again_is_not_counted_again_but_a_newer_one_is() -> None:
+    queue = WriteQueue()
+    queue.put(save("a"))
+    queue.put(save("b"))
+    assert queue.put_back(queue.take()) == 2
+    assert queue.put_back(queue.take()) == 0
+    queue.put(save("a", b"newer"))
+    assert queue.put_back(queue.take()) == 1
+
+
+def test_a_write_replaced_while_it_fails_is_counted_once() -> None:
+    queue = WriteQueue()
+    queue.put(save("a"))
+    assert queue.put_back(queue.take()) == 1
+    batch = queue.take()
+    queue.put(save("a", b"newer"))
+    assert queue.put_back(batch) == 0
+    assert queue.put_back(queue.take()) == 1
+
+
+def test_a_full_queue_still_takes_newer_writes_of_known_keys() -> None:
+    queue = WriteQueue(max_keys=1)
+    assert queue.put(save("a"))
+    assert not queue.put(save("b"))
+    assert queue.put(save("a", b"newer"))
+    assert queue.take() == [save("a", b"newer")]
+
+
+@given(steps=st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["fails", "saved"])), max_size=40))
+def test_usage_is_neither_lost_nor_counted_twice_whatever_fails(steps: list[int | str]) -> None:
+    queue, on_disk, added = WriteQueue(), 0, 0
+    for step in [*steps, "saved"]:
+        if isinstance(step, int):
+            added += step
+            queue.put(use(step))
+            continue
+        batch = queue.take()
+        if step == "fails":
+            queue.put(use(1))  # arrives while the disk is busy failing
+            added += 1
+            queue.put_back(batch)
+        else:
+            on_disk += sum(write.usage.calls for write in batch if isinstance(write, AddUsage))
+    assert on_disk == added
