@@ -1,8 +1,9 @@
 """Read one entry of `mcpServers`: check it, expand it, and make it a `ServerConfig`.
 
 Rules of this file:
-- Every fault of an entry is recorded, not only the first; an entry with a fault gives no server, its neighbours stay.
-- Order: unknown keys, other programs' spellings, types, transport, expansion, limits of the operating system.
+- Order: unknown keys, other programs' spellings, types, transport, expansion, limits of the operating system. Every
+  fault of a step is recorded, not only the first; the later steps need the earlier ones to be passed.
+- An entry with a fault gives no server; its neighbours stay.
 - An entry that is disabled is not expanded: variables of a server that never starts need not be set.
 - Values never appear in messages; `Findings` only takes keys.
 """
@@ -77,8 +78,7 @@ class _Entry:
         self._failed = False
 
     def read(self) -> ServerConfig | None:
-        fault = name_fault(self._name)
-        if fault:
+        if fault := name_fault(self._name):
             self._problem((), fault, f'rename it, for example to "{suggest_name(self._name)}"')
         if not isinstance(self._members, dict):
             self._problem((), "must be an object", 'write {"command": ..., "args": [...]}')
@@ -133,8 +133,7 @@ class _Entry:
         if env_file is not None and not isinstance(env_file, str):
             self._problem(("envFile",), "must be a string")
         slug = self._own.get("slug")
-        fault = name_fault(slug) if isinstance(slug, str) else None
-        if fault:
+        if isinstance(slug, str) and (fault := name_fault(slug)):
             self._problem(("slug",), fault, f'for example "{suggest_name(slug)}"')
         right = len(findings.problems) == before
         self._failed = self._failed or not right
