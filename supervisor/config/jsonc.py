@@ -32,6 +32,9 @@ MAX_VALUES = 200_000
 MAX_NUMBER_CHARS = 64
 """Longer numbers are refused: no setting needs them, and Python takes quadratic time to read them."""
 
+MAX_SHOWN_CHARS = 80
+"""Of each key in a message; a hostile key is as long as the file."""
+
 _BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _STRING = re.compile(r'"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"')
 _WORD = re.compile(r"[A-Za-z0-9_+\-.$]++")
@@ -69,10 +72,10 @@ def show_path(path: KeyPath) -> str:
         if isinstance(part, int):
             shown += f"[{part}]"
         elif _PLAIN.fullmatch(part):
-            shown += f".{part}" if shown else part
+            shown += f".{part[:MAX_SHOWN_CHARS]}" if shown else part[:MAX_SHOWN_CHARS]
         else:
             # JSON's escapes keep control characters of a hostile key out of terminals and logs.
-            shown += f"[{json.dumps(part[:80])}]"
+            shown += f"[{json.dumps(part[:MAX_SHOWN_CHARS])}]"
     return shown
 
 

@@ -177,14 +177,14 @@ def _duplicates(document: Document, findings: Findings) -> list[ConfigError]:
     fatal: list[ConfigError] = []
     for found in document.duplicates:
         in_entry = len(found.path) > 1 and found.path[0] in _SERVER_KEYS
-        error = findings.error(
-            found.path,
-            f"the key is written twice (first on line {found.first_line})",
-            "remove one of them",
-            str(found.path[1]) if in_entry else None,
-        )
+        message = f"the key is written twice (first on line {found.first_line})"
+        server = str(found.path[1]) if in_entry else None
+        error = findings.error(found.path, message, "remove one of them", server)
         error.line = found.line
-        (findings.problems if in_entry else fatal).append(error)
+        if in_entry:
+            findings.record(error)
+        else:
+            fatal.append(error)
     return fatal
 
 
@@ -193,7 +193,7 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
     own = {key: value for key, value in (members or {}).items() if not is_comment(key)}
     judged = findings.beside()
     keys = keys_of(Settings)
-    for key in own.keys() - keys.keys():
+    for key in (key for key in own if key not in keys):
         likely = nearest(key, keys)
         beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
         judged.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)

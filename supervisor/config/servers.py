@@ -125,17 +125,16 @@ class _Entry:
 
     def _types(self) -> bool:
         """Check every value's type; return whether all are right."""
-        findings = self._around.findings
-        before = len(findings.problems)
-        keys = keys_of(ServerConfig)
-        findings.check(self._own, keys, self._where, server=self._name, spelled=self._spelled)
+        right = self._around.findings.check(
+            self._own, keys_of(ServerConfig), self._where, server=self._name, spelled=self._spelled
+        )
         env_file = self._members.get("envFile") if isinstance(self._members, dict) else None
         if env_file is not None and not isinstance(env_file, str):
             self._problem(("envFile",), "must be a string")
+            right = False
         slug = self._own.get("slug")
         if isinstance(slug, str) and (fault := name_fault(slug)):
             self._problem(("slug",), fault, f'for example "{suggest_name(slug)}"')
-        right = len(findings.problems) == before
         self._failed = self._failed or not right
         return right
 

@@ -8,6 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
@@ -17,6 +18,10 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from actors.errors import ConfigError
 from supervisor.config.jsonc import Document, KeyPath, show_path
+
+
+MAX_PROBLEMS = 20
+"""Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
 
 
 class Key(Struct, frozen=True, kw_only=True):
@@ -125,6 +130,7 @@ class Findings:
     def __init__(self, document: Document, path: str) -> None:
         self.problems: list[ConfigError] = []
         self.notes: list[ConfigError] = []
+        self._counts: Counter[str | None] = Counter()
         self._document = document
         self._path = path
 
@@ -139,7 +145,13 @@ class Findings:
 
     def problem(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> None:
         """Record an error at `where`; `server` is the entry that cannot be used because of it."""
-        self.problems.append(self.error(where, message, hint, server))
+        self.record(self.error(where, message, hint, server))
+
+    def record(self, problem: ConfigError) -> None:
+        """Record an error that `error` gave, unless its server has enough of them."""
+        self._counts[problem.server] += 1
+        if self._counts[problem.server] <= MAX_PROBLEMS:
+            self.problems.append(problem)
 
     def note(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> None:
         """Record something that stops nothing."""
@@ -153,14 +165,20 @@ class Findings:
         *,
         server: str | None = None,
         spelled: Mapping[str, str] | None = None,
-    ) -> None:
-        """Check each known member by its type, record every fault. `spelled`: keys that the file names otherwise."""
+    ) -> bool:
+        """Check each known member by its type, record every fault, return whether there was none.
+
+        `spelled` has the keys that the file names otherwise.
+        """
+        right = True
         for name, key in keys.items():
             if name in members:
                 written = (spelled or {}).get(name, name)
                 for below, text in faults(members[name], key.type, _unit(name)):
                     hint = "put quotes around it" if below and text == "a string" else ""
                     self.problem((*where, written, *below), f"must be {text}", hint, server)
+                    right = False
+        return right
 
 
 def build(struct: type[Struct], members: Mapping[str, Any]) -> Any:

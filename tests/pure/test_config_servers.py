@@ -6,12 +6,14 @@ import json
 from pathlib import Path, PurePath
 from typing import Any
 
+import msgspec
 import pytest
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, parse
 from supervisor.config.keys import FOREIGN, name_fault, nearest, suggest_name
 from supervisor.config.servers import KINDS, MAX_LAUNCH_BYTES, MAX_STRING_BYTES
+from supervisor.config.values import MAX_PROBLEMS, expectation, keys_of
 
 ENVIRON = {"HOME": "/home/me", "TOKEN": "canary-secret"}
 FILE = Path("/etc/mcp/mcp.json")
@@ -216,6 +218,12 @@ def test_all_problems_of_an_entry_are_reported_and_its_neighbours_stay() -> None
     ]
 
 
+def test_a_hostile_entry_does_not_fill_the_memory_with_its_problems() -> None:
+    configuration = parse_entry({"command": "c", "args": [0] * 1000, "zzz": 1})
+    assert len(configuration.problems) == MAX_PROBLEMS
+    assert configuration.servers == ()
+
+
 def test_without_a_home_a_tilde_is_a_problem_of_its_key() -> None:
     configuration = parse('{"mcpServers": {"s": {"command": "c",\n"cwd": "~/x"}}}', FILE, {}, read_file=no_file)
     (problem,) = configuration.problems
@@ -315,3 +323,10 @@ def test_another_name_is_a_problem_with_a_suggestion_that_works(name: str, fault
 def test_a_word_without_a_likeness_has_no_suggestion() -> None:
     assert nearest("qqqq", ["command", "args"]) is None
     assert nearest("ARGS", ["command", "args"]) == "args"
+
+
+def test_a_setting_of_a_type_that_has_no_words_is_a_bug_of_ours() -> None:
+    with pytest.raises(TypeError, match="no configuration key has the type"):
+        expectation(msgspec.inspect.AnyType())
+    with pytest.raises(TypeError, match="int is not a struct"):
+        keys_of(int)  # type: ignore[arg-type]  # the point of the test
