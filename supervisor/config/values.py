@@ -19,7 +19,6 @@ from msgspec import NODEFAULT, Struct, inspect
 from actors.errors import ConfigError
 from supervisor.config.jsonc import Document, KeyPath, show_path
 
-
 MAX_PROBLEMS = 20
 """Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
 

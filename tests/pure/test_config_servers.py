@@ -51,7 +51,7 @@ def test_every_setting_beside_the_command_is_taken_over() -> None:
         "command": "${HOME}/bin/c",
         "args": ["-t", "${TOKEN}", "${NOPE:-d}"],
         "env": {"T": "${env:TOKEN}", "PORT": 80, "PEM": "a\nb"},
-        "cwd": "work",
+        "cwd": "sub",
         "slug": "other",
         "description": "text",
         "idle_timeout_s": 0,
@@ -64,7 +64,7 @@ def test_every_setting_beside_the_command_is_taken_over() -> None:
         command="/home/me/bin/c",
         args=("-t", "canary-secret", "d"),
         env={"T": "canary-secret", "PORT": "80", "PEM": "a\nb"},
-        cwd="/etc/mcp/work",
+        cwd="/etc/mcp/sub",
         slug="other",
         description="text",
         idle_timeout_s=0.0,
@@ -329,4 +329,4 @@ def test_a_setting_of_a_type_that_has_no_words_is_a_bug_of_ours() -> None:
     with pytest.raises(TypeError, match="no configuration key has the type"):
         expectation(msgspec.inspect.AnyType())
     with pytest.raises(TypeError, match="int is not a struct"):
-        keys_of(int)  # type: ignore[arg-type]  # the point of the test
+        keys_of(int)
