@@ -1,1 +1,7 @@
 """The configuration: the `mcpServers` JSON that people already have, and our settings beside it."""
+
+from supervisor.config.digest import launch_digest
+from supervisor.config.load import Configuration, data_dir, load, parse
+from supervisor.config.structs import ServerConfig, Settings
+
+__all__ = ["Configuration", "ServerConfig", "Settings", "data_dir", "launch_digest", "load", "parse"]

@@ -1,0 +1,47 @@
+"""The digest of a launch: equal launches may share one process, different ones never do.
+
+Rules of this file:
+- Everything that the started process can see goes in: program, arguments, directory, environment, address, headers.
+  Settings of ours (timeouts, limits) stay out: changing them needs no new process.
+- The digest is keyed, so that it may be shown or stored: without the key, guesses of a secret cannot be tried
+  against it. The key stays in the data directory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from supervisor.config.structs import ServerConfig
+
+MIN_KEY_BYTES = 16
+"""A shorter key could be guessed."""
+
+MAX_KEY_BYTES = 64
+"""The most that BLAKE2b takes (RFC 7693)."""
+
+
+def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: bytes) -> str:
+    """Return 64 hexadecimal digits for the process that `server` would be started as.
+
+    `environ` is the environment that the process inherits, already reduced to what is passed on; `server.env` goes
+    over it. `key` has 16 to 64 bytes; `ValueError` otherwise.
+    """
+    if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
+        raise ValueError(f"the key must have {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes")
+    environment = {**environ, **server.env}
+    # JSON with sorted keys: no two launches give the same text. Its \u escapes take values that are not UTF-8, too.
+    launch = json.dumps(
+        {
+            "kind": server.kind,
+            "command": server.command,
+            "args": server.args,
+            "cwd": server.cwd,
+            "env": environment,
+            "url": server.url,
+            "headers": dict(server.headers),
+        },
+        sort_keys=True,
+    )
+    return hashlib.blake2b(launch.encode(), key=key, digest_size=32, person=b"mcp-launch").hexdigest()

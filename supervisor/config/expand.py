@@ -1,0 +1,114 @@
+"""`${VAR}` in configurations, and `envFile`s.
+
+Rules of this file:
+- Forms: `${VAR}`, `${VAR:-default}` (the default stands for an unset *or empty* variable, as in a shell), VS Code's
+  `${env:VAR}`, `${userHome}`, `${pathSeparator}` and `${/}`. `$${` is a literal `${`. A `$` before anything but `{`
+  is itself.
+- An expanded value is not expanded again: what a variable holds is data.
+- An undefined variable is an error with its *name*. No message has a value in it, nor a default.
+- Pure: the environment is an argument.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from actors.errors import ConfigError
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_EDITOR = re.compile(
+    r"(workspaceFolder|input|config|command|cwd|file|relativeFile|lineNumber|selectedText|extension)\b"
+)
+_ENV_LINE = re.compile(r"(?:export\s+)?([^\s=]+)\s*=\s*(.*)")
+_ENV_NAME = re.compile(r"[^\s=\x00-\x1f\x7f]+")
+_ADVICE: Mapping[str, str] = {
+    "workspaceFolder": "a daemon has no workspace: write the absolute path, or ${VAR} and set VAR",
+    "cwd": "a daemon has no working directory of its own: write the absolute path",
+    "input": "a daemon has nobody to ask: put the value in an environment variable and write ${VAR}",
+}
+
+
+def is_env_name(name: str) -> bool:
+    """Return whether an environment can hold a variable of this name."""
+    return _ENV_NAME.fullmatch(name) is not None
+
+
+def expand(text: str, environ: Mapping[str, str]) -> str:
+    """Return `text` with every reference replaced.
+
+    Raises `ConfigError` with message and hint only: the caller knows where the text stands.
+    """
+
+    def replace(found: re.Match[str]) -> str:
+        if found[0] == "$${":
+            return "${"
+        if not found[2]:
+            raise ConfigError('a "${" is not closed', hint="end the reference with }, or write $${ for a literal ${")
+        return _value_of(found[1], environ)
+
+    return _REFERENCE.sub(replace, text)
+
+
+def _value_of(reference: str, environ: Mapping[str, str]) -> str:
+    """Return what stands for the inside of one `${...}`."""
+    if reference in ("pathSeparator", "/"):
+        return "/"
+    if reference == "userHome":
+        return _variable("HOME", None, environ)
+    editor = _EDITOR.match(reference)
+    if editor:
+        advice = _ADVICE.get(editor[1], "only an editor knows it: write the value, or ${VAR} and set VAR")
+        raise ConfigError(f"${{{editor[1]}}} is a variable of the editor", hint=advice)
+    found = _VARIABLE.fullmatch(reference)
+    if found is None:
+        raise ConfigError(
+            'a "${...}" is not a reference to a variable',
+            hint="the forms are ${VAR}, ${VAR:-default} and ${env:VAR}; write $${ for a literal ${",
+        )
+    return _variable(found[1], found[2], environ)
+
+
+def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
+    value = environ.get(name)
+    if default is not None:
+        return value or default
+    if value is None:
+        raise ConfigError(
+            f"the environment variable {name} is not set",
+            hint=f"set {name} in the environment of the daemon, or write ${{{name}:-default}}",
+        )
+    return value
+
+
+def escape(text: str) -> str:
+    """Return text that `expand` turns into `text` again."""
+    return text.replace("${", "$${")
+
+
+def expand_home(text: str, environ: Mapping[str, str]) -> str:
+    """Return `text` with a leading `~/` replaced by the home directory. Raises `ConfigError` if `HOME` is not set."""
+    if text != "~" and not text.startswith("~/"):
+        return text
+    return _variable("HOME", None, environ) + text[1:]
+
+
+def parse_env_file(text: str, path: str) -> dict[str, str]:
+    """Return the variables of an env file: `NAME=value` lines, `#` comments, optional `export` and quotes.
+
+    Values are taken literally, without expansion. Raises `ConfigError` with `path` and line.
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        match = _ENV_LINE.fullmatch(stripped)
+        if match is None or not is_env_name(match[1]):
+            raise ConfigError("not a NAME=value line", path=path, line=number, hint="begin a comment with #")
+        value = match[2]
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
+            value = value[1:-1]
+        found[match[1]] = value
+    return found

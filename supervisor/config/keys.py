@@ -1,0 +1,169 @@
+"""The words of a configuration: server names, keys other programs write, and suggestions for misspelt ones.
+
+Rules of this file:
+- A server's name is the first half of `server:tool` and of `server|uri`, so it holds neither `:` nor `|`, and it
+  appears in URLs, log lines and file names, so it holds no `/`, no control character and nothing outside ASCII.
+- `FOREIGN` lists every key that other MCP clients write beside `command` and what becomes of it here. A key that is
+  neither there nor a field of `ServerConfig` is an error: a misspelt key must not be ignored in silence.
+- Pure: no file, no environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+from rapidfuzz import fuzz, process
+
+MILLISECONDS_FROM = 10_000
+"""A `timeout` of at least this is milliseconds: Cline's largest in seconds is 3600, Gemini CLI writes 600000."""
+
+MAX_NAME_CHARS = 64
+"""Characters of a server's name."""
+
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_.-])?")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SUGGEST_ABOVE = 70.0
+
+Treatment = Literal["used", "renamed", "ignored", "noted"]
+
+
+class ForeignKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that is not ours. `noted`: ignored, but the operator is told, since something they want does not happen."""
+
+    name: str
+    written_by: str
+    treatment: Treatment
+    effect: str
+
+
+def _foreign(name: str, written_by: str, treatment: Treatment, effect: str) -> ForeignKey:
+    return ForeignKey(name=name, written_by=written_by, treatment=treatment, effect=effect)
+
+
+FOREIGN: dict[str, ForeignKey] = {
+    key.name: key
+    for key in (
+        _foreign("type", "VS Code, Cursor, Cline", "used", "The transport; without it `command` or `url` decides."),
+        _foreign("transport", "some clients", "renamed", "Read as `type`."),
+        _foreign("transportType", "older Cline", "renamed", "Read as `type`."),
+        _foreign("serverUrl", "Windsurf", "renamed", "Read as `url`."),
+        _foreign("httpUrl", "Gemini CLI", "renamed", "Read as `url`."),
+        _foreign("envFile", "VS Code, Cursor", "used", "`NAME=value` lines, read at load; `env` goes over them."),
+        _foreign("enabled", "several clients", "used", "The opposite of `disabled`."),
+        _foreign(
+            "timeout",
+            "Cline, Roo Code, Gemini CLI",
+            "used",
+            "Becomes `call_timeout_s`: seconds; from 10000 on milliseconds, as Gemini CLI writes them.",
+        ),
+        _foreign("disabledTools", "Windsurf, Roo Code", "noted", "Not applied: all tools of the server are visible."),
+        _foreign("includeTools", "Gemini CLI", "noted", "Not applied: all tools of the server are visible."),
+        _foreign("excludeTools", "Gemini CLI", "noted", "Not applied: all tools of the server are visible."),
+        _foreign("tools", "GitHub Copilot", "noted", "Not applied: all tools of the server are visible."),
+        _foreign("sandbox", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
+        _foreign("sandboxEnabled", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
+        _foreign("auth", "Cursor", "noted", "Not applied."),
+        _foreign("oauth", "Claude Code, Gemini CLI", "noted", "Not applied."),
+        _foreign("headersHelper", "Claude Code", "noted", "Not applied."),
+        _foreign("alwaysAllow", "Roo Code, older Cline", "ignored", "Approval is the client's matter."),
+        _foreign("autoApprove", "Cline", "ignored", "Approval is the client's matter."),
+        _foreign("trust", "Gemini CLI", "ignored", "Approval is the client's matter."),
+        _foreign("networkTimeout", "some clients", "ignored", "Set `call_timeout_s` instead."),
+        _foreign("watchPaths", "Roo Code", "ignored", "Nothing restarts on a changed file."),
+        _foreign("dev", "VS Code", "ignored", "Development mode belongs to the editor."),
+        _foreign("gallery", "VS Code", "ignored", "Where the entry was installed from."),
+        _foreign("version", "VS Code", "ignored", "The version that was installed."),
+        _foreign("name", "several clients", "ignored", "The key of the entry is its name."),
+        _foreign("title", "several clients", "ignored", "A label for people."),
+        _foreign("icon", "several clients", "ignored", "A picture for people."),
+    )
+}
+
+TOP_LEVEL: dict[str, str] = {
+    "mcpServers": "Servers by name, as most clients write them.",
+    "servers": "Servers by name, as VS Code writes them.",
+    "supervisor": "Our own settings.",
+    "$schema": "For editors; ignored.",
+    "inputs": "VS Code's prompts; ignored with a note, as a daemon has nobody to ask.",
+    "sandbox": "VS Code; ignored with a note.",
+    "globalShortcut": "Claude Desktop; ignored.",
+    "preferences": "Claude Desktop; ignored.",
+}
+"""Every key of the outermost object and what becomes of it."""
+
+
+def translate(members: Mapping[str, Any], ours: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the members of an entry under our keys, and for those spelt otherwise how the file spells them.
+
+    Values are unchecked, as in the file. Where the file has our key and another program's, ours wins.
+    """
+    own: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
+    for theirs, key in (
+        ("serverUrl", "url"),
+        ("httpUrl", "url"),
+        ("timeout", "call_timeout_s"),
+        ("enabled", "disabled"),
+    ):
+        value = members.get(theirs)
+        if value is not None:
+            own[key], spelled[key] = _converted(theirs, value), theirs
+    for key in ours:
+        if key in members:
+            own[key] = members[key]
+            spelled.pop(key, None)
+    if isinstance(own.get("env"), dict):
+        # VS Code's schema allows numbers here; every program gets text.
+        own["env"] = {name: str(value) if type(value) is int else value for name, value in own["env"].items()}
+    return own, spelled
+
+
+def _converted(theirs: str, value: Any) -> Any:
+    """Return another program's value with our meaning, or as it is if it has the wrong type."""
+    if theirs == "enabled" and isinstance(value, bool):
+        return not value
+    if theirs == "timeout" and isinstance(value, int | float) and value >= MILLISECONDS_FROM:
+        return value / 1000
+    return value
+
+
+def is_comment(key: str) -> bool:
+    """Return whether people use this key to comment JSON that allows no comments."""
+    return key.startswith(("_", "//", "#"))
+
+
+def is_header_name(name: str) -> bool:
+    """Return whether `name` is a token, as RFC 9110, section 5.6.2, asks of field names."""
+    return _TOKEN.fullmatch(name) is not None
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that `word` is most likely a slip of, or None."""
+    options = {each: each.lower().replace("_", "") for each in known}
+    found = process.extractOne(
+        word[:80].lower().replace("_", "").replace("-", ""), options, scorer=fuzz.ratio, score_cutoff=_SUGGEST_ABOVE
+    )
+    return str(found[2]) if found else None
+
+
+def name_fault(name: str) -> str | None:
+    """Return why `name` cannot be a server's name, or None if it can."""
+    if not name:
+        return "the name is empty"
+    if len(name) > MAX_NAME_CHARS:
+        return f"the name is longer than {MAX_NAME_CHARS} characters"
+    if _NAME.fullmatch(name):
+        return None
+    if ":" in name or "|" in name:
+        return 'the name holds ":" or "|", which end it in tool and resource paths'
+    return 'a name is made of ASCII letters, digits, "_", "-", "." and inner spaces, and begins with no "-" or "."'
+
+
+def suggest_name(name: str) -> str:
+    """Return a valid name that resembles `name`: `github.com/acme/maps-mcp` gives `maps-mcp`."""
+    last = next((part for part in reversed(re.split(r"[/\\]", name)) if re.search("[A-Za-z0-9]", part)), "")
+    kept = re.sub(r"[^A-Za-z0-9_.]+", "-", last).strip("-.")
+    return kept[:MAX_NAME_CHARS].rstrip("-.") or "server"

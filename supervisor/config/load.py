@@ -1,0 +1,228 @@
+"""Load the configuration file.
+
+Rules of this file:
+- A problem of the file as a whole (unreadable, not JSON, wrong top-level key, wrong `supervisor` setting) is raised:
+  nothing of such a file is used. A problem of one server's entry is returned beside the servers that are fine.
+- Every problem has file, line, key and what to do; none has a value of the file or of the environment.
+- Two entries whose names, or slugs, are equal but for case are both refused: which one a call means would be a guess.
+- `parse` is pure but for `read_file`, which reads `envFile`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+import msgspec
+
+from actors.errors import ConfigError
+from supervisor.config.expand import expand, expand_home
+from supervisor.config.jsonc import Document, read_document
+from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
+from supervisor.config.servers import Surroundings, read_server
+from supervisor.config.structs import ServerConfig, Settings, split_address
+from supervisor.config.values import Findings, build, keys_of
+
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""Larger configuration files and `envFile`s are refused."""
+
+Place = tuple[str, str]
+"""The key path of an entry: section and name."""
+
+_SERVER_KEYS = ("mcpServers", "servers")
+_LOOPBACK = ("localhost", "::1")
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """A usable configuration. `problems` has every fault of the entries that are left out, `.server` naming the entry.
+
+    `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given.
+    """
+
+    settings: Settings
+    servers: tuple[ServerConfig, ...]
+    problems: tuple[ConfigError, ...] = ()
+    notes: tuple[ConfigError, ...] = ()
+    path: Path
+
+
+def load(path: Path, environ: Mapping[str, str]) -> Configuration:
+    """Read and parse the file. Blocks on the disk. Raises `ConfigError` for problems of the file as a whole."""
+    return parse(read_text(path), path, environ)
+
+
+def read_text(path: PurePath) -> str:
+    """Return the text of a UTF-8 file of at most 4 MiB. Raises `ConfigError`."""
+    shown = str(path)
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it cannot be opened"
+        raise ConfigError(f"cannot read the file: {reason}", path=shown, hint="check path and permissions") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(f"the file is over {MAX_FILE_BYTES} bytes", path=shown, hint="is it the right file?")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError("the file is not UTF-8", path=shown, line=line, hint="save it as UTF-8") from None
+
+
+def parse(
+    text: str, path: Path, environ: Mapping[str, str], *, read_file: Callable[[PurePath], str] = read_text
+) -> Configuration:
+    """Return the configuration of a text. `path` is named in problems, and relative paths start at its directory.
+
+    Raises `ConfigError` for problems of the file as a whole; `read_file` raises it for an unreadable `envFile`.
+    """
+    document = read_document(text, str(path))
+    findings = Findings(document, str(path))
+    top = _top_level(document, findings)
+    entries = _entries(top, findings)
+    _raise_first(_duplicates(document, findings))
+    settings = _settings(top.get("supervisor"), path.parent, environ, findings)
+    around = Surroundings(findings=findings, environ=environ, directory=path.parent, read_file=read_file)
+    read = {
+        (section, name): read_server(name, top[section][name], (section, name), around) for section, name in entries
+    }
+    servers = _distinct(read, findings)
+    if not servers and not findings.problems:
+        findings.note((), "there are no servers", 'add them to "mcpServers"')
+    return Configuration(
+        settings=settings,
+        servers=servers,
+        problems=tuple(sorted(findings.problems, key=lambda problem: problem.line or 0)),
+        notes=tuple(findings.notes),
+        path=path,
+    )
+
+
+def data_dir(settings: Settings, environ: Mapping[str, str]) -> Path:
+    """Return the directory of our files (XDG Base Directory Specification). Raises `ConfigError` without a home."""
+    if settings.data_dir is not None:
+        return Path(settings.data_dir)
+    state = environ.get("XDG_STATE_HOME", "")
+    # The specification: a relative path in the variable is invalid and ignored.
+    if state.startswith("/"):
+        return Path(state) / "mcp-supervisor"
+    home = environ.get("HOME")
+    if not home:
+        message = "there is no place for the daemon's files: HOME is not set"
+        raise ConfigError(message, key="supervisor.data_dir", hint="set data_dir, XDG_STATE_HOME or HOME")
+    return Path(home) / ".local" / "state" / "mcp-supervisor"
+
+
+def _raise_first(fatal: list[ConfigError]) -> None:
+    """Raise the first error in the file's order, if there is one."""
+    if fatal:
+        raise min(fatal, key=lambda error: error.line or 0)
+
+
+def _top_level(document: Document, findings: Findings) -> dict[str, Any]:
+    """Return the outermost object. Raises `ConfigError` for a key that it cannot have."""
+    top = document.value
+    if not isinstance(top, dict):
+        raise findings.error((), "the outermost value must be an object", 'write {"mcpServers": {...}}')
+    fatal: list[ConfigError] = []
+    for key, value in top.items():
+        if key not in TOP_LEVEL and not is_comment(key):
+            fatal.append(findings.error((key,), "unknown key", _top_level_hint(key, value)))
+        elif key in (*_SERVER_KEYS, "supervisor") and not isinstance(value, dict):
+            fatal.append(findings.error((key,), "must be an object", "write {} if there is nothing in it"))
+        elif key in ("inputs", "sandbox") and value:
+            findings.note((key,), TOP_LEVEL[key])
+    _raise_first(fatal)
+    return top
+
+
+def _top_level_hint(key: str, value: object) -> str:
+    likely = nearest(key, TOP_LEVEL)
+    if likely:
+        return f'did you mean "{likely}"?'
+    if isinstance(value, dict) and value.keys() & {"command", "url"}:
+        return 'it looks like a server: put it into "mcpServers"'
+    if isinstance(value, dict) and value.keys() & set(_SERVER_KEYS):
+        return "move what is in it to the top level, as in VS Code's mcp.json"
+    if key in keys_of(Settings):
+        return 'put it into the "supervisor" object'
+    return 'remove it; our own settings belong into the "supervisor" object'
+
+
+def _entries(top: Mapping[str, Any], findings: Findings) -> list[Place]:
+    """Return the places of the entries whose names are unique, in the file's order; record the others."""
+    places: dict[str, list[Place]] = {}
+    for key in _SERVER_KEYS:
+        for name in top.get(key) or {}:
+            if not is_comment(name) or isinstance(top[key][name], dict):
+                places.setdefault(name.casefold(), []).append((key, name))
+    for same in places.values():
+        if len(same) > 1:
+            _clash(same, "name", findings)
+    return [same[0] for same in places.values() if len(same) == 1]
+
+
+def _clash(places: list[Place], what: str, findings: Findings) -> None:
+    """Record that entries share a name or slug; capital letters do not tell them apart."""
+    for where in places:
+        other = next(each for each in places if each != where)
+        line = findings.error(other, "").line
+        message = f"the {what} is used by another entry, too (line {line}); capitals make no difference"
+        findings.problem(where, message, "rename one of them", where[1])
+
+
+def _duplicates(document: Document, findings: Findings) -> list[ConfigError]:
+    """Record keys written twice inside an entry; return those that make the whole file ambiguous."""
+    fatal: list[ConfigError] = []
+    for found in document.duplicates:
+        in_entry = len(found.path) > 1 and found.path[0] in _SERVER_KEYS
+        message = f"the key is written twice (first on line {found.first_line})"
+        server = str(found.path[1]) if in_entry else None
+        error = findings.error(found.path, message, "remove one of them", server)
+        error.line = found.line
+        if in_entry:
+            findings.record(error)
+        else:
+            fatal.append(error)
+    return fatal
+
+
+def _settings(members: Any, directory: Path, environ: Mapping[str, str], findings: Findings) -> Settings:
+    """Return our settings. Raises the first `ConfigError` of them."""
+    own = {key: value for key, value in (members or {}).items() if not is_comment(key)}
+    judged = findings.beside()
+    keys = keys_of(Settings)
+    for key in (key for key in own if key not in keys):
+        likely = nearest(key, keys)
+        beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
+        judged.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
+    judged.check(own, keys, ("supervisor",))
+    _raise_first(judged.problems)
+    try:
+        host, _ = split_address(own.get("listen", Settings().listen))
+    except ValueError as error:
+        raise findings.error(("supervisor", "listen"), str(error), 'for example "127.0.0.1:3001"') from None
+    if host not in _LOOPBACK and not host.startswith("127."):
+        findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
+    if own.get("data_dir"):
+        try:
+            expanded = expand_home(expand(own["data_dir"], environ), environ)
+        except ConfigError as error:
+            raise findings.error(("supervisor", "data_dir"), error.message, error.hint) from None
+        own["data_dir"] = str(directory / expanded)
+    settings: Settings = build(Settings, own)
+    return settings
+
+
+def _distinct(entries: Mapping[Place, ServerConfig | None], findings: Findings) -> tuple[ServerConfig, ...]:
+    """Return the good servers whose tool paths cannot be confused; record the others, and drop broken entries."""
+    broken = {problem.server for problem in findings.problems}
+    good = {where: server for where, server in entries.items() if server is not None and server.name not in broken}
+    places: dict[str, list[Place]] = {}
+    for where, server in good.items():
+        places.setdefault(server.path_name.casefold(), []).append(where)
+    for same in places.values():
+        if len(same) > 1:
+            _clash(same, "slug", findings)
+    return tuple(good[same[0]] for same in places.values() if len(same) == 1)

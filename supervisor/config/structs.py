@@ -1,0 +1,192 @@
+"""The settings: one frozen struct for the daemon, one for each server.
+
+Rules of this file:
+- A field is a key of the configuration file, with the same name. Its unit is in its name (`_s` seconds, `_bytes`), its
+  bounds and its one-sentence description are in its annotation: `docs/configuration.md` is generated from them.
+- The structs do not validate themselves: `load.py` does, and says file, line and key. Code that builds one by hand is
+  trusted.
+- `repr` never shows values of `env` and `headers`, arguments or addresses: they may hold secrets, and reprs get logged.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
+"""A duration of at most a year."""
+
+PositiveSeconds = Annotated[float, Meta(ge=0.001, le=31_536_000)]
+"""A duration that cannot be switched off."""
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+"""How many of something there may be."""
+
+Size = Annotated[int, Meta(ge=1024, le=1_073_741_824)]
+"""Bytes, from 1 KiB to 1 GiB."""
+
+Kind = Literal["stdio", "http", "sse", "websocket"]
+"""How a server is reached. `http` is MCP's Streamable HTTP, `sse` the older HTTP+SSE."""
+
+Restart = Literal["transient", "permanent", "temporary"]
+"""OTP's words: restart only after a failure, always, never."""
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+"""The least severe records that are logged."""
+
+MIB = 1024 * 1024
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """The `supervisor` object: settings of the whole daemon."""
+
+    listen: Annotated[str, Meta(description="Address and port of the front, `host:port`; port 0 takes a free one.")] = (
+        "127.0.0.1:3001"
+    )
+    data_dir: Annotated[
+        str | None,
+        Meta(description="Directory of our files; null is `$XDG_STATE_HOME` or `~/.local/state`, `/mcp-supervisor`."),
+    ] = None
+    allowed_hosts: Annotated[
+        tuple[str, ...], Meta(description="Names accepted in the `Host` header besides those of the own address.")
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...], Meta(description="Web origins accepted in the `Origin` header besides the own one.")
+    ] = ()
+    max_body_bytes: Annotated[Size, Meta(description="Largest HTTP request body.")] = 4 * MIB
+    max_connections: Annotated[
+        Count, Meta(description="Open client connections; half of the file descriptor limit bounds it, too.")
+    ] = 1000
+    call_timeout_s: Annotated[
+        PositiveSeconds, Meta(description="Deadline of a call, queueing and waking included.")
+    ] = 60.0
+    max_in_flight: Annotated[Count, Meta(description="Calls in flight in the whole daemon; more are refused.")] = 1024
+    cold_starts: Annotated[Count, Meta(description="Servers that may be starting at the same time.")] = 4
+    session_idle_s: Annotated[PositiveSeconds, Meta(description="A session without traffic ends after this time.")] = (
+        1800.0
+    )
+    session_max_age_s: Annotated[PositiveSeconds, Meta(description="Every session ends after this time.")] = 86400.0
+    max_sessions: Annotated[Count, Meta(description="Open sessions; more are refused.")] = 10000
+    max_sockets_queue: Annotated[
+        Count, Meta(description="Messages queued for one WebSocket or event stream; a slower client is disconnected.")
+    ] = 256
+    websocket_max_message_bytes: Annotated[Size, Meta(description="Largest message a WebSocket client may send.")] = MIB
+    websocket_ping_s: Annotated[PositiveSeconds, Meta(description="Pause between WebSocket pings.")] = 20.0
+    sse_keepalive_s: Annotated[PositiveSeconds, Meta(description="Pause between comment lines on a quiet stream.")] = (
+        15.0
+    )
+    list_changed_min_interval_s: Annotated[
+        Seconds, Meta(description="Least time between two `list_changed` notifications to one client.")
+    ] = 1.0
+    list_changed_debounce_s: Annotated[
+        Seconds, Meta(description="A change of the catalogue waits this long for more of them.")
+    ] = 0.25
+    drain_s: Annotated[Seconds, Meta(description="At shutdown, calls in flight may take this much longer.")] = 5.0
+    shutdown_s: Annotated[
+        PositiveSeconds, Meta(description="After this time of shutting down everything left is killed.")
+    ] = 12.0
+    tcp_user_timeout_s: Annotated[
+        PositiveSeconds, Meta(description="A client that acknowledges nothing for this time is disconnected.")
+    ] = 5.0
+    discover_limit_max: Annotated[Count, Meta(description="Most tools that one search may ask for.")] = 50
+    discover_token_budget: Annotated[Count, Meta(description="Tokens that the answer to one search may take.")] = 2000
+    notify_catalogue_changes: Annotated[
+        bool, Meta(description="Tell clients of new and lost tools by `notifications/tools/list_changed`.")
+    ] = True
+    show_debug: Annotated[bool, Meta(description="Serve the debug page of the status API.")] = True
+    log_level: Annotated[LogLevel, Meta(description="Least severe records that are logged.")] = "info"
+    tokenizer_timeout_s: Annotated[
+        Seconds, Meta(description="Time for loading the tokenizer; after it, token counts are estimates.")
+    ] = 30.0
+    max_query_chars: Annotated[Count, Meta(description="Longer search queries are cut at this many characters.")] = 512
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return host and port of `listen`. Raises `ValueError` if it is not `host:port`."""
+        return split_address(self.listen)
+
+
+class ServerConfig(Struct, frozen=True, kw_only=True):
+    """One entry of `mcpServers`, expanded and validated. Unexpanded if it is `disabled`."""
+
+    name: Annotated[str, Meta(description="The key of the entry.")]
+    command: Annotated[str, Meta(description="Program of a local server: a path, or a name looked up in `PATH`.")] = ""
+    args: Annotated[tuple[str, ...], Meta(description="Arguments of the program.")] = ()
+    env: Annotated[dict[str, str], Meta(description="Environment variables of the program besides the basic ones.")] = (
+        field(default_factory=dict)
+    )
+    cwd: Annotated[
+        str | None, Meta(description="Working directory; a relative one starts at the configuration file's directory.")
+    ] = None
+    url: Annotated[str, Meta(description="Address of a remote server: http, https, ws or wss.")] = ""
+    headers: Annotated[dict[str, str], Meta(description="HTTP headers sent to a remote server.")] = field(
+        default_factory=dict
+    )
+    kind: Kind = "stdio"
+    slug: Annotated[
+        str | None, Meta(description="Name in tool paths instead of the key; the same rules as for keys.")
+    ] = None
+    description: Annotated[str, Meta(description="What the server is for; shown to people and found by search.")] = ""
+    disabled: Annotated[bool, Meta(description="Keep the entry but never start the server.")] = False
+    idle_timeout_s: Annotated[
+        Seconds, Meta(description="A server without calls sleeps after this time; 0 keeps it running.")
+    ] = 180.0
+    start_timeout_s: Annotated[
+        PositiveSeconds, Meta(description="From the start of the process to the end of the handshake.")
+    ] = 60.0
+    probe_timeout_s: Annotated[
+        PositiveSeconds, Meta(description="How long the server may take to answer which protocol era it speaks.")
+    ] = 20.0
+    discovery_timeout_s: Annotated[
+        Annotated[float, Meta(ge=5, le=31_536_000)], Meta(description="Time for listing everything the server offers.")
+    ] = 60.0
+    call_timeout_s: Annotated[
+        PositiveSeconds | None, Meta(description="Deadline of a call; null takes the daemon's.")
+    ] = None
+    restart: Annotated[
+        Restart, Meta(description="When an ended process is started again: after a failure, always, never.")
+    ] = "transient"
+    max_in_flight: Annotated[Count, Meta(description="Calls the server works on at the same time.")] = 64
+    max_queued: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="Calls that wait for their turn; more are refused.")
+    ] = 128
+    max_line_bytes: Annotated[Size, Meta(description="Largest message of the server.")] = 16 * MIB
+    stop_eof_s: Annotated[Seconds, Meta(description="To stop it, its input is closed and this time is waited.")] = 2.0
+    stop_term_s: Annotated[Seconds, Meta(description="Then SIGTERM, and after this time SIGKILL.")] = 2.0
+    backoff_initial_s: Annotated[PositiveSeconds, Meta(description="Pause before the first restart; it doubles.")] = 1.0
+    backoff_max_s: Annotated[PositiveSeconds, Meta(description="Longest pause before a restart.")] = 60.0
+    max_restarts: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="More failed starts within `period_s` give up.")
+    ] = 5
+    period_s: Annotated[PositiveSeconds, Meta(description="The window of `max_restarts`.")] = 600.0
+    probe_interval_s: Annotated[
+        PositiveSeconds, Meta(description="A server given up is tried again on demand at most this often.")
+    ] = 300.0
+    stable_s: Annotated[
+        PositiveSeconds, Meta(description="A process ready for this long counts as stable and forgives one failure.")
+    ] = 60.0
+
+    @property
+    def path_name(self) -> str:
+        """Return the first half of the server's tool paths: the slug, or else the name."""
+        return self.slug or self.name
+
+    def __repr__(self) -> str:
+        return f"ServerConfig(name={self.name!r}, kind={self.kind!r}, disabled={self.disabled!r}, ...)"
+
+
+def split_address(listen: str) -> tuple[str, int]:
+    """Return host and port of `host:port` or `[ipv6]:port`. Raises `ValueError` with what is wrong."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host:
+        raise ValueError("an address is host:port")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
+        raise ValueError("the port is a number from 0 to 65535")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError("an IPv6 address needs brackets: [::1]:3001")
+    if not host or any(not ("!" <= character <= "~") for character in host):
+        raise ValueError("the host is a name or an address")
+    return host, int(port)

@@ -1,0 +1,65 @@
+"""The digest of a launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from supervisor.config import ServerConfig, launch_digest
+
+KEY = b"k" * 32
+SERVER = ServerConfig(
+    name="a", command="c", args=("x", "y"), env={"T": "1", "U": "2"}, cwd="/w", headers={"H": "h"}, url="u"
+)
+
+
+def digest(**changes: Any) -> str:
+    return launch_digest(msgspec.structs.replace(SERVER, **changes), {"PATH": "/bin"}, key=KEY)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"command": "d"},
+        {"args": ("xy",)},
+        {"args": ("y", "x")},
+        {"env": {"T": "1", "U": "3"}},
+        {"env": {"T": "1"}},
+        {"env": {"T": "2", "U": "1"}},
+        {"env": {"T": "1", "U": "2", "PATH": "/x"}},
+        {"cwd": "/v"},
+        {"cwd": None},
+        {"url": "v"},
+        {"headers": {"H": "i"}},
+        {"kind": "sse"},
+    ],
+)
+def test_whatever_the_process_can_see_changes_the_digest(changes: dict[str, Any]) -> None:
+    assert digest(**changes) != digest()
+
+
+def test_settings_of_ours_and_the_order_of_variables_do_not_change_it() -> None:
+    assert digest(name="b", idle_timeout_s=1.0, env={"U": "2", "T": "1"}) == digest()
+
+
+def test_the_inherited_environment_counts_where_the_server_does_not_set_it() -> None:
+    assert launch_digest(SERVER, {"T": "other"}, key=KEY) == launch_digest(SERVER, {}, key=KEY)
+    assert launch_digest(SERVER, {"PATH": "/x"}, key=KEY) != launch_digest(SERVER, {}, key=KEY)
+
+
+def test_another_key_gives_another_digest_of_64_hexadecimal_digits() -> None:
+    other = launch_digest(SERVER, {"PATH": "/bin"}, key=b"o" * 32)
+    assert other != digest()
+    assert len(bytes.fromhex(other)) == 32
+
+
+def test_values_that_are_not_utf_8_are_accepted() -> None:
+    assert digest(env={"T": "\udcff"}) != digest(env={"T": "\udcfe"})
+
+
+@pytest.mark.parametrize("size", [0, 15, 65])
+def test_a_key_of_another_size_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="16 to 64 bytes"):
+        launch_digest(SERVER, {}, key=b"k" * size)

@@ -1,0 +1,276 @@
+"""The file as a whole: what stops the start, what does not, and settings of the daemon."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.errors import ConfigError
+from supervisor.config import Configuration, ServerConfig, Settings, data_dir, load, parse
+from supervisor.config.load import MAX_FILE_BYTES
+from supervisor.config.structs import split_address
+
+FILE = Path("/etc/mcp/mcp.json")
+
+
+def no_file(path: PurePath) -> str:
+    raise ConfigError("cannot read the file", path=str(path), hint="check path")
+
+
+def parse_text(text: str, environ: dict[str, str] | None = None) -> Configuration:
+    return parse(text, FILE, environ or {}, read_file=no_file)
+
+
+def outcome(text: str) -> Configuration | ConfigError:
+    try:
+        return parse_text(text)
+    except ConfigError as error:
+        return error
+
+
+words = st.sampled_from(
+    [
+        "mcpServers",
+        "servers",
+        "supervisor",
+        "command",
+        "args",
+        "env",
+        "url",
+        "type",
+        "timeout",
+        "listen",
+        "a",
+        "A:b",
+        "",
+    ]
+)
+trees = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from(["c", "${A}", "${", "~/", "http://[", "\0", "stdio", ":1"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.text() | trees.map(json.dumps))
+def test_any_text_gives_a_configuration_or_a_config_error_with_a_line(text: str) -> None:
+    match outcome(text):
+        case ConfigError(path=path, line=int(line)):
+            assert path == str(FILE)
+            assert line >= 1
+        case Configuration(servers=servers, problems=problems):
+            broken = {problem.server for problem in problems}
+            assert None not in broken
+            assert not broken & {server.name for server in servers}
+            assert all(problem.line and problem.key for problem in problems)
+        case other:
+            raise AssertionError(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "message", "hint"),
+    [
+        ("[]", 1, "", "outermost value must be an object", "mcpServers"),
+        ('{\n"mcpServer": {}}', 2, "mcpServer", "unknown key", 'did you mean "mcpServers"?'),
+        ('{\n"fs": {"command": "x"}}', 2, "fs", "unknown key", 'put it into "mcpServers"'),
+        ('{\n"mcp": {"servers": {}}}', 2, "mcp", "unknown key", "to the top level"),
+        ('{\n"log_level": "info"}', 2, "log_level", "unknown key", 'put it into the "supervisor" object'),
+        ('{\n"zzz": 1}', 2, "zzz", "unknown key", "remove it"),
+        ('{\n"mcpServers": []}', 2, "mcpServers", "must be an object", "{}"),
+        ('{\n"servers": null}', 2, "servers", "must be an object", "{}"),
+        ('{\n"supervisor": 1}', 2, "supervisor", "must be an object", "{}"),
+        ('{"servers": {},\n"servers": {}}', 2, "servers", "written twice (first on line 1)", "remove one"),
+        ('{"supervisor": {\n"drain_s": 1,\n"drain_s": 1}}', 3, "supervisor.drain_s", "written twice", "remove one"),
+        ('{"supervisor": {\n"lsten": ":1"}}', 2, "supervisor.lsten", "unknown key", 'did you mean "listen"?'),
+        ('{"supervisor": {\n"idle_timeout_s": 1}}', 2, "supervisor.idle_timeout_s", "unknown key", ""),
+        ('{"supervisor": {\n"start_timeout_s": 1}}', 2, "supervisor.start_timeout_s", "unknown key", ""),
+        ('{"supervisor": {\n"slug": 1}}', 2, "supervisor.slug", "unknown key", 'beside "command"'),
+        ('{"supervisor": {\n"zzz": 1}}', 2, "supervisor.zzz", "unknown key", "remove it"),
+        ('{"supervisor": {\n"drain_s": "5"}}', 2, "supervisor.drain_s", "a number of seconds from 0 to", ""),
+        ('{"supervisor": {\n"show_debug": 1}}', 2, "supervisor.show_debug", "true or false", ""),
+        ('{"supervisor": {\n"log_level": "x"}}', 2, "supervisor.log_level", 'one of "debug"', ""),
+        ('{"supervisor": {"allowed_hosts": ["a",\n5]}}', 2, "supervisor.allowed_hosts[1]", "a string", "quotes"),
+        ('{"supervisor": {\n"listen": "x"}}', 2, "supervisor.listen", "an address is host:port", "127.0.0.1:3001"),
+        ('{"supervisor": {\n"listen": "x:65536"}}', 2, "supervisor.listen", "from 0 to 65535", "127.0.0.1:3001"),
+        ('{"supervisor": {\n"data_dir": "${NOPE}"}}', 2, "supervisor.data_dir", "NOPE is not set", "set NOPE"),
+        ('{"supervisor": {"zzz": 1,\n"yyy": 1}}', 1, "supervisor.zzz", "unknown key", "remove it"),
+    ],
+)
+def test_a_problem_of_the_whole_file_is_raised_with_line_key_and_advice(
+    text: str, line: int, key: str, message: str, hint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_text(text)
+    assert (caught.value.path, caught.value.line, caught.value.key) == (str(FILE), line, key)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+    assert str(caught.value).startswith(f"{FILE}:{line}: ")
+
+
+def test_an_empty_object_gives_the_defaults_and_a_note() -> None:
+    configuration = parse_text("{}")
+    assert (configuration.settings, configuration.servers, configuration.path) == (Settings(), (), FILE)
+    assert [note.message for note in configuration.notes] == ["there are no servers"]
+
+
+def test_settings_of_the_daemon_are_taken_over() -> None:
+    text = """{"mcpServers": {"a": {"command": "c"}}, "$schema": "x", "_comment": "x", "inputs": [], "supervisor": {
+      "// why": "x", "listen": "[::1]:0", "data_dir": "~/${D}", "allowed_hosts": ["h"], "drain_s": 1, "log_level":
+      "debug"}}"""
+    configuration = parse_text(text, {"HOME": "/home/me", "D": "data"})
+    assert configuration.settings == Settings(
+        listen="[::1]:0", data_dir="/home/me/data", allowed_hosts=("h",), drain_s=1.0, log_level="debug"
+    )
+    assert configuration.settings.address == ("::1", 0)
+    assert configuration.notes == ()
+
+
+def test_both_sections_are_merged_in_order() -> None:
+    configuration = parse_text(
+        '{"servers": {"b": {"command": "c"}}, "mcpServers": {"a": {"command": "c"}, "_x": "no"}}'
+    )
+    assert configuration.servers == (ServerConfig(name="a", command="c"), ServerConfig(name="b", command="c"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        (
+            '{"mcpServers": {\n"a": {"command": "c"}},\n"servers": {\n"a": {"command": "c"}, "z": {"command": "c"}}}',
+            [(2, "mcpServers.a", "a", "name"), (4, "servers.a", "a", "name")],
+        ),
+        (
+            '{"mcpServers": {"z": {"command": "c"},\n"a": {"command": "c"},\n"A": {"command": "c"}}}',
+            [(2, "mcpServers.a", "a", "name"), (3, "mcpServers.A", "A", "name")],
+        ),
+        (
+            '{"mcpServers": {"z": {"command": "c"},\n"a": {"command": "c"},\n"b": {"command": "c", "slug": "A"}}}',
+            [(2, "mcpServers.a", "a", "slug"), (3, "mcpServers.b", "b", "slug")],
+        ),
+        (
+            '{"mcpServers": {"z": {"command": "c"},\n"a": {"command": "c"},\n"a": {"command": "c"}}}',
+            [(3, "mcpServers.a", "a", "key is written twice (first on line 2)")],
+        ),
+        (
+            '{"mcpServers": {"z": {"command": "c"},\n"a": {"command": "c",\n"env": {"A": "1",\n"A": "2"}}}}',
+            [(4, "mcpServers.a.env.A", "a", "key is written twice (first on line 3)")],
+        ),
+    ],
+)
+def test_entries_that_could_be_confused_are_all_refused_and_their_neighbours_stay(
+    text: str, problems: list[tuple[int, str, str, str]]
+) -> None:
+    configuration = parse_text(text)
+    assert [server.name for server in configuration.servers] == ["z"]
+    assert [(found.line, found.key, found.server) for found in configuration.problems] == [
+        each[:3] for each in problems
+    ]
+    for found, (*_, words) in zip(configuration.problems, problems, strict=True):
+        assert words in found.message
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "words"),
+    [
+        ('{"mcpServers": {"a": {"command": "c"}},\n"inputs": [{"id": "x"}]}', "inputs", "nobody to ask"),
+        ('{"mcpServers": {"a": {"command": "c"}},\n"sandbox": {"x": 1}}', "sandbox", "ignored with a note"),
+        (
+            '{"mcpServers": {"a": {"command": "c"}}, "supervisor": {\n"listen": "0.0.0.0:1"}}',
+            "supervisor.listen",
+            "from other machines",
+        ),
+    ],
+)
+def test_remarks_on_the_file_are_notes(text: str, key: str, words: str) -> None:
+    configuration = parse_text(text)
+    (note,) = configuration.notes
+    assert (note.line, note.key) == (2, key)
+    assert words in note.message
+    assert configuration.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [("127.0.0.1:3001", ("127.0.0.1", 3001)), ("localhost:0", ("localhost", 0)), ("[::1]:80", ("::1", 80))],
+)
+def test_an_address_is_split_into_host_and_port(listen: str, address: tuple[str, int]) -> None:
+    assert split_address(listen) == address
+
+
+@pytest.mark.parametrize("listen", ["", "x", ":1", "x:", "x:y", "x:-1", "x:65536", "::1:80", "[]:1", "a b:1", "x:٣"])
+def test_another_address_is_refused(listen: str) -> None:
+    with pytest.raises(ValueError, match=r"host|port|brackets"):
+        split_address(listen)
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "directory"),
+    [
+        (Settings(data_dir="/d"), {}, "/d"),
+        (Settings(), {"XDG_STATE_HOME": "/x", "HOME": "/h"}, "/x/mcp-supervisor"),
+        (Settings(), {"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/mcp-supervisor"),
+        (Settings(), {"HOME": "/h"}, "/h/.local/state/mcp-supervisor"),
+    ],
+)
+def test_the_data_directory_is_set_or_follows_xdg(settings: Settings, environ: dict[str, str], directory: str) -> None:
+    assert data_dir(settings, environ) == Path(directory)
+
+
+def test_without_a_home_the_data_directory_must_be_set() -> None:
+    with pytest.raises(ConfigError) as caught:
+        data_dir(Settings(), {})
+    assert (caught.value.key, caught.value.hint) == (
+        "supervisor.data_dir",
+        "set data_dir, XDG_STATE_HOME or HOME",
+    )
+
+
+def test_a_file_is_loaded_with_its_env_file(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_bytes(b'\xef\xbb\xbf{"mcpServers": {"a": {"command": "c", "envFile": "x.env"}}}')
+    (tmp_path / "x.env").write_text("A=1")
+    configuration = load(file, {})
+    assert configuration.servers == (ServerConfig(name="a", command="c", env={"A": "1"}),)
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "words"),
+    [
+        (b"", 1, "empty"),
+        (b'{\n"a": "\xff"}', 2, "not UTF-8"),
+        ('{"a": 1}'.encode("utf-16"), 1, "not UTF-8"),
+        (b"\0" * 10, 1, "expected a value"),
+        (b" " * (MAX_FILE_BYTES + 1), None, "over 4194304 bytes"),
+        (None, None, "No such file"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_refused(
+    tmp_path: Path, data: bytes | None, line: int | None, words: str
+) -> None:
+    file = tmp_path / "mcp.json"
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(ConfigError) as caught:
+        load(file, {})
+    assert (caught.value.path, caught.value.line) == (str(file), line)
+    assert words in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_directory_and_a_path_with_nul_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "a\0b"):
+        with pytest.raises(ConfigError, match="cannot read the file"):
+            load(path, {})
+
+
+def test_reprs_of_servers_show_no_values() -> None:
+    server: Any = ServerConfig(name="a", command="canary", env={"A": "canary"}, args=("canary",), url="canary")
+    assert "canary" not in repr(server) + str([server])
