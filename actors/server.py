@@ -253,14 +253,15 @@ class ServerActor(Actor[Message]):
             return
         if self._talk is not None and self._talk.probing and not exit_.asked:
             self._on_fact(self._talk.silence())
-        reason = exit_.reason if not exit_.last_stderr else f"{exit_.reason}; last words: {exit_.last_stderr}"
         if not (exit_.asked and self.life.state is State.DRAINING and not self.life.reason):
-            self._last_error = self.life.reason or reason
+            # What it wrote to stderr is for operators; clients get the plain reason.
+            words = f"; last words: {exit_.last_stderr}" if exit_.last_stderr else ""
+            self._last_error = (self.life.reason or exit_.reason) + words
         if self._process is not None and self._process.connection is not None:
             self._noise += self._process.connection.counters.stdout_noise
         self._process = None
         self._talk = None
-        self._step(lc.Exited(number, reason))
+        self._step(lc.Exited(number, exit_.reason))
 
     # Timers ---------------------------------------------------------------------------------------------------------
 
@@ -357,7 +358,7 @@ class ServerActor(Actor[Message]):
             case lc.Kill(polite=polite) if self._process is not None:
                 self._process.stop(polite=polite)
             case lc.FailPending(reason=reason):
-                self._calls.fail_in_flight(self._last_error or reason)
+                self._calls.fail_in_flight(reason)
             case lc.FailWaiting(reason=reason):
                 self._fail_waiting(reason)
             case lc.AskPolicy():
@@ -392,7 +393,7 @@ class ServerActor(Actor[Message]):
         self._pump()
 
     def _fail_waiting(self, reason: str) -> None:
-        text = f"server {self.name!r} is not available: {self._last_error or reason}"
+        text = f"server {self.name!r} is not available: {reason}"
         error: SupervisorError = ServerGaveUp(text, server=self.name)
         if self.life.state is State.STOPPED:
             error = ShuttingDown(f"server {self.name!r} was stopped", server=self.name)

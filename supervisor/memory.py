@@ -1,0 +1,55 @@
+"""What outlives the daemon, by server: the catalogue, and the era a launch speaks. Uses the store's write-behind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from actors.catalogue.entries import Offer, decode_offer, encode_offer
+from actors.messages import EraLearned
+from actors.protocol.versions import Era
+from supervisor.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class StoreMemory:
+    """Implements `actors.registry.Memory` over the store. `digests`: the launch digest of each server."""
+
+    def __init__(self, store: Store, digests: Mapping[str, str]) -> None:
+        self._store = store
+        self._digests = digests
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        """Keep what a server offers, for the launch it has now."""
+        if server in self._digests:
+            self._store.save_server(server, self._digests[server], encode_offer(offer))
+
+    def forget(self, server: str) -> None:
+        """Drop what is kept of a server."""
+        self._store.forget_server(server)
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        """Keep which era a launch speaks."""
+        if server in self._digests:
+            self._store.save_era(self._digests[server], b"{}", era=fact.era)
+
+    async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
+        """Return what is known of the configured servers whose launch has not changed: offers and eras."""
+        saved = await self._store.load_servers()
+        offers: dict[str, Offer] = {}
+        for name, digest in self._digests.items():
+            row = saved.get(name)
+            if row is None or row.digest != digest:
+                continue
+            try:
+                offers[name] = decode_offer(row.payload)
+            except msgspec.MsgspecError:
+                log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
+        for name in saved.keys() - self._digests.keys():
+            self._store.forget_server(name)
+        eras = await self._store.load_eras(now)
+        found: dict[str, Era] = {name: eras[digest].era for name, digest in self._digests.items() if digest in eras}
+        return offers, found

@@ -1,0 +1,33 @@
+"""One nursery per server: a crash is contained, logged and answered by policy. The one place where that happens.
+
+`except*`, not `except`: a crash during shutdown arrives in a group together with the cancellation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from actors.policy import RestartLog
+
+log = logging.getLogger(__name__)
+
+
+async def supervise(name: str, run: Callable[[], Awaitable[None]], restarts: RestartLog) -> bool:
+    """Run a child until it returns; restart it when it crashes. False: it crashed too often and was given up."""
+    while True:
+        crashed = False
+        try:
+            await run()
+        except* Exception:
+            log.exception("%s crashed", name)
+            crashed = True
+        if not crashed:
+            return True
+        delay = restarts.admit(trio.current_time())
+        if delay is None:
+            log.error("%s crashed too often and is given up; its siblings go on", name)
+            return False
+        await trio.sleep(delay)
