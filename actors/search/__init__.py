@@ -1,1 +1,22 @@
 """Finding the right tool for a sentence. Pure: no trio, no clock, no files."""
+
+from actors.search.document import KINDS, TOOLS, Document, Found, Hit, Kind
+from actors.search.index import EVERYTHING, Index
+from actors.search.segment import Segment, analyse
+from actors.search.tuning import DEFAULT_TUNING, Field, Tuning
+
+__all__ = [
+    "DEFAULT_TUNING",
+    "EVERYTHING",
+    "KINDS",
+    "TOOLS",
+    "Document",
+    "Field",
+    "Found",
+    "Hit",
+    "Index",
+    "Kind",
+    "Segment",
+    "Tuning",
+    "analyse",
+]

@@ -1,0 +1,174 @@
+"""All servers' segments joined: what a query is matched against. Immutable; a change makes a new value.
+
+Documents are numbered by server and path, so that ties fall in path order and an index that was changed step by step
+is the same, to the last bit of every score, as one built at once. Numbers of terms are the only thing that depends on
+history, and nothing is ever ordered by them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from actors.search.document import KINDS, Document
+from actors.search.postings import Bools, Floats, Ints, Postings, Triples
+from actors.search.segment import Segment
+from actors.search.tuning import DEFAULT_TUNING, Tuning
+from actors.search.vocabulary import Vocabulary
+
+_SPARE_TERMS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """Segments sorted by server, and what follows from all of them together. Arrays are per document or per term."""
+
+    tuning: Tuning
+    segments: tuple[Segment, ...]
+    firsts: tuple[int, ...]  # per segment: the number of its first document
+    documents: tuple[Document, ...]
+    term_of: dict[str, int]
+    counts: Ints  # per term: documents that hold it in a text of their own
+    holders: Ints  # per term: segments that hold it
+    idf: Floats  # per term
+    postings: Postings
+    names: Postings
+    vocabulary: Vocabulary
+    segment_of: Ints
+    kinds: Ints
+    verbs: Ints
+    name_mass: Floats  # per document: the idf of all words of its name
+
+    @staticmethod
+    def empty(tuning: Tuning = DEFAULT_TUNING) -> Corpus:
+        """Return the corpus of no server."""
+        none, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        return Corpus(
+            tuning=tuning,
+            segments=(),
+            firsts=(),
+            documents=(),
+            term_of={},
+            counts=none,
+            holders=none,
+            idf=nothing,
+            postings=Postings.empty(),
+            names=Postings.empty(),
+            vocabulary=Vocabulary.empty(),
+            segment_of=none,
+            kinds=none,
+            verbs=none,
+            name_mass=nothing,
+        )
+
+    @staticmethod
+    def of(segments: Sequence[Segment], tuning: Tuning = DEFAULT_TUNING) -> Corpus:
+        """Return the corpus of these segments, of different servers."""
+        ordered = tuple(sorted(segments, key=lambda segment: segment.server))
+        return _changed(Corpus.empty(tuning), ordered, (), ordered, 0)
+
+    def changed(self, server: str, segment: Segment | None) -> Corpus:
+        """Return the corpus with this server's segment replaced, added, or (None) removed."""
+        place = bisect_left(self.segments, server, key=lambda held: held.server)
+        present = place < len(self.segments) and self.segments[place].server == server
+        old = self.segments[place : place + 1] if present else ()
+        new = (segment,) if segment is not None else ()
+        if not old and not new:
+            return self
+        segments = self.segments[:place] + new + self.segments[place + len(old) :]
+        if len(self.counts) > 2 * len(self.term_of) + _SPARE_TERMS:  # numbers of forgotten terms are never re-used
+            return Corpus.of(segments, self.tuning)
+        low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
+        return _changed(self, segments, old, new, low)
+
+    def mask(self, kinds: frozenset[str], servers: frozenset[str] | None) -> Bools | None:
+        """Return which documents are of these kinds and servers (None: every server); None if that is all of them."""
+        mask: Bools = np.isin(self.kinds, [KINDS.index(kind) for kind in KINDS if kind in kinds])
+        if servers is not None:
+            mask &= np.array([segment.server in servers for segment in self.segments], np.bool_)[self.segment_of]
+        return None if mask.all() else mask
+
+
+def _changed(
+    base: Corpus, segments: tuple[Segment, ...], old: tuple[Segment, ...], new: tuple[Segment, ...], low: int
+) -> Corpus:
+    """Return `base` with the documents of `old`, numbered from `low` on, replaced by those of `new`."""
+    high = low + sum(map(len, old))
+    term_of, counts, holders, numbers = _terms(base, old, new)
+    sizes = [len(segment) for segment in segments]
+    firsts = tuple(np.cumsum([0, *sizes])[:-1].tolist())
+    placed = np.cumsum([low, *map(len, new)])[:-1].tolist()
+    grown_by = sum(map(len, new)) - (high - low)
+
+    def spliced(postings: Postings, parts: list[Triples]) -> Postings:
+        moved = [part.placed(named, first) for part, named, first in zip(parts, numbers, placed, strict=True)]
+        return postings.spliced(low, high, Triples.joined(moved), grown_by, len(counts))
+
+    names = spliced(base.names, [segment.names for segment in new])
+    total = sum(sizes)
+    idf = _rarity(counts, total, base.tuning.idf_floor)
+    return Corpus(
+        tuning=base.tuning,
+        segments=segments,
+        firsts=firsts,
+        documents=base.documents[:low] + tuple(d for s in new for d in s.documents) + base.documents[high:],
+        term_of=term_of,
+        counts=counts,
+        holders=holders,
+        idf=idf,
+        postings=spliced(base.postings, [segment.postings for segment in new]),
+        names=names,
+        vocabulary=base.vocabulary.changed([s.known for s in old], [s.known for s in new]),
+        segment_of=np.repeat(np.arange(len(segments), dtype=np.int32), sizes),
+        kinds=np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]]),
+        verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
+        name_mass=_name_mass(names, idf, total),
+    )
+
+
+def _terms(
+    base: Corpus, old: Sequence[Segment], new: Sequence[Segment]
+) -> tuple[dict[str, int], Ints, Ints, list[Ints]]:
+    """Return the terms afterwards, their counts and holders, and the number of each new segment's terms."""
+    term_of = dict(base.term_of)
+    next_term = len(base.counts)
+    numbers: list[Ints] = []
+    for segment in new:
+        own: list[int] = []
+        for stem in segment.stems:
+            term = term_of.get(stem)
+            if term is None:
+                term = term_of[stem] = next_term
+                next_term += 1
+            own.append(term)
+        numbers.append(np.array(own, np.int32))
+    counts, holders = np.zeros(next_term, np.int32), np.zeros(next_term, np.int32)
+    counts[: len(base.counts)], holders[: len(base.holders)] = base.counts, base.holders
+    for segment, named in zip(new, numbers, strict=True):
+        counts[named] += segment.counts
+        holders[named] += 1
+    for segment in old:
+        named = np.array([base.term_of[stem] for stem in segment.stems], np.int32)
+        counts[named] -= segment.counts
+        holders[named] -= 1
+        for stem, term in zip(segment.stems, named.tolist(), strict=True):
+            if not holders[term]:
+                del term_of[stem]
+    return term_of, counts, holders, numbers
+
+
+def _rarity(counts: Ints, total: int, floor: float) -> Floats:
+    """Return the inverse document frequency of each term, BM25's."""
+    held = counts.astype(np.float64)
+    idf: Floats = np.maximum(floor, np.log1p((total - held + 0.5) / (held + 0.5))).astype(np.float32)
+    return idf
+
+
+def _name_mass(names: Postings, idf: Floats, total: int) -> Floats:
+    """Return per document the summed idf of its name's words, 1 where there is none; in path order, so reproducible."""
+    mass = np.bincount(names.documents, weights=idf[names.terms()] * names.weights, minlength=total)
+    out: Floats = np.where(mass > 0, mass, 1.0).astype(np.float32)
+    return out

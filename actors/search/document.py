@@ -1,0 +1,61 @@
+"""What is searched and what is found. Immutable values; every other module of this package speaks in these.
+
+A document is one thing a client could call, read or fill in. It carries texts only: whether its server runs, and who
+may see it, are filters of a search and no part of the document.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["tool", "resource", "template", "prompt"]
+"""What MCP lets a server offer: tools, resources, resource templates and prompts."""
+
+KINDS: tuple[Kind, ...] = ("tool", "resource", "template", "prompt")
+"""All kinds; the place of a kind in this tuple is its code inside an index."""
+
+TOOLS: frozenset[str] = frozenset({"tool"})
+"""The kinds a search looks at unless told otherwise."""
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that can be found.
+
+    `key` is its path and unique in an index (`server:tool`). `parameters` are (name, description) pairs in the order
+    of the schema, properties of nested objects included one level deep. `instructions` are those of its server.
+    """
+
+    key: str
+    kind: Kind
+    server: str
+    name: str
+    title: str = ""
+    description: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+    instructions: str = ""
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One document of an answer.
+
+    `score` is comparable within one answer only, higher is better. `distance` is in 0..1, 0 is best, comparable between
+    answers and never falls from one hit to the next. `exact` says that the query is the document's name or path.
+    """
+
+    document: Document
+    score: float
+    distance: float
+    exact: bool
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer: the best hits, best first, and how many documents matched before the limit was applied."""
+
+    hits: tuple[Hit, ...] = ()
+    total: int = 0
+
+
+NOTHING = Found()
+"""The answer to a query that asks for nothing or matches nothing."""

@@ -1,0 +1,101 @@
+"""The index: immutable, replaced server by server, searched without locks.
+
+Whoever changes it makes a new value and publishes it; a search runs on the value it got. Building and replacing never
+touch an older value, so they may run in a worker thread. The same documents give the same answers whatever the order
+in which their servers came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from actors.search.corpus import Corpus
+from actors.search.document import NOTHING, TOOLS, Document, Found, Hit
+from actors.search.page import exact_matches, page
+from actors.search.postings import Bools
+from actors.search.rank import score
+from actors.search.segment import Segment
+from actors.search.text import clean
+from actors.search.tuning import DEFAULT_TUNING, Tuning
+
+EVERYTHING = "*"
+"""The query that lists all documents in path order."""
+
+
+class Index:
+    """Documents of any number of servers, ready to be searched. Immutable; `replace` and `remove` return a new one."""
+
+    __slots__ = ("_corpus",)
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    @classmethod
+    def empty(cls, tuning: Tuning = DEFAULT_TUNING) -> Index:
+        """Return an index of nothing."""
+        return cls(Corpus.empty(tuning))
+
+    @classmethod
+    def build(cls, segments: Iterable[Segment], tuning: Tuning = DEFAULT_TUNING) -> Index:
+        """Return an index of these segments; of two of the same server the later one counts."""
+        return cls(Corpus.of(list({segment.server: segment for segment in segments}.values()), tuning))
+
+    def replace(self, segment: Segment) -> Index:
+        """Return an index with this server's documents added, or put in the place of its former ones."""
+        return Index(self._corpus.changed(segment.server, segment))
+
+    def remove(self, server: str) -> Index:
+        """Return an index without this server; the same index if it has none of that name."""
+        changed = self._corpus.changed(server, None)
+        return self if changed is self._corpus else Index(changed)
+
+    def __len__(self) -> int:
+        return len(self._corpus.documents)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The servers that have a segment, sorted."""
+        return tuple(segment.server for segment in self._corpus.segments)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: frozenset[str] = TOOLS,
+        servers: frozenset[str] | None = None,
+        allowed: Callable[[Document], bool] | None = None,
+    ) -> Found:
+        """Return the documents that fit a query, best first. Never raises, whatever the text; never waits.
+
+        Only documents of these `kinds` and `servers` (None: all) that `allowed` accepts take part: filters come before
+        ranking, limit and total. `kinds` and `servers` cost next to nothing; `allowed` is called once for each
+        document that shares a word with the query. `*` lists everything in path order; a query of no or one character
+        finds nothing. `limit` is in documents.
+        """
+        text = query[: self._corpus.tuning.max_query_chars]
+        mask = self._corpus.mask(kinds, servers)
+        if text.strip() == EVERYTHING:
+            return self._listing(mask, allowed, limit)
+        if len("".join(clean(text).split())) < 2:
+            return NOTHING
+        if allowed is not None:
+            mask = self._narrowed(mask, allowed)
+        exact = exact_matches(self._corpus, text, mask)
+        return page(self._corpus, text, score(self._corpus, text, mask), exact, limit)
+
+    def _narrowed(self, mask: Bools | None, allowed: Callable[[Document], bool]) -> Bools:
+        documents = self._corpus.documents
+        visible = range(len(documents)) if mask is None else np.flatnonzero(mask).tolist()
+        out = np.zeros(len(documents), np.bool_)
+        out[[number for number in visible if allowed(documents[number])]] = True
+        return out
+
+    def _listing(self, mask: Bools | None, allowed: Callable[[Document], bool] | None, limit: int) -> Found:
+        documents = self._corpus.documents
+        numbers = range(len(documents)) if mask is None else np.flatnonzero(mask).tolist()
+        visible = [documents[number] for number in numbers if allowed is None or allowed(documents[number])]
+        hits = tuple(Hit(document=found, score=0.0, distance=0.0, exact=False) for found in visible[: max(0, limit)])
+        return Found(hits=hits, total=len(visible))

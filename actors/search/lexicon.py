@@ -1,0 +1,48 @@
+"""Which words stand for which: the word lists as a map of stems, weighted by a `Tuning`.
+
+Alternatives of one word are combined by their maximum, never their sum, so a generous list cannot outweigh a match of
+the word itself; their weight stays below that of the word typed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from actors.search.text import stem
+from actors.search.words_phrases import PHRASES
+from actors.search.words_synonyms import ABBREVIATIONS, SYNONYMS
+
+_SEVERAL_MEANINGS = 0.85
+_MAX_ALTERNATIVE = 0.9
+
+PHRASE_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern), meant) for pattern, meant in PHRASES
+)
+"""Compiled turns of phrase and the words they mean."""
+
+
+@lru_cache(maxsize=16)
+def alternatives(synonym: float, abbreviation: float, stemming: bool) -> Mapping[str, Mapping[str, float]]:
+    """Return stem -> {stem of an alternative: weight below 1}; a weight of 0 leaves that list out."""
+    reduce = stem if stemming else str
+    out: dict[str, dict[str, float]] = {}
+
+    def add(written: str, meant: str, weight: float) -> None:
+        one, other = reduce(written), reduce(meant)
+        if one != other and weight > 0:
+            known = out.setdefault(one, {})
+            known[other] = min(_MAX_ALTERNATIVE, max(known.get(other, 0.0), weight))
+
+    for line in SYNONYMS.strip().splitlines():
+        group = line.split()
+        for written in group:
+            for meant in group:
+                add(written, meant, synonym)
+    for line in ABBREVIATIONS.strip().splitlines():
+        written, _, text = line.partition("=")
+        meanings = text.split()
+        for meant in meanings:
+            add(written, meant, abbreviation * (1.0 if len(meanings) == 1 else _SEVERAL_MEANINGS))
+    return out

@@ -1,0 +1,105 @@
+"""Postings: for each term, which documents hold it and how much it weighs there. Immutable arrays.
+
+All postings lie in two arrays sorted by (term, document), with the start of each term in a third. Documents are
+numbered by path, so replacing one server means: cut its range of documents out, move the later numbers, merge the new
+ones in. All of it is a few passes over the arrays in C; a reader of the older value keeps the older arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+Bools = npt.NDArray[np.bool_]
+
+_SHIFT = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Triples:
+    """Postings in any order: the n-th says that `documents[n]` holds `terms[n]` with `weights[n]`."""
+
+    terms: Ints
+    documents: Ints
+    weights: Floats
+
+    def placed(self, names: Ints, first: int) -> Triples:
+        """Return the same postings with term t called `names[t]` and documents counted from `first`."""
+        return Triples(names[self.terms], self.documents + np.int32(first), self.weights)
+
+    @staticmethod
+    def joined(parts: list[Triples]) -> Triples:
+        """Return all postings of several groups as one."""
+        if not parts:
+            return NO_TRIPLES
+        return Triples(
+            np.concatenate([part.terms for part in parts]),
+            np.concatenate([part.documents for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+        )
+
+
+NO_TRIPLES = Triples(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
+"""No postings at all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """Postings sorted by (term, document); those of term t are at `starts[t]` up to `starts[t + 1]`."""
+
+    starts: npt.NDArray[np.int64]
+    documents: Ints
+    weights: Floats
+
+    @staticmethod
+    def empty() -> Postings:
+        """Return postings of no terms."""
+        return Postings(np.zeros(1, np.int64), NO_TRIPLES.documents, NO_TRIPLES.weights)
+
+    def has(self, term: int) -> bool:
+        """Say whether any document holds this term."""
+        return bool(self.starts[term + 1] > self.starts[term])
+
+    def of(self, term: int) -> tuple[Ints, Floats]:
+        """Return the documents that hold a term, ascending, and its weight in each."""
+        low, high = self.starts[term], self.starts[term + 1]
+        return self.documents[low:high], self.weights[low:high]
+
+    def terms(self) -> Ints:
+        """Return the term of every posting."""
+        return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
+
+    def spliced(self, low: int, high: int, new: Triples, grown_by: int, term_count: int) -> Postings:
+        """Return postings without documents `low` up to `high`, later ones moved by `grown_by`, and `new` merged in.
+
+        `new` uses the numbers after the move; `term_count` is the number of terms afterwards, at least as many as now.
+        """
+        terms, documents, weights = self.terms(), self.documents, self.weights
+        if high > low:
+            keep = (documents < low) | (documents >= high)
+            terms, documents, weights = terms[keep], documents[keep], weights[keep]
+        if grown_by:
+            documents = np.where(documents >= high, documents + np.int32(grown_by), documents)
+        new_keys = _keys(new.terms, new.documents)
+        order = np.argsort(new_keys)
+        at = np.searchsorted(_keys(terms, documents), new_keys[order])
+        return _packed(
+            np.insert(terms, at, new.terms[order]),
+            np.insert(documents, at, new.documents[order]),
+            np.insert(weights, at, new.weights[order]),
+            term_count,
+        )
+
+
+def _keys(terms: Ints, documents: Ints) -> npt.NDArray[np.int64]:
+    return (terms.astype(np.int64) << _SHIFT) | documents
+
+
+def _packed(terms: Ints, documents: Ints, weights: Floats, term_count: int) -> Postings:
+    starts = np.zeros(term_count + 1, np.int64)
+    np.cumsum(np.bincount(terms, minlength=term_count), out=starts[1:])
+    return Postings(starts, documents, weights)

@@ -1,0 +1,173 @@
+"""Documents scored for a query. Pure arithmetic on arrays of one number per document.
+
+Of a term's alternatives the best counts (never their sum). A document gains by how much of the query it matches and by
+how much of its own name the query says; it gains a little from its server's other documents, and loses a little when
+its name does the opposite of the query's verb. In a long query every sentence is scored on its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from actors.search.corpus import Corpus
+from actors.search.postings import Bools, Floats
+from actors.search.segment import VERB_CODES
+from actors.search.terms import Reader, Term, is_verb
+from actors.search.text import is_cjk
+from actors.search.words_common import VERB_CLASS
+
+_SENTENCE_END = re.compile(r"(?<=[.!?;:\n])\s+|\n+")
+_MAX_SENTENCES = 12
+_FULLY_MATCHED = 1.3  # a term counts as matched in full from 1/1.3 of its best possible weight on
+_SMALL_SERVER = 4
+_TINY = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Per document its score and the share of the query (0..1) it matches; and the score of a perfect document."""
+
+    values: Floats
+    matched: Floats
+    perfect: float
+
+
+def score(corpus: Corpus, query: str, mask: Bools | None) -> Scores | None:
+    """Return the scores of all documents; those outside the mask get 0. None if no document has any word of it."""
+    reader = Reader(corpus)
+    terms = reader.terms(query)
+    if not any(term.matches for term in terms):
+        return None
+    whole = _score_terms(corpus, _rarest(corpus, terms), mask)
+    sentences = _sentences(reader, query, terms)
+    if not sentences:
+        return whole
+    parts = [_score_terms(corpus, sentence, mask) for sentence in sentences]
+    share = corpus.tuning.whole_query
+    values, matched = share * whole.values, whole.matched
+    values += np.maximum.reduce([part.values for part in parts])
+    for part in parts:
+        matched = np.maximum(matched, part.matched)
+    return Scores(values, matched, share * whole.perfect + max(part.perfect for part in parts))
+
+
+def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[list[Term]]:
+    """Return the terms of each sentence of a long query, or nothing if it is to be read as one."""
+    least = reader.tuning.sentences_from
+    if not least or len(terms) < least / 2 or len(query.split()) < least:
+        return []
+    texts = [text for text in _SENTENCE_END.split(query) if text.strip()]
+    if not 1 < len(texts) <= _MAX_SENTENCES:
+        return []
+    read = [_rarest(reader.corpus, reader.terms(text)) for text in texts]
+    read = [part for part in read if any(term.matches for term in part)]
+    return read if len(read) > 1 else []
+
+
+def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
+    """Return at most so many terms, those with the most weight."""
+    most = corpus.tuning.max_query_terms
+    if len(terms) <= most:
+        return terms
+    idf = corpus.idf
+    return sorted(terms, key=lambda t: -max((w * float(idf[m]) for m, w in t.matches.items()), default=0.0))[:most]
+
+
+class _Sums:
+    """What the terms of a query add up to, per document."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        size = len(corpus.documents)
+        self.corpus = corpus
+        self.score: Floats = np.zeros(size, np.float32)
+        self.matched: Floats = np.zeros(size, np.float32)
+        self.named: Floats = np.zeros(size, np.float32)
+        self.mass = 0.0
+        self._best: Floats = np.empty(size, np.float32)
+        self._best_name: Floats = np.empty(size, np.float32)
+
+    def add(self, term: Term) -> None:
+        """Add one term: its best alternative per document."""
+        corpus, best, best_name = self.corpus, self._best, self._best_name
+        if not term.matches:
+            self.mass += _missed(corpus, term)
+            return
+        best.fill(0)
+        best_name.fill(0)
+        own = float(corpus.idf[term.own]) if term.own >= 0 else None
+        top = 0.0
+        for match, weight in term.matches.items():
+            rarity = float(corpus.idf[match])
+            if own is not None and weight < 1:
+                rarity = min(rarity, own * corpus.tuning.rarity_cap)
+            documents, impacts = corpus.postings.of(match)
+            best[documents] = np.maximum(best[documents], impacts * np.float32(weight * rarity))
+            top = max(top, weight * rarity)
+            documents, _ = corpus.names.of(match)
+            if len(documents):
+                name_mass = np.float32(weight * float(corpus.idf[match]))
+                best_name[documents] = np.maximum(best_name[documents], name_mass)
+        self._sum(term, own or 0.0, top)
+
+    def _sum(self, term: Term, own: float, top: float) -> None:
+        weight = term.weight * (self.corpus.tuning.verb if is_verb(term) else 1.0)
+        mass = max(top, own) * weight
+        self.mass += mass
+        self.score += self._best * np.float32(weight)
+        self.named += self._best_name * np.float32(min(1.0, term.weight * 1.2))
+        self._best *= np.float32(_FULLY_MATCHED / max(top, _TINY))
+        np.minimum(self._best, 1.0, out=self._best)
+        self._best *= np.float32(mass)
+        self.matched += self._best
+
+
+def _missed(corpus: Corpus, term: Term) -> float:
+    """Return the mass of a term that nothing matches: it lowers the share matched, as something was asked for."""
+    if term.word.isdigit():
+        return 0.0
+    total = len(corpus.documents)
+    greatest = float(np.log1p((total + 0.5) / 0.5))
+    share = corpus.tuning.unknown_cjk if is_cjk(term.word) else corpus.tuning.unknown
+    return term.weight * greatest * share
+
+
+def _score_terms(corpus: Corpus, terms: Sequence[Term], mask: Bools | None) -> Scores:
+    tuning = corpus.tuning
+    sums = _Sums(corpus)
+    for term in terms:
+        sums.add(term)
+    matched = sums.matched / np.float32(max(sums.mass, _TINY))
+    explained = np.minimum(sums.named / corpus.name_mass, 1.0)
+    values = sums.score * (1 + tuning.name_coverage * explained)
+    values *= 1 - tuning.query_coverage + tuning.query_coverage * matched
+    if mask is not None:
+        values *= mask
+    values = _with_servers(corpus, values)
+    values = _with_verbs(corpus, terms, values)
+    return Scores(values, matched, sums.mass * (1 + tuning.name_coverage))
+
+
+def _with_servers(corpus: Corpus, values: Floats) -> Floats:
+    """Add a share of the mean score of a server's documents to those that match themselves."""
+    if not corpus.tuning.server_prior:
+        return values
+    sizes = np.array([len(segment) for segment in corpus.segments], np.float64)
+    sums = np.bincount(corpus.segment_of, weights=values, minlength=len(sizes))
+    means = (sums / np.sqrt(sizes * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
+    out: Floats = np.where(values > 0, values + np.float32(corpus.tuning.server_prior) * means[corpus.segment_of], 0)
+    return out
+
+
+def _with_verbs(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
+    """Lower documents whose name says another verb than the query's only one."""
+    asked = {VERB_CLASS[term.word] for term in terms if is_verb(term)}
+    if len(asked) != 1 or not corpus.tuning.verb_contradiction:
+        return values
+    code = VERB_CODES[asked.pop()]
+    contradicts = (corpus.verbs != 0) & (corpus.verbs != code)
+    out: Floats = np.where(contradicts, values * np.float32(1 - corpus.tuning.verb_contradiction), values)
+    return out

@@ -1,0 +1,93 @@
+"""A query's text to weighted words: what is quoted, a path or a URL counts less than what is said about it. Pure.
+
+Blobs (base64, tokens) do not count at all; the extension of a file name is a hint at what is to be done with it.
+Every pattern is bounded: a query is written by anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+from actors.search.text import clean, words
+from actors.search.tuning import Tuning
+from actors.search.words_common import FILE_EXTENSIONS
+
+Weighted = tuple[str, float]
+
+_SPAN = re.compile(
+    r"""(?P<blob>[A-Za-z0-9+/=_\-]{60,})
+    |(?P<url>https?://\S+)
+    |(?P<path>(?:(?<=\s)|^|(?<=['"`(]))(?:~|\.{1,2})?/[\w.~\-]+(?:/[\w.~\-]*)+
+        |[A-Za-z]:\\[^\s"']+
+        |(?<![\w@])[\w\-]{1,100}\.[A-Za-z][A-Za-z0-9]{1,4}(?![\w.@(]))
+    |(?P<mail>[^\s@]{1,64}@[^\s@.]{1,255}\.\S+)
+    |(?P<quote>"[^"]{3,200}"|(?<=\s)'[^']{3,200}'(?=[\s.,!?]|$)|\u201c[^\u201d]{3,200}\u201d)""",
+    re.VERBOSE,
+)
+_EXTENSION = re.compile(r"\.([A-Za-z0-9]{2,5})\W{0,8}$")
+_SCHEME = re.compile(r"^https?://(www\.)?")
+_MAX_URL_WORDS = 8
+_MAX_PATH_WORDS = 12
+_URL_HINT: Weighted = ("url", 0.5)
+_FILE_HINT: Weighted = ("file", 0.35)
+
+
+def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[Weighted]:
+    """Return the words of a query in order, each with its weight; hints from URLs and files come last."""
+    if not tuning.spans:
+        return [(word, 1.0) for word in query_words(query, known, tuning)]
+    out: list[Weighted] = []
+    hints: list[Weighted] = []
+    position = 0
+    for span in _SPAN.finditer(query):
+        out += [(word, 1.0) for word in query_words(query[position : span.start()], known, tuning)]
+        found, hinted = _span_words(span, known, tuning)
+        out += found
+        hints += hinted
+        position = span.end()
+    out += [(word, 1.0) for word in query_words(query[position:], known, tuning)]
+    said = {word for word, _ in out}
+    return out + [(word, weight) for word, weight in hints if word not in said]
+
+
+def _span_words(span: re.Match[str], known: Container[str], tuning: Tuning) -> tuple[list[Weighted], list[Weighted]]:
+    """Return the words inside a span and the hints it gives."""
+    text = span.group(0)
+    if span.lastgroup == "blob":
+        return [], []
+    if span.lastgroup == "quote":
+        return [(word, tuning.in_quotes) for word in query_words(text, known, tuning)], []
+    match = _EXTENSION.search(text[-16:])
+    extension = match.group(1).lower() if match else ""
+    hints = list(FILE_EXTENSIONS.get(extension, ()))
+    if span.lastgroup == "url":
+        inside = query_words(_SCHEME.sub("", text), known, tuning)[:_MAX_URL_WORDS]
+        return [(word, tuning.in_path) for word in inside], [_URL_HINT, *hints]
+    if span.lastgroup == "path":
+        inside = query_words(text, known, tuning)[:_MAX_PATH_WORDS]
+        return [(word, tuning.in_path) for word in inside if word != extension], [_FILE_HINT, *hints]
+    return [], hints
+
+
+def query_words(text: str, known: Container[str], tuning: Tuning) -> list[str]:
+    """Return the words of a text; a camelCase word the catalogue knows stays whole (`MySQL`, `GitHub`)."""
+    if not tuning.splitting:
+        return words(text, split=False)
+    out: list[str] = []
+    for part in clean(text).split():
+        pieces = words(part)
+        if len(pieces) > 1:
+            whole = words(part, split=False)
+            if any(word in known for word in whole):
+                pieces = [piece for word in whole for piece in _kept(word, part, known)]
+        out += pieces
+    return out
+
+
+def _kept(word: str, part: str, known: Container[str]) -> list[str]:
+    """Return the word itself if it is known, else its pieces as its capitals show them."""
+    if word in known:
+        return [word]
+    at = part.lower().find(word)
+    return words(part[at : at + len(word)] if at >= 0 else word)

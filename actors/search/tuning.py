@@ -1,0 +1,90 @@
+"""The weights of the ranking, in one frozen value. A weight of zero (or False) switches its technique off.
+
+The defaults were chosen on development queries; `docs/search.md` says what each technique gives. Average field lengths
+are constants and not measured on the catalogue: the weight of a word in a document then depends on that document alone,
+so that replacing one server touches no other, and no server can move the scores of the others by being wordy.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+FieldName = Literal[
+    "name", "server", "title", "summary", "description", "parameter", "parameter_text", "joined", "instructions"
+]
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of BM25F: its weight, how strongly its length counts (b, 0..1) and its usual length in words."""
+
+    weight: float
+    length_norm: float
+    usual_words: float
+
+
+DEFAULT_FIELDS: dict[FieldName, Field] = {
+    "name": Field(2.2, 0.3, 3.1),
+    "server": Field(3.5, 0.0, 1.5),
+    "title": Field(1.0, 0.3, 3.0),
+    "summary": Field(1.2, 0.4, 11.0),
+    "description": Field(1.0, 0.4, 40.0),
+    "parameter": Field(0.6, 0.9, 8.0),
+    "parameter_text": Field(0.35, 0.9, 45.0),
+    "joined": Field(1.76, 0.0, 3.0),
+    "instructions": Field(0.15, 0.4, 60.0),
+}
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """All weights. Shares and similarities are in 0..1; lengths are in words unless the name says otherwise."""
+
+    # the document's side: changing these needs a new analysis
+    fields: dict[FieldName, Field] = msgspec.field(default_factory=lambda: dict(DEFAULT_FIELDS))
+    saturation: float = 0.8  # k1 of BM25
+    repeat_limit: int = 4  # a word counts at most this often per field: repeating it is free, so it is worth little
+    stemming: bool = True
+    splitting: bool = True  # camelCase, letters and digits
+    joining: bool = True  # event hubs = eventhubs; also taking unknown glued words apart
+
+    # a query word's alternatives
+    synonym: float = 0.45
+    abbreviation: float = 0.85
+    typo_one: float = 0.85
+    typo_two: float = 0.5
+    prefix: float = 0.7
+    prefix_last: float = 0.6  # factor for the last word of a short query, which may still be in the typing
+    word_break: float = 0.8
+    glued_neighbours: float = 0.9
+    phrases: float = 0.7
+    rarity_cap: float = 1.25  # the idf of an alternative is at most this many times that of the word typed
+
+    # a query word's weight by its role
+    verb: float = 0.75
+    low_information: float = 0.8
+    number: float = 0.3
+    in_path: float = 0.35
+    in_quotes: float = 0.5
+    unknown: float = 0.15  # share of the greatest idf that an unknown word adds to what should be matched
+    unknown_cjk: float = 0.03
+    spans: bool = True
+
+    # the whole score
+    idf_floor: float = 0.15
+    name_coverage: float = 0.35
+    query_coverage: float = 0.45
+    server_prior: float = 0.2
+    verb_contradiction: float = 0.12
+    sentences_from: int = 24  # from this many words on every sentence is scored on its own
+    whole_query: float = 0.35  # share of the whole query's score beside the best sentence's
+    min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
+
+    # bounds
+    max_query_chars: int = 6000
+    max_query_words: int = 400
+    max_query_terms: int = 60
+
+
+DEFAULT_TUNING = Tuning()
+"""The weights in use."""
