@@ -1,0 +1,219 @@
+"""The pages for operators and programs: health, readiness, status, debug, and the feed of events.
+
+Nothing here carries a payload of a call, a value of the configuration's `env` or `headers`, or text of an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import trio
+from quart import Response, websocket
+from quart_trio import QuartTrio
+
+from actors.catalogue.snapshot import Catalogue
+from actors.directory import Directory
+from actors.errors import ConfigError, SupervisorError
+from actors.kit import Feed, Latest, Reply
+from actors.lifecycle import State
+from actors.messages import ReadServer, ServerStatus
+from actors.registry import Happening
+from actors.server import Message as ServerMessage
+from supervisor.counting import META_TOKENS
+from supervisor.tokens import savings
+
+ASK_S = 2.0
+"""How long a page waits for servers to tell how they do; those that do not are shown as last reported."""
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pages show. Functions are called for each page."""
+
+    version: str
+    started: float
+    clock: Callable[[], float]
+    directory: Directory[ServerMessage]
+    catalogue: Latest[Catalogue]
+    statuses: Latest[Mapping[str, ServerStatus]]
+    feed: Feed[Happening]
+    closing: trio.Event
+    problems: tuple[ConfigError, ...] = ()
+    show_debug: bool = True
+    store: Callable[[], Any] = dict
+    usage: Callable[[], Any] = dict
+    counters: Callable[[], Any] = dict
+
+
+def routes(view: View) -> Callable[[QuartTrio], None]:
+    """Return a function that adds the routes to an application."""
+
+    def register(app: QuartTrio) -> None:
+        async def healthz() -> Response:
+            return _json({"status": "ok"})
+
+        async def readyz() -> Response:
+            body, ready = _readiness(view)
+            return _json(body, 200 if ready else 503)
+
+        async def status() -> Response:
+            return _json(await _status(view))
+
+        async def debug() -> Response:
+            if not view.show_debug:
+                return _json({"error": {"code": 403, "message": 'the setting "show_debug" is off'}}, 403)
+            return _json(await _debug(view))
+
+        async def events() -> None:
+            await _events(view)
+
+        app.add_url_rule("/healthz", view_func=healthz)
+        app.add_url_rule("/readyz", view_func=readyz)
+        app.add_url_rule("/api/status", view_func=status)
+        app.add_url_rule("/api/status/debug", view_func=debug)
+        app.add_websocket("/api/events", view_func=events)
+
+    return register
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(body), status=status, content_type="application/json")
+
+
+def _readiness(view: View) -> tuple[dict[str, Any], bool]:
+    """Ready: the index is built and no server is on its way up for the first time. Failed servers do not hold it up."""
+    statuses = view.statuses.value
+    known = view.catalogue.value.entries
+    discovering = sorted(
+        name for name, found in statuses.items() if name not in known and found.state is not State.FAILED
+    )
+    failed = sorted(name for name, found in statuses.items() if found.state is State.FAILED)
+    ready = view.catalogue.value.indexed and not discovering and not view.closing.is_set()
+    body = {"ready": ready, "servers": len(statuses), "discovering": discovering, "failed": failed}
+    if view.closing.is_set():
+        body["reason"] = "the daemon is shutting down"
+    return body, ready
+
+
+async def _fresh(view: View) -> dict[str, ServerStatus]:
+    """Return every server's status: asked now from those that run, as last reported of the others."""
+    found = dict(view.statuses.value)
+    asked: dict[str, Reply[ServerStatus]] = {}
+    for name in view.directory.names():
+        address = view.directory.find(name)
+        try:
+            if address is not None:
+                asked[name] = address.request(ReadServer())
+        except SupervisorError:  # busy or gone: what was reported last is shown
+            continue
+    with trio.move_on_after(ASK_S):
+        for name, reply in asked.items():
+            try:
+                found[name] = await reply.wait()
+            except SupervisorError:
+                continue
+    return dict(sorted(found.items()))
+
+
+async def _status(view: View) -> dict[str, Any]:
+    catalogue = view.catalogue.value
+    servers = [_row(status, catalogue) for status in (await _fresh(view)).values()]
+    return {
+        "version": view.version,
+        "started": view.started,
+        "uptime_s": round(view.clock() - view.started, 1),
+        "catalog_revision": catalogue.revision,
+        "servers": servers,
+        "totals": _totals(servers),
+        "tokens": _tokens(catalogue),
+        "configuration_problems": [str(problem) for problem in view.problems],
+        "store": view.store(),
+    }
+
+
+def _row(status: ServerStatus, catalogue: Catalogue) -> dict[str, Any]:
+    row: dict[str, Any] = msgspec.to_builtins(status)
+    row.pop("stderr")
+    entry = catalogue.entries.get(status.server)
+    if entry is not None:
+        offer = entry.offer
+        row["tools"] = len(offer.tools)
+        row["resources"] = len(offer.resources)
+        row["templates"] = len(offer.templates)
+        row["prompts"] = len(offer.prompts)
+        row["tokens"] = sum(offer.token_counts.values()) if offer.token_counts else None
+        row["problems"] = list(offer.problems)
+    return row
+
+
+def _totals(servers: list[dict[str, Any]]) -> dict[str, Any]:
+    states: dict[str, int] = {}
+    for row in servers:
+        states[row["state"]] = states.get(row["state"], 0) + 1
+    sums = {name: sum(row.get(name) or 0 for row in servers) for name in ("tools", "resources", "prompts", "calls")}
+    return {"servers": len(servers), "states": states, **sums}
+
+
+def _tokens(catalogue: Catalogue) -> dict[str, Any]:
+    offers = [entry.offer for entry in catalogue.entries.values() if entry.offer.tools]
+    exposed = sum(sum(offer.token_counts.values()) for offer in offers)
+    counted = all(len(offer.token_counts) >= len(offer.tools) for offer in offers)
+    exact = counted and all(offer.tokens_exact for offer in offers)
+    found: dict[str, Any] = msgspec.to_builtins(savings(exposed_tokens=exposed, meta_tokens=META_TOKENS, exact=exact))
+    return {**found, "counted": counted}
+
+
+async def _debug(view: View) -> dict[str, Any]:
+    """Tools by transport and by server, discovery, processes: for finding out why, never with secrets (S39)."""
+    catalogue = view.catalogue.value
+    statuses = await _fresh(view)
+    by_transport: dict[str, int] = {}
+    for entry in catalogue.entries.values():
+        by_transport[entry.transport] = by_transport.get(entry.transport, 0) + len(entry.tools)
+    return {
+        "version": view.version,
+        "tools_by_transport": by_transport,
+        "tools_by_server": {
+            name: [{"name": tool.name, "tokens": entry.offer.token_counts.get(tool.name)} for tool in entry.offer.tools]
+            for name, entry in catalogue.entries.items()
+        },
+        "processes": {name: msgspec.to_builtins(status) for name, status in statuses.items()},
+        "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
+        "usage": view.usage(),
+        "connections": view.counters(),
+        "store": view.store(),
+        "tokens": _tokens(catalogue),
+    }
+
+
+async def _events(view: View) -> None:
+    """Send every event from now on; a client that falls behind is told how many it missed."""
+    await websocket.accept()
+    number = view.feed.newest
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_end_with, nursery.cancel_scope, view.closing)
+        nursery.start_soon(_end_when_gone, nursery.cancel_scope)
+        hello = {"type": "hello", "time": view.clock(), "revision": view.catalogue.value.revision}
+        await websocket.send(msgspec.json.encode(hello).decode())
+        while True:
+            number, missed, events = await view.feed.after(number)
+            if missed:
+                await websocket.send(msgspec.json.encode({"type": "missed", "count": missed}).decode())
+            for event in events:
+                await websocket.send(msgspec.json.encode(event).decode())
+                await trio.lowlevel.checkpoint()  # after the peer is gone, sends return at once
+
+
+async def _end_with(scope: trio.CancelScope, closing: trio.Event) -> None:
+    await closing.wait()
+    scope.cancel()
+
+
+async def _end_when_gone(scope: trio.CancelScope) -> None:
+    """Read what the client says, which means nothing, so that its going away is noticed."""
+    while True:
+        await websocket.receive()
+        await trio.lowlevel.checkpoint()
+        if scope.cancel_called:
+            return
