@@ -12,7 +12,6 @@ Nothing here uses `preexec_fn`: trio starts processes in threads that retire, an
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import socket
@@ -27,12 +26,11 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.transport.command import explain_exec
+from actors.transport.orphans import sweep_orphans
 
 UMASK = 0o077
 _POLL_S = 0.005
 _REAP_S = 1.0
-_PR_SET_CHILD_SUBREAPER = 36
-_PR_GET_CHILD_SUBREAPER = 37
 _SHIM = str(Path(__file__).with_name("kill_shim.py"))
 
 
@@ -74,17 +72,6 @@ class Containment(Protocol):
 def default_containment() -> Containment:
     """Return the strongest containment this platform has."""
     return ShimContainment() if sys.platform == "linux" else GroupContainment()
-
-
-def become_subreaper() -> bool:
-    """Make this process the one that inherits orphans (Linux); return whether that worked.
-
-    For the daemon's start, as it is about the whole process: if a kill shim is itself killed, what it held comes to
-    us and is swept. A program that does this must not start processes in sessions of their own by other ways.
-    """
-    if sys.platform != "linux":
-        return False
-    return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 async def _open(
@@ -259,7 +246,7 @@ class _Shimmed:
     async def _sweep(self) -> None:
         """The shim was killed. The server dies by the kernel's hand; see to its group and to what was left to us."""
         with trio.move_on_after(_REAP_S):
-            while _group_alive(self.pid) | _sweep_orphans():  # noqa: ASYNC110 - others' processes: no event tells of them
+            while _group_alive(self.pid) | sweep_orphans():  # noqa: ASYNC110 - others' processes: no event tells of them
                 await trio.sleep(_POLL_S)
 
 
@@ -270,40 +257,3 @@ def _group_alive(pid: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _sweep_orphans() -> bool:
-    """Kill and reap what a dead shim left to us; return whether there was anything.
-
-    Servers and what they start live in other sessions than ours, living shims (whose children never come to us) in
-    ours: so a child of ours in another session is an orphan. Only if we are a subreaper: else they went to init.
-    """
-    flag = ctypes.c_int(0)
-    ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(flag), 0, 0, 0)
-    if not flag.value:
-        return False
-    orphans = [pid for pid in _children() if _in_other_session(pid)]
-    for pid in orphans:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
-    return bool(orphans)
-
-
-def _in_other_session(pid: int) -> bool:
-    try:
-        return os.getsid(pid) != os.getsid(0)
-    except ProcessLookupError:
-        return False
-
-
-def _children() -> list[int]:
-    """Our children, of all threads. Some ms on a busy machine, and done only after the death of a shim."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            fields = entry.read_bytes().rpartition(b")")[2].split()
-            if int(fields[1]) == os.getpid():
-                found.append(int(entry.parent.name))
-    return found
