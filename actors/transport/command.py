@@ -1,0 +1,181 @@
+"""From a configured command to what is executed: one absolute path and a minimal environment.
+
+A command is resolved once, against the PATH of the child and never against a relative entry of it, so that a file
+planted in the working directory is not run by accident. What the kernel would only call "No such file or directory"
+gets its own words here. All of it is permanent: trying again without a change is pointless.
+
+These functions look at the file system and block: call them in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rapidfuzz import fuzz, process
+
+from actors.errors import SpawnFailed
+
+INHERITED = (
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"),
+    # Where uv keeps what it downloaded: without it a daemon with its own cache directory downloads everything again.
+    "XDG_CACHE_HOME",
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"),
+)
+"""The variables of our own environment that a server may see; nothing secret belongs in them."""
+
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SHEBANG_BYTES = 256
+_NEAREST_SCORE = 70
+
+
+def build_environment(configured: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a server: `INHERITED` variables of `base`, then the configured ones. Has a PATH."""
+    found = {name: base[name] for name in INHERITED if name in base and not base[name].startswith("()")}
+    found.setdefault("PATH", DEFAULT_PATH)
+    found.update(configured)
+    return found
+
+
+def check_strings(args: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raise `SpawnFailed` (permanent) for what no kernel accepts; the message names the place, never a value."""
+    for number, text in enumerate(args):
+        if "\0" in text:
+            raise _refused(f"argument {number} has a NUL character in it")
+    for name, value in environment.items():
+        if not name or "=" in name or "\0" in name:
+            raise _refused(f"{name!r} is not a name for an environment variable")
+        if "\0" in value:
+            raise _refused(f"the environment variable {name} has a NUL character in it")
+
+
+def check_directory(cwd: str) -> None:
+    """Raise `SpawnFailed` (permanent) unless `cwd` is a directory that we may enter."""
+    if not Path(cwd).exists():
+        raise _refused(f"the working directory {cwd} does not exist")
+    if not Path(cwd).is_dir():
+        raise _refused(f"the working directory {cwd} is not a directory")
+    if not os.access(cwd, os.X_OK):
+        raise _refused(f"the working directory {cwd} may not be entered by this user")
+
+
+def resolve_command(command: str, *, path: str, cwd: str) -> str:
+    """Return the absolute path of `command`: as it is, relative to `cwd` if it has a slash, else searched on `path`.
+
+    Symbolic links stay (a virtual environment is one). Raises `SpawnFailed` (permanent) with the reason: not found
+    (with the PATH searched and the nearest name), a directory, not executable, the interpreter of its first line is
+    missing. (Threat catalogue N01, N02, N10.)
+    """
+    if not command or "\0" in command:
+        raise _refused("the command is empty or has a NUL character in it")
+    if "/" in command:
+        # Not Path: it would lose the `./..` parts, which mean something across symbolic links.
+        found = command if command.startswith("/") else os.path.join(cwd, command)  # noqa: PTH118 - see above
+        reason = _objection(found)
+        if reason:
+            raise _refused(f"{command}: {reason}")
+    else:
+        found = _search(command, path)
+    reason = _shebang_objection(found, path)
+    if reason:
+        raise _refused(f"{found}: {reason}")
+    return found
+
+
+def explain_exec(program: str, number: int) -> SpawnFailed:
+    """Return the error for an `errno` that executing `program` gave. What lacks resources is not permanent."""
+    if number == errno.ENOEXEC:
+        return _refused(f"{program} is neither a program nor a script with a #! line")
+    if number == errno.E2BIG:
+        return _refused("the arguments and the environment together are too long for the system")
+    transient = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY, errno.EIO}
+    return SpawnFailed(f"cannot start {program}: {os.strerror(number)}", permanent=number not in transient)
+
+
+def _refused(reason: str) -> SpawnFailed:
+    return SpawnFailed(reason, permanent=True)
+
+
+def _directories(path: str) -> list[str]:
+    """The absolute entries: a relative one, or an empty one, means the working directory, where anything may lie."""
+    return [entry for entry in path.split(":") if entry.startswith("/")]
+
+
+def _search(command: str, path: str) -> str:
+    near = ""
+    for directory in _directories(path):
+        candidate = f"{directory.rstrip('/')}/{command}"
+        reason = _objection(candidate)
+        if not reason:
+            return candidate
+        if not near and reason != _MISSING:
+            near = f"; {candidate}: {reason}"
+    if not near and (nearest := nearest_command(command, path)):
+        near = f"; did you mean {nearest}?"
+    raise _refused(f"command {command!r} was not found on PATH {path}{near}")
+
+
+_MISSING = "no such file"
+
+
+def _objection(candidate: str) -> str:
+    """Why a file cannot be executed, empty if it can."""
+    place = Path(candidate)
+    try:
+        if place.is_dir():
+            return "is a directory"
+        if not place.exists():
+            return "is a dangling symbolic link" if place.is_symlink() else _MISSING
+    except OSError as error:
+        return str(error.strerror)
+    return "" if os.access(candidate, os.X_OK) else "is not executable"
+
+
+def _shebang_objection(program: str, path: str) -> str:
+    """Why the interpreter a script names cannot be executed, empty if it can or there is none."""
+    try:
+        with Path(program).open("rb") as file:
+            head = file.read(_SHEBANG_BYTES)
+    except OSError:
+        return ""  # executable but not readable is allowed, the kernel reads it itself
+    if not head.startswith(b"#!"):
+        return ""
+    first = os.fsdecode(head[2:].partition(b"\n")[0])
+    if first.endswith("\r"):
+        return "its first line ends with a carriage return, so its interpreter cannot be found"
+    words = first.split()
+    if not words:
+        return ""
+    reason = _objection(words[0])
+    if reason:
+        return f"the interpreter {words[0]} of its first line cannot be used: {reason}"
+    if words[0].rpartition("/")[2] == "env":
+        return _env_objection(words[1:], path)
+    return ""
+
+
+def _env_objection(words: Sequence[str], path: str) -> str:
+    """`#!/usr/bin/env node` fails inside of `env`, with an exit code only: look where it will look."""
+    plain = words[1:] if words and words[0] == "-S" else words
+    asked = next((word for word in plain if "=" not in word), "")
+    if not asked or "/" in asked or asked.startswith("-"):  # other options of env: let it find out
+        return ""
+    if any(not _objection(f"{directory.rstrip('/')}/{asked}") for directory in _directories(path)):
+        return ""
+    return f"the interpreter {asked} of its first line was not found on PATH {path}"
+
+
+def nearest_command(command: str, path: str) -> str | None:
+    """Return the executable on `path` whose name is most like `command`, None if none is alike."""
+    places: dict[str, str] = {}
+    for directory in _directories(path):
+        try:
+            names = os.listdir(directory)  # noqa: PTH208 - thousands of names, no Path for each
+        except OSError:
+            continue
+        for name in names:
+            places.setdefault(name, f"{directory.rstrip('/')}/{name}")
+    likely = process.extract(command, places.keys(), scorer=fuzz.ratio, limit=5, score_cutoff=_NEAREST_SCORE)
+    return next((name for name, _, _ in likely if not _objection(places[name])), None)

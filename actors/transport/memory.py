@@ -1,0 +1,200 @@
+"""A transport without a process: the server is an async function in the same program. For tests and embedding.
+
+Held to the same contract as the process transport by one suite of tests. The pipes are bounded like real ones, so a
+side that does not read blocks the other. The function gets the raw bytes, and what it writes is framed and filtered as
+a process's output is. A bug in the function (an exception) is not an expected end: it leaves `connect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import trio
+
+from actors.errors import ServerExited
+from actors.protocol.framing import LineSplitter, is_message
+from actors.transport.base import Counters, Exit
+from actors.transport.stderr_tail import StderrTail
+
+_PIPE_BYTES = 65536
+_KILLED = 9
+
+
+class _Pipe:
+    """Bytes on their way, at most `_PIPE_BYTES` of them plus one write."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._closed = False
+        self._changed = trio.lowlevel.ParkingLot()
+
+    async def write(self, data: bytes) -> None:
+        """Add bytes when there is room. Raises `trio.BrokenResourceError` once closed. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while len(self._data) >= _PIPE_BYTES and not self._closed:
+            await self._changed.park()
+        if self._closed:
+            raise trio.BrokenResourceError
+        self._data += data
+        self._changed.unpark_all()
+
+    async def read(self) -> bytes:
+        """Take all bytes, wait for some; empty once closed and read to the end. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while not self._data and not self._closed:
+            await self._changed.park()
+        data = bytes(self._data)
+        self._data.clear()
+        self._changed.unpark_all()
+        return data
+
+    def close(self) -> None:
+        """No more writes; what was written can still be read."""
+        self._closed = True
+        self._changed.unpark_all()
+
+
+class MemoryPeer:
+    """The server's side: its stdin, stdout and stderr."""
+
+    def __init__(self, stderr_bytes: int) -> None:
+        self._stdin = _Pipe()
+        self._stdout = _Pipe()
+        self._tail = StderrTail(stderr_bytes)
+        self._stderr_bytes = 0
+
+    async def read(self) -> bytes:
+        """Return what the client wrote, empty once it closed its side."""
+        return await self._stdin.read()
+
+    async def write(self, data: bytes) -> None:
+        """Write to stdout. Raises `trio.BrokenResourceError` when the output is closed."""
+        await self._stdout.write(data)
+
+    def log(self, text: str) -> None:
+        """Write to stderr, which never blocks."""
+        data = text.encode(errors="surrogateescape")
+        self._stderr_bytes += len(data)
+        self._tail.feed(data)
+
+    def close_input(self) -> None:
+        """Read no more: the client's next send fails."""
+        self._stdin.close()
+
+    def close_output(self) -> None:
+        """Write no more: the client sees the end of the output, not the exit."""
+        self._stdout.close()
+
+
+Serve = Callable[[MemoryPeer], Awaitable[int]]
+"""A server: runs until it returns its exit code. May be cancelled at any time, which is a kill."""
+
+
+class MemoryTransport:
+    """Runs `serve` for each incarnation."""
+
+    kind = "memory"
+
+    def __init__(
+        self, serve: Serve, *, max_line_bytes: int = 16 * 1024 * 1024, stop_s: float = 4.0, stderr_bytes: int = 262144
+    ) -> None:
+        self._serve = serve
+        self._max_line_bytes = max_line_bytes
+        self._stop_s = stop_s
+        self._stderr_bytes = stderr_bytes
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[MemoryConnection]:
+        """Start `serve`; leaving the block cancels it."""
+        peer = MemoryPeer(self._stderr_bytes)
+        connection = MemoryConnection(peer, self._max_line_bytes, self._stop_s)
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection._run, self._serve)
+            try:
+                yield connection
+            except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
+                failure = error
+            finally:
+                connection.kill()
+        if failure is not None:
+            raise failure
+
+
+class MemoryConnection:
+    """One incarnation; see `Connection` for the contract of each method."""
+
+    pid = None
+
+    def __init__(self, peer: MemoryPeer, max_line_bytes: int, stop_s: float) -> None:
+        self.counters = Counters()
+        self._peer = peer
+        self._splitter = LineSplitter(max_line_bytes)
+        self._stop_s = stop_s
+        self._scope = trio.CancelScope()
+        self._exit: Exit | None = None
+        self._exited = trio.Event()
+        self._asked = False
+
+    async def send(self, data: bytes) -> None:
+        """Write whole messages. Raises `ServerExited` when nobody reads them any more."""
+        try:
+            await self._peer._stdin.write(data)
+        except trio.BrokenResourceError:
+            raise ServerExited("the server no longer reads its input") from None
+        self.counters.messages_sent += data.count(b"\n")
+
+    async def receive(self) -> list[bytes]:
+        """Return all messages that are there, at least one, or an empty list at the end of the output."""
+        while data := await self._peer._stdout.read():
+            lines = self._splitter.feed(data)
+            messages = [line for line in lines if is_message(line)]
+            self.counters.messages_received += len(messages)
+            self.counters.stdout_noise += len(lines) - len(messages)
+            if messages:
+                return messages
+        self._splitter.close()
+        return []
+
+    async def wait(self) -> Exit:
+        """Wait until the function returned or was cancelled."""
+        await self._exited.wait()
+        assert self._exit is not None
+        return self._exit
+
+    async def stop(self) -> None:
+        """Close the server's input, wait up to `stop_s`, then cancel it."""
+        self._asked = True
+        self._peer.close_input()
+        with trio.move_on_after(self._stop_s):
+            await self._exited.wait()
+        self._scope.cancel()
+        await self._exited.wait()
+
+    def kill(self) -> None:
+        """Cancel the server."""
+        if self._exit is None:
+            self._asked = True
+            self._scope.cancel()
+
+    def last_stderr(self, lines: int = 20) -> str:
+        """Return the newest `lines` lines of what was logged, unprintable characters escaped."""
+        return self._peer._tail.text(lines)
+
+    async def _run(self, serve: Serve) -> None:
+        code: int | None = None
+        try:
+            with self._scope:
+                code = await serve(self._peer)
+        finally:
+            self._peer.close_input()
+            self._peer.close_output()
+            self.counters.stderr_bytes = self._peer._stderr_bytes
+            self._exit = Exit(
+                code=code,
+                signal=_KILLED if code is None else None,
+                last_stderr=self.last_stderr(),
+                asked=self._asked,
+            )
+            self._exited.set()

@@ -1,0 +1,39 @@
+"""The stderr ring: bounded, newest last, safe to show."""
+
+from __future__ import annotations
+
+from actors.transport.stderr_tail import StderrTail
+
+
+def test_the_newest_lines_are_kept_and_the_memory_is_bounded() -> None:
+    tail = StderrTail(1000)
+    for number in range(10_000):
+        tail.feed(b"line %d\n" % number)
+    assert tail.text(2) == "line 9998\nline 9999"
+    assert len(tail.text(10_000)) <= 1000
+    assert tail._size < 1020
+
+
+def test_a_chunk_larger_than_the_ring_is_cut_to_it() -> None:
+    tail = StderrTail(4)
+    tail.feed(b"abcdefgh")
+    assert tail.text(1) == "efgh"
+
+
+def test_no_lines_are_asked_and_none_were_written() -> None:
+    assert StderrTail(10).text(5) == ""
+    tail = StderrTail(10)
+    tail.feed(b"x\n")
+    assert tail.text(0) == ""
+
+
+def test_control_characters_and_bidirectional_overrides_are_made_visible() -> None:
+    tail = StderrTail(1000)
+    tail.feed(b"\x1b[31mred\x07\ttab\r\n" + "a\u202eb\u00a0 é".encode() + b" \xff\n")
+    assert tail.text(2) == "\\x1b[31mred\\x07\ttab\na\\u202eb\\xa0 é \ufffd"
+
+
+def test_a_very_long_line_is_cut() -> None:
+    tail = StderrTail(10_000)
+    tail.feed(b"x" * 5000)
+    assert tail.text(1) == "x" * 1000 + "…"
