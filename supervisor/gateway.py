@@ -54,6 +54,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     call_timeout_s: float = 60.0
     discover_limit_max: int = 50
     discover_token_budget: int = 2000
+    max_query_chars: int = 512
     notify_catalogue_changes: bool = True
 
 
@@ -90,6 +91,7 @@ class Gateway:
         *,
         version: str,
         used: Callable[[str, str, bool, float], None],
+        deadlines: Mapping[str, float] | None = None,
     ) -> None:
         self.changes: Latest[Any] = catalogue
         self._router = router
@@ -97,6 +99,7 @@ class Gateway:
         self._statuses = statuses
         self._settings = settings
         self._used = used
+        self._deadlines = deadlines or {}
         self._info = {"name": "mcp-supervisor", "title": "MCP supervisor", "version": version}
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
         self._tools = encode({"tools": metatools.DEFINITIONS})
@@ -240,7 +243,7 @@ class Gateway:
             method=method,
             members=members,
             meta=travelling_meta(meta),
-            deadline_s=self._settings.call_timeout_s,
+            deadline_s=self._deadlines.get(server, self._settings.call_timeout_s),
             principal=client.principal,
         )
         try:

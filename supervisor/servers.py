@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import trio
 
@@ -51,12 +51,21 @@ class Servers:
         self._gate = Gate(cold_starts)
         self._cold_starts = cold_starts
 
-    async def run(self, config: ServerConfig, known: Offer | None, era: Era | None) -> None:
-        """Run one server until it is stopped; a crash of its actor is answered by policy."""
+    async def run(
+        self,
+        config: ServerConfig,
+        known: Offer | None,
+        era: Era | None,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Run one server until it is stopped; a crash of its actor is answered by policy. Started once it is found."""
+        started = False
         name = config.path_name
         restarts = RestartLog(_policy(config), random.random)
 
         async def once() -> None:
+            nonlocal started
             actor = ServerActor(
                 name,
                 self._connect(config),
@@ -71,6 +80,9 @@ class Servers:
             )
             with self.directory.registered(name, actor.address):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
+                if not started:
+                    started = True
+                    task_status.started()
                 await actor.run()
 
         if not await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random)):
@@ -142,8 +154,3 @@ def _policy(config: ServerConfig) -> RestartPolicy:
         stable_s=config.stable_s,
         probe_interval_s=config.probe_interval_s,
     )
-
-
-def unknown(names: Mapping[str, ServerConfig], offers: Mapping[str, Offer]) -> list[str]:
-    """Return the servers that must be discovered, in the order of the configuration."""
-    return [name for name in names if name not in offers]

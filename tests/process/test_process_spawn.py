@@ -44,9 +44,7 @@ async def test_a_command_that_does_not_exist_is_a_permanent_failure(containment:
 
 
 @both
-async def test_a_text_file_is_a_permanent_failure_that_only_exec_sees(
-    containment: Containment, tmp_path: Path
-) -> None:
+async def test_a_text_file_is_a_permanent_failure_that_only_exec_sees(containment: Containment, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("just words\n")
     text.chmod(0o755)

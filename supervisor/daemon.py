@@ -1,0 +1,234 @@
+"""The daemon: wires the actors, the store and the front together, and ends them in order.
+
+`trio.run` opens the tree; the web server is one child of it. A crash of the core (registry, router, front) is our bug:
+everything is stopped and the process exits with 70, so that whoever started it starts it afresh. Ending is bounded: after
+`shutdown_s` a thread kills what is left, and a second signal does so at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from socket import socket
+
+import trio
+
+from actors.errors import ConfigError
+from actors.kit import Latest
+from actors.protocol.era import Identity
+from actors.registry import Registry
+from actors.router import BeginShutdown, Router
+from actors.transport.base import Transport
+from actors.transport.process import Launch, ProcessLimits, ProcessTransport
+from supervisor import __version__
+from supervisor.config import Configuration, ServerConfig, launch_digest
+from supervisor.counting import TokenCounter
+from supervisor.datadir import DataDir
+from supervisor.front.api import View
+from supervisor.front.wiring import Front
+from supervisor.gateway import Gateway, GatewaySettings
+from supervisor.memory import StoreMemory
+from supervisor.servers import Servers
+from supervisor.store import Store, open_store
+from supervisor.usage import Usage
+
+log = logging.getLogger(__name__)
+
+EXIT_CRASH = 70
+"""sysexits.h EX_SOFTWARE: a bug; start again."""
+EXIT_STUCK = 75
+"""sysexits.h EX_TEMPFAIL: ending in order took too long."""
+
+
+class Daemon:
+    """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        data: DataDir,
+        sockets: list[socket],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.configuration = configuration
+        self.closing = trio.Event()
+        self.urls: Latest[list[str]] = Latest([])
+        self._data = data
+        self._sockets = sockets
+        self._clock = clock
+        self._started = clock()
+
+    async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run until `closing` is set. Started with the base URLs, once clients can connect."""
+        async with open_store(self._data.database) as store:
+            usage = Usage(store)
+            memory = StoreMemory(store, self._digests())
+            offers, eras = await memory.load(self._clock())
+            await usage.load()
+            kinds = {config.path_name: config.kind for config in self._runnable()}
+            settings = self.configuration.settings
+            counter = TokenCounter(self._data.tokenizer_cache, settings.tokenizer_timeout_s)
+            registry = Registry(
+                {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds},
+                memory,
+                counter.count,
+                self._clock,
+            )
+            async with trio.open_nursery() as core:
+                await core.start(registry.run)
+                core.start_soon(usage.run)
+                identity = Identity(version=__version__)
+                servers = Servers(registry.address, _transport, identity, self._clock, cold_starts=settings.cold_starts)
+                router = Router(servers.directory, settings.max_in_flight)
+                await core.start(router.run)
+                front = await self._front(store, registry, router, servers, usage)
+                ended = trio.Event()
+                urls = await core.start(partial(self._serve, front, ended))
+                async with trio.open_nursery() as supervised:
+                    for config in self._runnable():
+                        name = config.path_name
+                        await supervised.start(servers.run, config, offers.get(name), eras.get(name))
+                    await self._report_unusable(servers)
+                    self.urls.set(urls)
+                    task_status.started(urls)
+                    supervised.start_soon(
+                        servers.discover, [c.path_name for c in self._runnable() if c.path_name not in offers]
+                    )
+                    await self.closing.wait()
+                    await self._end(router, servers)
+                    supervised.cancel_scope.cancel()
+                await ended.wait()
+                usage.flush()
+                core.cancel_scope.cancel()
+
+    async def _front(self, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage) -> Front:
+        settings = self.configuration.settings
+        gateway = Gateway(
+            router.address,
+            registry.catalogue,
+            registry.statuses,
+            GatewaySettings(
+                call_timeout_s=settings.call_timeout_s,
+                discover_limit_max=settings.discover_limit_max,
+                discover_token_budget=settings.discover_token_budget,
+                max_query_chars=settings.max_query_chars,
+                notify_catalogue_changes=settings.notify_catalogue_changes,
+            ),
+            version=__version__,
+            used=usage.add,
+            deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
+        )
+        view = View(
+            version=__version__,
+            started=self._started,
+            clock=self._clock,
+            directory=servers.directory,
+            catalogue=registry.catalogue,
+            statuses=registry.statuses,
+            feed=registry.feed,
+            closing=self.closing,
+            problems=self.configuration.problems,
+            show_debug=settings.show_debug,
+            store=store.status,
+            usage=usage.table,
+        )
+        return await Front.open(settings, self._sockets, gateway, view, self._data, store, self._clock)
+
+    async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
+        await front.serve(self.closing, task_status=task_status)
+        if not self.closing.is_set():
+            raise RuntimeError("the front ended by itself")
+        ended.set()
+
+    async def _end(self, router: Router, servers: Servers) -> None:
+        """Stop in order: calls in flight may end, then all servers stop at once."""
+        settings = self.configuration.settings
+        log.info("ending: calls in flight have %g s", settings.drain_s)
+        with trio.move_on_after(settings.drain_s):
+            await router.address.ask(BeginShutdown())
+        await servers.stop()
+
+    def _runnable(self) -> list[ServerConfig]:
+        return [config for config in self.configuration.servers if not config.disabled and config.kind == "stdio"]
+
+    def _digests(self) -> dict[str, str]:
+        key = self._data.key("launch", 32)
+        return {config.path_name: launch_digest(config, {}, key=key) for config in self._runnable()}
+
+    async def _report_unusable(self, servers: Servers) -> None:
+        """Show entries that cannot run as failed servers, with what to do; their neighbours do not notice."""
+        for problem in self.configuration.problems:
+            if problem.server:
+                await servers.report_failed(problem.server, str(problem))
+        for config in self.configuration.servers:
+            if not config.disabled and config.kind != "stdio":
+                reason = f'{config.kind} servers are not supported by this version; only local ones ("command") are'
+                await servers.report_failed(config.path_name, reason, config.kind)
+
+
+def _transport(config: ServerConfig) -> Transport:
+    launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
+    limits = ProcessLimits(
+        max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
+    )
+    return ProcessTransport(launch, limits)
+
+
+def run(
+    configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
+) -> int:
+    """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens."""
+
+    async def main() -> None:
+        daemon = Daemon(configuration, data, sockets)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(_on_signals, daemon)
+            announce(await nursery.start(daemon.run))
+            await daemon.closing.wait()
+            _kill_after(configuration.settings.shutdown_s)
+            await _until_done(nursery)
+
+    try:
+        trio.run(main)
+    except* Exception:
+        log.exception("the daemon crashed")
+        return EXIT_CRASH
+    return 0
+
+
+async def _until_done(nursery: trio.Nursery) -> None:
+    """Let the daemon end; the task that waits for signals would wait for ever."""
+    while len(nursery.child_tasks) > 1:
+        await trio.sleep(0.01)
+    nursery.cancel_scope.cancel()
+
+
+async def _on_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            if daemon.closing.is_set():
+                os._exit(EXIT_STUCK)  # the second signal: the kill shims see our end and remove every server
+            log.info("received %s", signal.Signals(number).name)
+            daemon.closing.set()
+
+
+def _kill_after(seconds: float) -> None:
+    """Whatever holds up the end, it is over then: a thread needs no loop."""
+    timer = threading.Timer(seconds, os._exit, (EXIT_STUCK,))
+    timer.daemon = True
+    timer.start()
+
+
+def check_path(path: Path) -> Path:
+    """Return an absolute path of a configuration file. Raises `ConfigError` if there is none."""
+    found = path.expanduser().absolute()
+    if not found.is_file():
+        raise ConfigError("there is no such file", path=str(found), hint="see README.md for where clients keep theirs")
+    return found
