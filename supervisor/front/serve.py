@@ -23,10 +23,10 @@ import msgspec
 import trio
 from hypercorn.config import Config
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ASGIFramework
 from hypercorn.utils import wrap_app
 
 from actors.errors import ConfigError
+from supervisor.front.asgi import Application
 from supervisor.front.connection import Connection, Counters
 
 log = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ def hypercorn_config(settings: ServeSettings) -> Config:
 class _Server:
     """The connections of one `serve`."""
 
-    def __init__(self, app: ASGIFramework, settings: ServeSettings, counters: Counters) -> None:
+    def __init__(self, app: Application, settings: ServeSettings, counters: Counters) -> None:
         self._settings = settings
         self._counters = counters
         self._config = hypercorn_config(settings)
@@ -247,7 +247,7 @@ def _file_limit() -> int:
 
 
 async def serve(
-    app: ASGIFramework,
+    app: Application,
     sockets: Sequence[socket.socket],
     settings: ServeSettings,
     closing: trio.Event,
