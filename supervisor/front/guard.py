@@ -1,0 +1,180 @@
+"""Whom the front talks to: the check of `Host`, `Origin` and ambiguous framing, before any work, on every route.
+
+Rules of this file:
+- A browser that was tricked (DNS rebinding, a hostile page) tells the truth in `Host` and `Origin`. `Host` must be a
+  name of ours (421 otherwise) and `Origin`, where there is one, a page of ours (403 otherwise). MCP 2026-07-28
+  basic/transports/streamable-http "Security Warning"; RFC 9110 7.4 for 421.
+- A name counts, not where a packet came from: `X-Forwarded-*` and friends are not looked at.
+- What can be read in two ways is refused with 400: several `Host` lines, one that is not `name[:port]`, a request
+  target that names an authority of its own, `Content-Length` beside `Transfer-Encoding` (RFC 9112 6.1).
+- Pure: headers in, a `Refusal` or None out. A refusal repeats only what passed a strict pattern.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from actors.protocol import jsonrpc
+
+T = TypeVar("T")
+
+Headers = Iterable[tuple[bytes, bytes]]
+"""Names in lower case and values, as ASGI has them."""
+
+MAX_SHOWN_CHARS = 80
+
+_AUTHORITY = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?")
+_ORIGIN = re.compile(r"(?P<scheme>https?|wss?)://(?P<authority>[^/?#@\\]+)", re.IGNORECASE)
+_WILDCARDS = frozenset({"", "0.0.0.0", "::", "*"})
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a request is not served. `setting` is the configuration key that would change it, or empty."""
+
+    status: int
+    reason: str
+    message: str
+    setting: str = ""
+
+    def body(self) -> bytes:
+        """Return the JSON body: a JSON-RPC error without id, which an MCP client can show and a person can read."""
+        data = {"type": self.reason}
+        if self.setting:
+            data["setting"] = self.setting
+        return jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, self.message, data)
+
+
+class _Authority(msgspec.Struct, frozen=True):
+    """A host in lower case without brackets, and its port if one was written."""
+
+    name: str
+    port: int | None
+
+    def __str__(self) -> str:
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return (name if self.port is None else f"{name}:{self.port}")[:MAX_SHOWN_CHARS]
+
+
+class Guard:
+    """The names one listening address answers to."""
+
+    def __init__(
+        self,
+        listen_host: str,
+        ports: Collection[int],
+        allowed_hosts: Iterable[str] = (),
+        allowed_origins: Iterable[str] = (),
+    ) -> None:
+        """`allowed_hosts` are `name` (any port) or `name:port`, `allowed_origins` `scheme://name[:port]`.
+
+        On a loopback or wildcard address the loopback names are ours with any port, so that a forwarded port works;
+        on any other address that address is. Raises `ValueError` for an entry of the wrong form.
+        """
+        self._ports = frozenset(ports)
+        self._own = listen_host.strip("[]").lower()
+        self._loopback = self._own in _WILDCARDS or _is_loopback(self._own)
+        self._hosts = frozenset(_required(_authority(entry), entry) for entry in allowed_hosts)
+        self._origins = frozenset(_required(_origin(entry), entry) for entry in allowed_origins)
+
+    def check(self, headers: Headers, target: bytes = b"/") -> Refusal | None:
+        """Return why a request with these headers and this request target is refused, or None."""
+        fields: dict[bytes, list[bytes]] = {}
+        for name, value in headers:
+            if name in _LOOKED_AT:
+                fields.setdefault(name, []).append(value)
+        host = _only_host(fields.get(b"host", []))
+        if host is None:
+            return _bad("bad_host", "the Host header must be there once and be name or name:port")
+        if b"content-length" in fields and b"transfer-encoding" in fields:
+            return _bad("bad_framing", "Content-Length and Transfer-Encoding exclude each other")
+        if not target.startswith(b"/"):
+            return _bad("bad_target", "the request target must be a path")
+        if not self._is_ours(host):
+            return Refusal(
+                status=421,
+                reason="host_refused",
+                message=f'this daemon does not answer to the host "{host}"; add it to "allowed_hosts" if it should',
+                setting="allowed_hosts",
+            )
+        return self._check_origin(fields.get(b"origin", []), host)
+
+    def _check_origin(self, values: list[bytes], host: _Authority) -> Refusal | None:
+        if not values:
+            return None
+        origin = _origin(_text(values[0])) if len(values) == 1 else None
+        if origin is not None and self._is_our_page(origin, host):
+            return None
+        shown = f'"{origin[0]}://{origin[1]}"' if origin is not None else "of this request"
+        return Refusal(
+            status=403,
+            reason="origin_refused",
+            message=f'pages of the origin {shown} may not call this daemon; add it to "allowed_origins" if they should',
+            setting="allowed_origins",
+        )
+
+    def _is_ours(self, host: _Authority) -> bool:
+        if host in self._hosts or _Authority(host.name, None) in self._hosts:
+            return True
+        if self._loopback:
+            return _is_loopback(host.name)
+        return host.name == self._own and (host.port is None or host.port in self._ports)
+
+    def _is_our_page(self, origin: tuple[str, _Authority], host: _Authority) -> bool:
+        scheme, page = origin
+        if origin in self._origins:
+            return True
+        if scheme not in {"http", "https"}:
+            return False
+        # Same origin: browsers leave a default port out of both headers, so the two compare as they are written.
+        return page == host or (page.port in self._ports and self._is_ours(page))
+
+
+_LOOKED_AT = frozenset({b"host", b"origin", b"content-length", b"transfer-encoding"})
+
+
+def _bad(reason: str, message: str) -> Refusal:
+    return Refusal(status=400, reason=reason, message=message)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("ascii", "replace")
+
+
+def _only_host(values: list[bytes]) -> _Authority | None:
+    return _authority(_text(values[0])) if len(values) == 1 else None
+
+
+def _authority(text: str) -> _Authority | None:
+    found = _AUTHORITY.fullmatch(text)
+    if found is None:
+        return None
+    port = found["port"]
+    if port is not None and int(port) > 65535:
+        return None
+    return _Authority(found["name"].strip("[]").lower(), None if port is None else int(port))
+
+
+def _origin(text: str) -> tuple[str, _Authority] | None:
+    found = _ORIGIN.fullmatch(text)
+    authority = None if found is None else _authority(found["authority"])
+    return None if found is None or authority is None else (found["scheme"].lower(), authority)
+
+
+def _required(value: T | None, entry: str) -> T:
+    if value is None:
+        raise ValueError(f"not a host or origin: {entry!r}")
+    return value
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,118 @@
+"""A front server inside a test: our `serve` over real sockets on a free port, and bytes to talk to it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from supervisor.front.asgi import Application
+from supervisor.front.connection import Counters
+from supervisor.front.serve import ServeSettings, open_sockets, serve
+
+
+class Started:
+    """A task status that can be waited for beside the task's own end."""
+
+    def __init__(self) -> None:
+        self._event = trio.Event()
+        self._urls: list[str] = []
+
+    def started(self, value: list[str] | None = None) -> None:
+        self._urls = value or []
+        self._event.set()
+
+    async def urls(self) -> list[str]:
+        with trio.fail_after(5):
+            await self._event.wait()
+        return self._urls
+
+
+class Running:
+    """A server under test and how to talk to it in bytes."""
+
+    def __init__(self, port: int, closing: trio.Event, counters: Counters) -> None:
+        self.port = port
+        self.closing = closing
+        self.counters = counters
+        self.stopped = trio.Event()
+
+    @property
+    def host(self) -> bytes:
+        return b"Host: 127.0.0.1:%d\r\n" % self.port
+
+    async def connect(self) -> trio.SocketStream:
+        return await trio.open_tcp_stream("127.0.0.1", self.port)
+
+    async def exchange(self, *parts: bytes) -> bytes:
+        """Send on a connection of its own and read until it is closed."""
+        async with await self.connect() as stream:
+            for part in parts:
+                await stream.send_all(part)
+            return await read_all(stream)
+
+    async def answers(self) -> bool:
+        return (await self.exchange(b"GET / HTTP/1.1\r\n" + self.host + b"Connection: close\r\n\r\n")).startswith(
+            b"HTTP/1.1 200"
+        )
+
+    def upgrade(self, extra: bytes = b"") -> bytes:
+        key = base64.b64encode(b"0123456789abcdef")
+        head = b"GET /ws HTTP/1.1\r\n" + self.host + b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
+        return head + b"Sec-WebSocket-Key: " + key + b"\r\nSec-WebSocket-Version: 13\r\n\r\n" + extra
+
+
+async def read_all(stream: trio.SocketStream) -> bytes:
+    data = b""
+    with trio.fail_after(10):
+        try:
+            while part := await stream.receive_some(65536):
+                data += part
+        except trio.BrokenResourceError:
+            return data
+    return data
+
+
+async def plain(scope: Any, receive: Any, send: Any) -> None:
+    """Answer GET at once, read what is posted, echo WebSocket messages."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        while (event := await receive())["type"] == "websocket.receive":
+            await send({"type": "websocket.send", "text": str(len(event["text"] or event["bytes"]))})
+        return
+    while scope["method"] == "POST" and (event := await receive())["type"] == "http.request" and event["more_body"]:
+        pass
+    await answer(send)
+
+
+async def answer(send: Any, body: bytes = b"ok", status: int = 200) -> None:
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+@asynccontextmanager
+async def running(app: Application = plain, **settings: Any) -> AsyncIterator[Running]:
+    counters, closing = Counters(), trio.Event()
+    sockets = open_sockets("127.0.0.1:0", 5.0)
+    async with trio.open_nursery() as nursery:
+        port = sockets[0].getsockname()[1]
+        server = Running(port, closing, counters)
+
+        started = Started()
+
+        async def run() -> None:
+            options = ServeSettings(**{"graceful_timeout_s": 0.2, **settings})
+            await serve(app, sockets, options, closing, counters=counters, task_status=started)
+            server.stopped.set()
+
+        nursery.start_soon(run)
+        assert await started.urls() == [f"http://127.0.0.1:{port}"]
+        yield server
+        closing.set()
+        with trio.fail_after(5):
+            await server.stopped.wait()
