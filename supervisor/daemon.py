@@ -1,8 +1,8 @@
 """The daemon: wires the actors, the store and the front together, and ends them in order.
 
 `trio.run` opens the tree; the web server is one child of it. A crash of the core (registry, router, front) is our bug:
-everything is stopped and the process exits with 70, so that whoever started it starts it afresh. Ending is bounded: after
-`shutdown_s` a thread kills what is left, and a second signal does so at once.
+everything is stopped and the process exits with 70, so that whoever started it starts it afresh. Ending is bounded:
+after `shutdown_s` a thread kills what is left, and a second signal does so at once.
 """
 
 from __future__ import annotations
@@ -184,29 +184,33 @@ def run(
     configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
 ) -> int:
     """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens."""
-
-    async def main() -> None:
-        daemon = Daemon(configuration, data, sockets)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(_on_signals, daemon)
-            announce(await nursery.start(daemon.run))
-            await daemon.closing.wait()
-            _kill_after(configuration.settings.shutdown_s)
-            await _until_done(nursery)
-
+    crashed = False
     try:
-        trio.run(main)
+        trio.run(_main, configuration, data, sockets, announce)
     except* Exception:
         log.exception("the daemon crashed")
-        return EXIT_CRASH
-    return 0
+        crashed = True
+    return EXIT_CRASH if crashed else 0
 
 
-async def _until_done(nursery: trio.Nursery) -> None:
-    """Let the daemon end; the task that waits for signals would wait for ever."""
-    while len(nursery.child_tasks) > 1:
-        await trio.sleep(0.01)
-    nursery.cancel_scope.cancel()
+async def _main(
+    configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
+) -> None:
+    daemon = Daemon(configuration, data, sockets)
+    async with trio.open_nursery() as watching:
+        await watching.start(_on_signals, daemon)
+        watching.start_soon(_bound_the_end, daemon)
+        async with trio.open_nursery() as running:
+            announce(await running.start(daemon.run))
+        watching.cancel_scope.cancel()
+
+
+async def _bound_the_end(daemon: Daemon) -> None:
+    """Whatever holds up the end, it is over in time: a thread needs no loop."""
+    await daemon.closing.wait()
+    timer = threading.Timer(daemon.configuration.settings.shutdown_s, os._exit, (EXIT_STUCK,))
+    timer.daemon = True
+    timer.start()
 
 
 async def _on_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
@@ -217,13 +221,6 @@ async def _on_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> 
                 os._exit(EXIT_STUCK)  # the second signal: the kill shims see our end and remove every server
             log.info("received %s", signal.Signals(number).name)
             daemon.closing.set()
-
-
-def _kill_after(seconds: float) -> None:
-    """Whatever holds up the end, it is over then: a thread needs no loop."""
-    timer = threading.Timer(seconds, os._exit, (EXIT_STUCK,))
-    timer.daemon = True
-    timer.start()
 
 
 def check_path(path: Path) -> Path:
