@@ -182,6 +182,7 @@ def _schema(raw: msgspec.Raw) -> tuple[msgspec.Raw, list[tuple[str, str]], tuple
     if "type" not in schema:
         rest = b"," + bytes(raw).lstrip()[1:] if schema else b"}"
         raw = msgspec.Raw(b'{"type":"object"' + rest)
+    raw = msgspec.Raw(msgspec.json.format(bytes(raw), indent=-1))  # white space would cost tokens in every answer
     required = schema.get("required")
     names = tuple(name for name in required if isinstance(name, str)) if isinstance(required, list) else ()
     return raw, list(_parameters(schema, 0)), names
