@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
 import pytest
 import trio
-from trio_websocket import ConnectionClosed, ConnectionRejected, WebSocketConnection, open_websocket_url
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
 from actors.errors import UnknownMethod
 from actors.kit import Latest
@@ -64,7 +64,7 @@ class FakeService:
         elif method == "bug":
             raise RuntimeError("a secret")
         elif method == "big":
-            return json.dumps("a" * json.loads(params)["size"]).encode()
+            return json.dumps("a" * json.loads(bytes(params))["size"]).encode()
         elif method != "echo":
             raise UnknownMethod(f"no method {method}")
         await trio.lowlevel.checkpoint()
@@ -108,10 +108,11 @@ class Peer:
     async def closed(self) -> tuple[int, list[Any]]:
         """Read until the connection is closed; return the code and what came before."""
         messages: list[Any] = []
-        with trio.fail_after(10), pytest.raises(ConnectionClosed) as caught:
+        with trio.fail_after(10), suppress(ConnectionClosed):
             while True:
                 messages.append(json.loads(await self.socket.get_message()))
-        return caught.value.reason.code, messages
+        reason = self.socket.closed
+        return (reason.code if reason is not None else 0), messages
 
 
 class Front:
@@ -123,9 +124,19 @@ class Front:
 
     @asynccontextmanager
     async def connect(self, path: str = "/mcp", **options: Any) -> AsyncIterator[Peer]:
-        url = f"ws://127.0.0.1:{self.server.port}{path}"
-        async with open_websocket_url(url, disconnect_timeout=2, **options) as socket:
+        # The stream is ours: trio-websocket leaves its own open when the server closes first.
+        async with await self.server.connect() as stream, trio.open_nursery() as nursery:
+            host = f"127.0.0.1:{self.server.port}"
+            socket = await wrap_client_stream(nursery, stream, host, path, **options)
             yield Peer(socket)
+            with trio.fail_after(5):
+                await socket.aclose()
+            nursery.cancel_scope.cancel()
+
+    async def handshake(self, header: bytes) -> bytes:
+        """Return the first line of the answer to a handshake with one more header line."""
+        opening = self.server.upgrade()[:-2] + header + b"\r\n\r\n"
+        return (await self.server.exchange(opening)).split(b"\r\n", 1)[0]
 
 
 @asynccontextmanager
@@ -171,18 +182,12 @@ async def test_a_client_with_and_without_subprotocol_is_served_on_both_paths(pat
 
 async def test_subprotocols_that_are_not_spoken_are_a_bad_request() -> None:
     async with front() as here:
-        with pytest.raises(ConnectionRejected) as caught:
-            async with here.connect(subprotocols=["graphql-ws"]):
-                raise AssertionError
-        assert caught.value.status_code == 400
+        assert b" 400 " in await here.handshake(b"Sec-WebSocket-Protocol: graphql-ws")
 
 
 async def test_a_page_of_another_origin_is_forbidden() -> None:
     async with front() as here:
-        with pytest.raises(ConnectionRejected) as caught:
-            async with here.connect(extra_headers=[(b"Origin", b"https://evil.example")]):
-                raise AssertionError
-        assert caught.value.status_code == 403
+        assert b" 403 " in await here.handshake(b"Origin: https://evil.example")
 
 
 # Modern requests
