@@ -96,8 +96,11 @@ async def answer(send: Any, body: bytes = b"ok", status: int = 200) -> None:
 
 
 @asynccontextmanager
-async def running(app: Application = plain, **settings: Any) -> AsyncIterator[Running]:
-    counters, closing = Counters(), trio.Event()
+async def running(
+    app: Application = plain, closing: trio.Event | None = None, **settings: Any
+) -> AsyncIterator[Running]:
+    counters = Counters()
+    closing = trio.Event() if closing is None else closing
     sockets = open_sockets("127.0.0.1:0", 5.0)
     async with trio.open_nursery() as nursery:
         port = sockets[0].getsockname()[1]
