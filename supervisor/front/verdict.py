@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.protocol import jsonrpc
-from actors.protocol.jsonrpc import NO_RAW
+from actors.protocol.jsonrpc import INVALID_REQUEST, NO_RAW
 
 NULL: Final = b"null"
 
