@@ -11,16 +11,18 @@ Rules of this file:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import trio
 
 from actors.errors import CallTooLarge
-from actors.protocol import jsonrpc
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.service import failure
 from supervisor.front.verdict import NULL, Refused, refuse
+
+log = logging.getLogger(__name__)
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -28,11 +30,11 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 
 _JSON: Final = (b"content-type", b"application/json")
-_EVENTS: Final[list[tuple[bytes, bytes]]] = [
+_EVENTS: Final[Headers] = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
-]
+)
 _COMMENT: Final = b": ping\n\n"
 _END: Final[dict[str, Any]] = {"type": "http.response.body", "body": b"", "more_body": False}
 
@@ -114,8 +116,14 @@ class EventStream:
 
     async def open(self) -> None:
         """Send the head and a comment, so that the client sees the stream at once."""
-        await self._send({"type": "http.response.start", "status": 200, "headers": _EVENTS})
+        await self._start(())
         await self.comment()
+
+    async def answer(self, message: bytes, headers: Headers = ()) -> None:
+        """Send a whole stream with one message."""
+        await self._start(headers)
+        await self.event(message)
+        await self.close()
 
     async def event(self, message: bytes) -> None:
         """Send one JSON-RPC message."""
@@ -131,6 +139,9 @@ class EventStream:
     async def close(self) -> None:
         """End the answer."""
         await self._send(_END)
+
+    async def _start(self, headers: Headers) -> None:
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS, *headers]})
 
     async def _part(self, data: bytes) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
@@ -165,8 +176,13 @@ class Late:
 
     async def keep_alive(self, interval_s: float) -> None:
         """Commit to the stream, then send comments, until the answer is there or the client is gone."""
-        if await self._pause(LOOK_S):
-            return
+        try:
+            if not await self._pause(LOOK_S):
+                await self._comment(interval_s)
+        except Exception:  # the border: the trouble of one connection must not end what keeps the others alive
+            log.debug("a late answer's stream broke", exc_info=True)
+
+    async def _comment(self, interval_s: float) -> None:
         self.committed = True
         self._lock = trio.Lock()
         async with self._lock:
@@ -180,7 +196,10 @@ class Late:
         """Wait; return whether there is no need to go on."""
         with trio.move_on_after(seconds) as self._nap:
             # Sending to a client that is gone could end the request, and in the legacy era it must not.
-            await (trio.sleep_forever() if self._receive is None else disconnected(self._receive))
+            if self._receive is None:
+                await trio.sleep_forever()
+            else:
+                await disconnected(self._receive)
             return True
         return self._over
 
