@@ -1,0 +1,155 @@
+"""MCP over Streamable HTTP for clients of every revision: a piece of ASGI middleware for one path.
+
+Rules of this file:
+- Nothing is known of a request's era before its body is read; what can be refused without the body is refused first
+  (method, content type, `Accept`, announced length).
+- The guard for `Host` and `Origin` runs before this, for every route of the daemon.
+- A vanished client is no error, and bugs behind the service are answered by its border.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import trio
+
+from actors.protocol.jsonrpc import INVALID_REQUEST
+from supervisor.front.classify import classify
+from supervisor.front.exchange import (
+    CLOSE,
+    ClientGone,
+    Headers,
+    KeepAlive,
+    Receive,
+    Scope,
+    Send,
+    read_body,
+    reply,
+)
+from supervisor.front.head import Head, scan
+from supervisor.front.legacy import LegacyFront
+from supervisor.front.listen import StreamLimit
+from supervisor.front.modern import ModernFront
+from supervisor.front.service import LOCAL, Service
+from supervisor.front.sessions import Sessions
+from supervisor.front.settings import HttpSettings
+from supervisor.front.verdict import NULL, ModernRequest, Refused, refuse
+from supervisor.sealed import Sealer
+
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
+ALLOW_POST: Final[Headers] = ((b"allow", b"POST"),)
+
+
+def local_principal(scope: Scope) -> str:
+    """Return the one principal there is until identities are configured."""
+    return LOCAL
+
+
+class McpHttp:
+    """Serves `settings.path`; every other request goes to `inner`. `run` has to run as long as requests are served."""
+
+    def __init__(
+        self,
+        inner: AsgiApp,
+        service: Service,
+        *,
+        sealer: Sealer,
+        closing: trio.Event,
+        settings: HttpSettings | None = None,
+        now: Callable[[], float] = time.time,
+        ended: Callable[[str, float], None] = lambda digest, expires_at: None,
+        already_ended: Mapping[str, float] | None = None,
+        limit: StreamLimit | None = None,
+        principal_of: Callable[[Scope], str] = local_principal,
+    ) -> None:
+        """`closing`: all streams end gracefully when it is set. `now`: wall time in unix seconds, for session ids.
+
+        `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
+        earlier lives. `limit` counts subscriptions and may be shared with other transports.
+        """
+        settings = settings or HttpSettings()
+        self._inner = inner
+        self._settings = settings
+        self._principal_of = principal_of
+        self._keep_alive = KeepAlive(settings.sse_keepalive_s)
+        self.sessions = Sessions(
+            sealer,
+            now=now,
+            idle_s=settings.session_idle_s,
+            max_age_s=settings.session_max_age_s,
+            max_sessions=settings.max_sessions,
+            ended=ended,
+            already_ended=already_ended or {},
+        )
+        self._legacy = LegacyFront(
+            service, self.sessions, settings=settings, closing=closing, keep_alive=self._keep_alive
+        )
+        self._modern = ModernFront(
+            service, settings=settings, closing=closing, keep_alive=self._keep_alive, limit=limit or StreamLimit()
+        )
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep late answers alive until cancelled. Without it requests are served, but late ones stay silent."""
+        await self._keep_alive.run(task_status=task_status)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] != "http" or scope["path"] != self._settings.path:
+            await self._inner(scope, receive, send)
+            return
+        head = scan(scope["headers"])
+        method = scope["method"]
+        try:
+            if method == "POST":
+                await self._post(scope, head, receive, send)
+            elif method == "GET":
+                await self._get(scope, head, receive, send)
+            elif method == "DELETE":
+                await self._delete(scope, head, send)
+            else:
+                await _refused(send, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
+        except ClientGone:
+            return
+
+    async def _post(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+        accepts = head.accepts
+        if not head.is_json:
+            await _refused(send, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"), CLOSE)
+            return
+        if not (accepts.json or accepts.stream):
+            await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept application/json"), CLOSE)
+            return
+        settings = self._settings
+        body = await read_body(receive, head.declared_bytes, settings.max_body_bytes, settings.body_timeout_s)
+        if isinstance(body, Refused):
+            await _refused(send, body, CLOSE)
+            return
+        verdict = classify(head, body)
+        if isinstance(verdict, Refused):
+            await _refused(send, verdict)
+        elif isinstance(verdict, ModernRequest):
+            await self._modern.request(verdict, accepts, self._principal_of(scope), receive, send)
+        else:
+            await self._legacy.post(verdict, head, accepts, self._principal_of(scope), receive, send)
+
+    async def _get(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+        if head.session is None:
+            await _refused(send, refuse(405, NULL, INVALID_REQUEST, "a stream needs a session"), ALLOW_POST)
+        elif not head.accepts.stream:
+            await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept text/event-stream"))
+        else:
+            await self._legacy.stream(head, self._principal_of(scope), receive, send)
+
+    async def _delete(self, scope: Scope, head: Head, send: Send) -> None:
+        if head.session is None:
+            await _refused(send, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
+        else:
+            await self._legacy.delete(head, self._principal_of(scope), send)
+
+
+async def _refused(send: Send, refused: Refused, headers: Headers = ()) -> None:
+    await reply(send, refused.status, refused.body, headers)

@@ -1,0 +1,135 @@
+"""The modern era over HTTP: stateless requests and `subscriptions/listen`.
+
+Rules of this file:
+- Nothing is remembered between requests; a session id is neither read nor sent.
+- The client that closes its connection has cancelled its request (MCP 2026-07-28, basic/patterns/cancellation).
+- What this revision took away does not exist: 404 and -32601, whatever the service thinks of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from actors.errors import SupervisorError, UnknownMethod
+from actors.protocol.jsonrpc import INVALID_REQUEST
+from supervisor.front.exchange import EventStream, KeepAlive, Receive, Send, cancel_when_gone, reply
+from supervisor.front.head import Accepts
+from supervisor.front.listen import StreamLimit, Subscription, Watch, read_subscription
+from supervisor.front.service import Answer, Client, Service, answer, failure
+from supervisor.front.settings import HttpSettings
+from supervisor.front.streams import notify
+from supervisor.front.verdict import ModernRequest, refuse
+
+REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""Methods of the legacy era only (MCP 2026-07-28, changelog)."""
+
+LISTEN: Final = "subscriptions/listen"
+
+
+class ModernFront:
+    """Serves classified modern requests."""
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        settings: HttpSettings,
+        closing: trio.Event,
+        keep_alive: KeepAlive,
+        limit: StreamLimit,
+    ) -> None:
+        self._service = service
+        self._settings = settings
+        self._closing = closing
+        self._keep_alive = keep_alive
+        self._limit = limit
+
+    async def request(
+        self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
+    ) -> None:
+        """Answer one request. A checkpoint."""
+        if request.method == LISTEN:
+            await self._listen(request, accepts, principal, receive, send)
+        elif request.method in REMOVED:
+            error = UnknownMethod(f"{request.method} does not exist in this revision")
+            found = failure(request.id, error)
+            await reply(send, found.status, found.body)
+        else:
+            await self._perform(request, accepts, principal, receive, send)
+
+    async def _perform(
+        self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
+    ) -> None:
+        late = self._keep_alive.add(send, None) if accepts.stream_named else None
+        answers: list[Answer] = []
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
+                client = _client(request, principal)
+                answers.append(await answer(self._service, client, request.id, request.method, request.params))
+                nursery.cancel_scope.cancel()
+        finally:
+            if late is not None:
+                self._keep_alive.remove(late)
+        if not answers:
+            return  # the client is gone
+        found = answers[0]
+        if late is not None and late.committed:
+            await late.finish(found.body)
+        elif accepts.json or found.status != 200:
+            await reply(send, found.status, found.body)
+        else:
+            await EventStream(send).answer(found.body)
+
+    async def _listen(
+        self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
+    ) -> None:
+        if not accepts.stream:
+            refused = refuse(406, request.id, INVALID_REQUEST, f"{LISTEN} needs Accept: text/event-stream")
+            await reply(send, refused.status, refused.body)
+            return
+        try:
+            subscription = read_subscription(request.id, request.params)
+            with self._limit.place():
+                await self._stream(subscription, principal, receive, send)
+        except SupervisorError as error:  # only ever raised before the stream is committed to
+            found = failure(request.id, error)
+            await reply(send, found.status, found.body)
+
+    async def _stream(self, subscription: Subscription, principal: str, receive: Receive, send: Send) -> None:
+        settings = self._settings
+        watch = Watch(
+            self._service,
+            principal,
+            subscription.kinds,
+            min_interval_s=settings.list_changed_min_interval_s,
+            debounce_s=settings.list_changed_debounce_s,
+        )
+        stream = EventStream(send)
+        await stream.open()
+        await stream.event(subscription.acknowledged())
+        if subscription.kinds:
+            await notify(
+                stream,
+                watch,
+                receive,
+                message=subscription.changed,
+                go_on=lambda: True,
+                closing=self._closing,
+                keepalive_s=settings.sse_keepalive_s,
+            )
+        # To a client that is gone this goes nowhere; everybody else learns that the end was meant.
+        await stream.event(subscription.complete())
+        await stream.close()
+
+
+def _client(request: ModernRequest, principal: str) -> Client:
+    return Client(
+        principal=principal,
+        era="modern",
+        version=request.version,
+        name=request.name,
+        capabilities=request.capabilities,
+    )

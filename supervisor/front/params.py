@@ -1,0 +1,71 @@
+"""The parameters of the few legacy methods that belong to the transport. PURE.
+
+What a session needs is required, what a client says about itself is not: half of the world's scripts leave it out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from actors.errors import InvalidArguments
+from supervisor.front.classify import LOG_LEVELS
+from supervisor.front.service import EMPTY_OBJECT
+from supervisor.front.verdict import Key
+
+
+class ClientInfo(msgspec.Struct, frozen=True):
+    """What a client calls itself."""
+
+    name: str = ""
+    version: str = ""
+
+
+class Initialize(msgspec.Struct, frozen=True, rename="camel"):
+    """The parameters of `initialize` (MCP 2025-11-25, basic/lifecycle)."""
+
+    protocol_version: str
+    capabilities: msgspec.Raw = EMPTY_OBJECT
+    client_info: ClientInfo = ClientInfo()
+
+
+class _SetLevel(msgspec.Struct, frozen=True):
+    level: str
+
+
+class _Cancelled(msgspec.Struct, frozen=True, rename="camel"):
+    request_id: Key
+
+
+_initialize = msgspec.json.Decoder(Initialize)
+_set_level = msgspec.json.Decoder(_SetLevel)
+_cancelled = msgspec.json.Decoder(_Cancelled)
+_BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def read_initialize(params: msgspec.Raw) -> Initialize:
+    """Return the parameters of `initialize`. Raises `InvalidArguments`."""
+    try:
+        return _initialize.decode(params)
+    except _BROKEN:
+        raise InvalidArguments('"params.protocolVersion" must be a string, "clientInfo" an object') from None
+
+
+def read_level(params: msgspec.Raw) -> str:
+    """Return the level of `logging/setLevel`. Raises `InvalidArguments` for one that does not exist."""
+    try:
+        level = _set_level.decode(params).level
+    except _BROKEN:
+        level = ""
+    if level not in LOG_LEVELS:
+        raise InvalidArguments(f'"level" must be one of {", ".join(sorted(LOG_LEVELS))}')
+    return level
+
+
+def read_cancelled(params: msgspec.Raw) -> Key | None:
+    """Return the id of the request that `notifications/cancelled` names; None if it names none."""
+    try:
+        return _cancelled.decode(params).request_id
+    except _BROKEN:
+        return None

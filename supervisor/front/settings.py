@@ -1,0 +1,20 @@
+"""What the HTTP front can be told, as one value. The names are those of the configuration."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits and times of MCP over HTTP; times in seconds."""
+
+    path: str = "/mcp"
+    session_idle_s: float = 1800.0
+    session_max_age_s: float = 86_400.0
+    max_sessions: int = 10_000
+    sse_keepalive_s: float = 15.0
+    """Pause between the comments of a quiet stream, and the time after which a request becomes one."""
+    list_changed_min_interval_s: float = 1.0
+    list_changed_debounce_s: float = 0.25
+    max_body_bytes: int = 4 * 1024 * 1024
+    body_timeout_s: float = 30.0
