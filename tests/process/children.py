@@ -48,7 +48,7 @@ class Pulse:
 
     async def stopped(self) -> None:
         """Wait until the process is dead."""
-        with trio.fail_after(PATIENCE_S), self._stream.socket:
+        with trio.fail_after(PATIENCE_S):
             assert await self._stream.receive_some() == b""
 
 
@@ -58,6 +58,7 @@ class Monitor:
     def __init__(self, address: str, listener: trio.SocketListener) -> None:
         self.address = address
         self._listener = listener
+        self.accepted: list[trio.SocketStream] = []
 
     async def pulses(self, *names: str) -> dict[str, Pulse]:
         """Wait until a process of each name has reported."""
@@ -65,6 +66,7 @@ class Monitor:
         with trio.fail_after(PATIENCE_S):
             while set(found) != set(names):
                 stream = await self._listener.accept()
+                self.accepted.append(stream)
                 name, _, pid = (await stream.receive_some()).decode().partition(" ")
                 found[name] = Pulse(stream, name, int(pid))
         return found
@@ -77,7 +79,12 @@ async def monitor() -> AsyncIterator[Monitor]:
         with trio.socket.socket(trio.socket.AF_UNIX) as listening:
             await listening.bind(f"{directory}/s")
             listening.listen()
-            yield Monitor(f"{directory}/s", trio.SocketListener(listening))
+            lives = Monitor(f"{directory}/s", trio.SocketListener(listening))
+            try:
+                yield lives
+            finally:
+                for stream in lives.accepted:
+                    stream.socket.close()
 
 
 @pytest.fixture(autouse=True)
