@@ -96,11 +96,11 @@ async def test_an_answer_that_comes_with_the_end_of_the_input_is_still_received(
         while messages := await connection.receive():
             received.extend(messages)
 
-    async with ProcessTransport(launch("answer_at_the_end"), PATIENT).connect() as connection:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(read, connection)
-            await connection.send(b'{"jsonrpc":"2.0","id":1}\n')
-            await stopped_within(connection, PATIENCE_S)
+    transport = ProcessTransport(launch("answer_at_the_end"), PATIENT)
+    async with transport.connect() as connection, trio.open_nursery() as nursery:
+        nursery.start_soon(read, connection)
+        await connection.send(b'{"jsonrpc":"2.0","id":1}\n')
+        await stopped_within(connection, PATIENCE_S)
     assert received == [b'{"jsonrpc":"2.0","id":1}']
 
 
@@ -173,14 +173,16 @@ async def test_a_server_dies_with_its_shim() -> None:
 
 
 async def test_the_group_of_a_server_dies_with_its_shim() -> None:
-    async with monitor() as lives:
-        async with ProcessTransport(launch("grandchild_holds_stdout", lives.address)).connect() as connection:
-            grandchild = (await lives.pulses("grandchild"))["grandchild"]
-            assert connection.pid
-            os.kill(parent_of(connection.pid), signal.SIGKILL)
-            with trio.fail_after(PATIENCE_S):
-                await connection.wait()
-            await grandchild.stopped()
+    async with (
+        monitor() as lives,
+        ProcessTransport(launch("grandchild_holds_stdout", lives.address)).connect() as connection,
+    ):
+        grandchild = (await lives.pulses("grandchild"))["grandchild"]
+        assert connection.pid
+        os.kill(parent_of(connection.pid), signal.SIGKILL)
+        with trio.fail_after(PATIENCE_S):
+            await connection.wait()
+        await grandchild.stopped()
 
 
 async def test_a_shim_that_is_paused_does_not_protect_its_server() -> None:
@@ -194,12 +196,14 @@ async def test_a_shim_that_is_paused_does_not_protect_its_server() -> None:
 
 
 async def test_sigterm_to_the_shim_reaches_the_server() -> None:
-    async with monitor() as lives:
-        async with ProcessTransport(launch("polite_on_sigterm", lives.address)).connect() as connection:
-            server = (await lives.pulses("server"))["server"]
-            os.kill(parent_of(server.pid), signal.SIGTERM)
-            with trio.fail_after(PATIENCE_S):
-                assert (await connection.wait()).code == 7
+    async with (
+        monitor() as lives,
+        ProcessTransport(launch("polite_on_sigterm", lives.address)).connect() as connection,
+    ):
+        server = (await lives.pulses("server"))["server"]
+        os.kill(parent_of(server.pid), signal.SIGTERM)
+        with trio.fail_after(PATIENCE_S):
+            assert (await connection.wait()).code == 7
 
 
 DRIVER = """
