@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,49 @@ async def test_a_missing_working_directory_is_a_failure_that_a_repair_ends(
     (tmp_path / "later").mkdir()
     async with transport.connect() as connection:
         assert connection.pid
+
+
+@contextmanager
+def few_descriptors(free: int) -> Iterator[None]:
+    """Leave room for so many more open files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = os.open("/dev/null", os.O_RDONLY)
+    opened = [first]
+    highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + free, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                opened.append(os.open("/dev/null", os.O_RDONLY))
+        for number in opened[len(opened) - free :]:
+            os.close(number)
+        del opened[len(opened) - free :]
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for number in opened:
+            os.close(number)
+
+
+@both
+async def test_a_start_for_want_of_descriptors_fails_in_passing_and_leaks_none(containment: Containment) -> None:
+    transport = ProcessTransport(launch("echo"), containment=containment)
+    started: list[int] = []
+    refused: list[SpawnFailed] = []
+    for free in range(1, 16):
+        before = descriptors()
+        with few_descriptors(free), trio.fail_after(PATIENCE_S):
+            try:
+                async with transport.connect() as connection:
+                    await connection.stop()
+                    started.append(free)
+            except SpawnFailed as error:
+                refused.append(error)
+        assert descriptors() == before
+    assert refused
+    assert started == list(range(len(refused) + 1, 16))
+    assert not any(error.permanent for error in refused)
+    assert all("Too many open files" in error.message for error in refused)
 
 
 async def test_a_shim_that_dies_first_is_a_failure_that_may_pass() -> None:

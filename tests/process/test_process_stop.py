@@ -87,6 +87,7 @@ async def test_a_server_blocked_on_a_full_pipe_can_still_end_by_itself(containme
     async with ProcessTransport(launch("full_pipe"), PATIENT, containment=containment).connect() as connection:
         await stopped_within(connection, PATIENCE_S)
         assert (await connection.wait()).code == 5
+        assert await connection.receive() == []
 
 
 async def test_an_answer_that_comes_with_the_end_of_the_input_is_still_received() -> None:
