@@ -60,18 +60,28 @@ async def test_a_server_that_ignores_the_end_of_its_input_gets_sigterm(containme
 
 
 @both
-@pytest.mark.parametrize("habit", ["ignore_sigterm", "stop_itself"])
-async def test_a_server_that_ignores_everything_or_is_paused_is_killed(containment: Containment, habit: str) -> None:
+async def test_a_server_that_ignores_everything_is_killed(containment: Containment) -> None:
     async with monitor() as lives:
         async with ProcessTransport(
-            launch(habit, lives.address), HASTY, containment=containment
+            launch("ignore_sigterm", lives.address), HASTY, containment=containment
         ).connect() as connection:
             server = (await lives.pulses("server"))["server"]
             await stopped_within(connection, 5.0)
             exit_ = await connection.wait()
-            assert exit_.signal in (signal.SIGKILL, signal.SIGTERM)
+            assert exit_.signal == signal.SIGKILL
             assert exit_.code is None
         await server.stopped()
+
+
+@both
+async def test_a_paused_server_is_continued_so_that_it_can_obey_sigterm(containment: Containment) -> None:
+    limits = ProcessLimits(stop_eof_s=0.1, stop_term_s=PATIENCE_S)
+    async with monitor() as lives:
+        transport = ProcessTransport(launch("stop_itself", lives.address), limits, containment=containment)
+        async with transport.connect() as connection:
+            await lives.pulses("server")
+            await stopped_within(connection, PATIENCE_S)
+            assert (await connection.wait()).signal == signal.SIGTERM
 
 
 async def test_the_default_limits_stop_the_worst_server_within_five_seconds() -> None:
