@@ -228,7 +228,7 @@ from tests.process.children import launch, parent_of
 async def main():
     if sys.argv[3] == "subreaper":
         assert become_subreaper()
-    async with ProcessTransport(launch("daemonise", sys.argv[2])).connect() as connection:
+    async with ProcessTransport(launch(sys.argv[4], sys.argv[2])).connect() as connection:
         print(connection.pid, parent_of(connection.pid), flush=True)
         exit_ = await connection.wait()
         print(exit_.signal, flush=True)
@@ -243,9 +243,9 @@ trio.run(main)
 
 
 @asynccontextmanager
-async def driver(address: str, kind: str) -> AsyncIterator[trio.Process]:
+async def driver(address: str, kind: str, habit: str = "daemonise") -> AsyncIterator[trio.Process]:
     """A program of its own that runs our transport, and may be killed; is killed at the end."""
-    command = [sys.executable, "-c", DRIVER, str(ROOT), address, kind]
+    command = [sys.executable, "-c", DRIVER, str(ROOT), address, kind, habit]
     process = await trio.lowlevel.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -282,15 +282,13 @@ async def test_nothing_survives_a_kill_dash_nine_of_the_daemon() -> None:
 
 
 async def test_a_server_does_not_survive_its_daemon_and_its_shim_both_killed() -> None:
-    async with monitor() as lives, driver(lives.address, "plain") as daemon:
-        found = await lives.pulses("daemon", "server")
-        shim = parent_of(found["server"].pid)
-        os.kill(shim, signal.SIGSTOP)
+    async with monitor() as lives, driver(lives.address, "plain", "ignore_sigterm") as daemon:
+        server = (await lives.pulses("server"))["server"]
+        shim = parent_of(server.pid)
+        os.kill(shim, signal.SIGSTOP)  # so that it does not see the end of the daemon
         await kill(daemon)
         os.kill(shim, signal.SIGKILL)
-        await found["server"].stopped()
-        os.kill(found["daemon"].pid, signal.SIGKILL)  # the one thing that nobody is left to see
-        await found["daemon"].stopped()
+        await server.stopped()
 
 
 async def test_a_daemon_that_inherits_orphans_sweeps_what_a_killed_shim_held() -> None:
