@@ -26,7 +26,7 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.transport.command import explain_exec
-from actors.transport.orphans import sweep_orphans
+from actors.transport.orphans import sweep
 
 UMASK = 0o077
 _POLL_S = 0.005
@@ -246,14 +246,5 @@ class _Shimmed:
     async def _sweep(self) -> None:
         """The shim was killed. The server dies by the kernel's hand; see to its group and to what was left to us."""
         with trio.move_on_after(_REAP_S):
-            while _group_alive(self.pid) | sweep_orphans():  # noqa: ASYNC110 - others' processes: no event tells of them
+            while sweep(self.pid):  # noqa: ASYNC110 - others' processes: no event tells of them
                 await trio.sleep(_POLL_S)
-
-
-def _group_alive(pid: int) -> bool:
-    """Kill what is in the group; return whether there was anything."""
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except OSError:
-        return False
-    return True

@@ -27,38 +27,38 @@ def become_subreaper() -> bool:
     return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
-def sweep_orphans() -> bool:
-    """Kill and reap what a dead shim left to us; return whether there was anything.
+def sweep(group: int) -> bool:
+    """Kill what lives in a dead shim's process group, kill and reap what it left to us; was there anything?
 
     Servers and what they start live in other sessions than ours, living shims (whose children never come to us) in
-    ours: so a child of ours in another session is an orphan. Only if we are a subreaper: else they went to init.
+    ours: so a child of ours in another session is an orphan. Without being a subreaper we cannot tell, and do nothing
+    beyond the group. One look takes some ms on a busy machine, and is taken only after the death of a shim.
     """
-    flag = ctypes.c_int(0)
-    ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(flag), 0, 0, 0)
-    if not flag.value:
-        return False
-    orphans = [pid for pid in _children() if _in_other_session(pid)]
-    for pid in orphans:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    ourselves, session, inherits = os.getpid(), os.getsid(0), _is_subreaper()
+    found = False
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_bytes().rpartition(b")")[2].split(None, 4)
+        except OSError:
+            continue
+        state, (parent, its_group, its_session) = fields[0], map(int, fields[1:4])
+        pid = int(entry.parent.name)
+        ours = inherits and parent == ourselves and its_session != session
+        if ours or (its_group == group and state not in b"ZX"):  # a zombie of the group is init's to reap
+            found = True
+            _end(pid, reap=ours)
+    return found
+
+
+def _end(pid: int, *, reap: bool) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+    if reap:
         with suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-    return bool(orphans)
 
 
-def _in_other_session(pid: int) -> bool:
-    try:
-        return os.getsid(pid) != os.getsid(0)
-    except ProcessLookupError:
-        return False
-
-
-def _children() -> list[int]:
-    """Our children, of all threads. Some ms on a busy machine, and done only after the death of a shim."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            fields = entry.read_bytes().rpartition(b")")[2].split()
-            if int(fields[1]) == os.getpid():
-                found.append(int(entry.parent.name))
-    return found
+def _is_subreaper() -> bool:
+    flag = ctypes.c_int(0)
+    ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(flag), 0, 0, 0)
+    return bool(flag.value)

@@ -33,6 +33,11 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
 
 
+def descriptors() -> int:
+    """How many files we have open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def decoded(messages: list[bytes]) -> list[Any]:
     """The JSON values of some messages."""
     return [json.loads(message) for message in messages]
@@ -48,7 +53,7 @@ class Pulse:
 
     async def stopped(self) -> None:
         """Wait until the process is dead."""
-        with trio.fail_after(PATIENCE_S), self._stream.socket:
+        with trio.fail_after(PATIENCE_S):
             assert await self._stream.receive_some() == b""
 
 
@@ -58,6 +63,7 @@ class Monitor:
     def __init__(self, address: str, listener: trio.SocketListener) -> None:
         self.address = address
         self._listener = listener
+        self.accepted: list[trio.SocketStream] = []
 
     async def pulses(self, *names: str) -> dict[str, Pulse]:
         """Wait until a process of each name has reported."""
@@ -65,6 +71,7 @@ class Monitor:
         with trio.fail_after(PATIENCE_S):
             while set(found) != set(names):
                 stream = await self._listener.accept()
+                self.accepted.append(stream)
                 name, _, pid = (await stream.receive_some()).decode().partition(" ")
                 found[name] = Pulse(stream, name, int(pid))
         return found
@@ -73,18 +80,22 @@ class Monitor:
 @asynccontextmanager
 async def monitor() -> AsyncIterator[Monitor]:
     """Listen on a Unix socket with a short path."""
-    with tempfile.TemporaryDirectory(prefix="pulse") as directory:
-        with trio.socket.socket(trio.socket.AF_UNIX) as listening:
-            await listening.bind(f"{directory}/s")
-            listening.listen()
-            yield Monitor(f"{directory}/s", trio.SocketListener(listening))
+    with tempfile.TemporaryDirectory(prefix="pulse") as directory, trio.socket.socket(trio.socket.AF_UNIX) as listening:
+        await listening.bind(f"{directory}/s")
+        listening.listen()
+        lives = Monitor(f"{directory}/s", trio.SocketListener(listening))
+        try:
+            yield lives
+        finally:
+            for stream in lives.accepted:
+                stream.socket.close()
 
 
 @pytest.fixture(autouse=True)
 def no_child_and_no_descriptor_is_left() -> Iterator[None]:
     """Import it into a module: after each test of it we have no child, dead or alive, and not more descriptors."""
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = descriptors()
     yield
     with pytest.raises(ChildProcessError):
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    assert descriptors() <= before

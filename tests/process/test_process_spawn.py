@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from actors.transport.process import Launch, ProcessTransport
 from tests.process.children import (
     PATIENCE_S,
     decoded,
+    descriptors,
     launch,
     monitor,
     no_child_and_no_descriptor_is_left,
@@ -73,6 +77,49 @@ async def test_a_missing_working_directory_is_a_failure_that_a_repair_ends(
         assert connection.pid
 
 
+@contextmanager
+def few_descriptors(free: int) -> Iterator[None]:
+    """Leave room for so many more open files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = os.open("/dev/null", os.O_RDONLY)
+    opened = [first]
+    highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + free, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                opened.append(os.open("/dev/null", os.O_RDONLY))
+        for number in opened[len(opened) - free :]:
+            os.close(number)
+        del opened[len(opened) - free :]
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for number in opened:
+            os.close(number)
+
+
+@both
+async def test_a_start_for_want_of_descriptors_fails_in_passing_and_leaks_none(containment: Containment) -> None:
+    transport = ProcessTransport(launch("echo"), containment=containment)
+    started: list[int] = []
+    refused: list[SpawnFailed] = []
+    for free in range(1, 16):
+        before = descriptors()
+        with few_descriptors(free), trio.fail_after(PATIENCE_S):
+            try:
+                async with transport.connect() as connection:
+                    await connection.stop()
+                    started.append(free)
+            except SpawnFailed as error:
+                refused.append(error)
+        assert descriptors() == before
+    assert refused
+    assert started == list(range(len(refused) + 1, 16))
+    assert not any(error.permanent for error in refused)
+    assert all("Too many open files" in error.message for error in refused)
+
+
 async def test_a_shim_that_dies_first_is_a_failure_that_may_pass() -> None:
     error = await failure(Launch(command="/bin/cat"), ShimContainment(python="/bin/false"))
     assert not error.permanent
@@ -98,13 +145,14 @@ async def test_a_start_that_hangs_ends_at_its_deadline(tmp_path: Path) -> None:
 
 
 async def test_a_start_cancelled_between_fork_and_report_leaves_nothing(tmp_path: Path) -> None:
-    async with monitor() as lives, trio.open_nursery() as nursery:
-        hanging = ShimContainment(python=silent_shim(tmp_path / "python", lives.address))
-        nursery.start_soon(failure, Launch(command="/bin/cat"), hanging)
-        shim = (await lives.pulses("shim"))["shim"]
-        nursery.cancel_scope.cancel()
-    assert nursery.cancel_scope.cancelled_caught
-    await shim.stopped()
+    async with monitor() as lives:
+        async with trio.open_nursery() as nursery:
+            hanging = ShimContainment(python=silent_shim(tmp_path / "python", lives.address))
+            nursery.start_soon(failure, Launch(command="/bin/cat"), hanging)
+            shim = (await lives.pulses("shim"))["shim"]
+            nursery.cancel_scope.cancel()
+        assert nursery.cancel_scope.cancelled_caught
+        await shim.stopped()
 
 
 @both
@@ -131,13 +179,10 @@ async def test_a_server_inherits_three_descriptors_few_variables_and_no_signal_s
     containment: Containment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOMETHING_SECRET", "x")
-    monkeypatch.setenv("LANG", "C")  # in this locale the shim's Python sets LC_CTYPE for itself
-    for name in ("LC_ALL", "LC_CTYPE"):
-        monkeypatch.delenv(name, raising=False)
     what = Launch(
         command=sys.executable,
         args=(*launch("describe_itself").args, "a b", "*"),
-        env={"TOKEN": "t", "PATH": "/usr/bin:/bin", "PYTHONCOERCECLOCALE": "0"},
+        env={"TOKEN": "t", "PATH": "/usr/bin:/bin"},
         cwd=str(tmp_path),
     )
     leaked = os.open("/dev/null", os.O_RDONLY)
@@ -154,8 +199,8 @@ async def test_a_server_inherits_three_descriptors_few_variables_and_no_signal_s
     assert found["blocked"] == 0
     allowed = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "TZ", "TMPDIR", "XDG_CACHE_HOME", "TOKEN"}
     proxies = {name for name in found["environment"] if name.lower().endswith("_proxy")}
-    # This one the server's own Python sets for itself, from the same locale.
-    assert set(found["environment"]) <= allowed | proxies | {"PYTHONCOERCECLOCALE", "LC_CTYPE"}
+    # LC_CTYPE is the server's own Python's, in the C locale.
+    assert set(found["environment"]) <= allowed | proxies | {"LC_ALL", "LC_CTYPE"}
     assert found["environment"]["TOKEN"] == "t"
 
 
@@ -176,16 +221,17 @@ async def test_signals_that_we_ignore_have_their_default_meaning_in_the_server(c
 
 
 @both
-async def test_the_environment_is_passed_byte_for_byte(containment: Containment) -> None:
-    what = Launch(command="/usr/bin/env", args=("-0",), env={"PATH": "/bin", "ODD": "é\n=\udcff", "LC_ALL": "C"})
+async def test_the_environment_is_passed_byte_for_byte_and_nothing_is_added(
+    containment: Containment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LC_ALL", "LANG"):  # in the C locale the shim's Python sets LC_CTYPE for itself
+        monkeypatch.delenv(name, raising=False)
+    show = Launch(command="/bin/sh", args=("-c", 'env -0 | tr "\\0\\n" "|~" >&2'), env={"ODD": "é\n=\udcff"})
     with trio.fail_after(PATIENCE_S):
-        async with ProcessTransport(
-            Launch(command="/bin/sh", args=("-c", 'env -0 | tr "\\0\\n" "|~" >&2'), env=what.env),
-            containment=containment,
-        ).connect() as connection:
+        async with ProcessTransport(show, containment=containment).connect() as connection:
             shown = (await connection.wait()).last_stderr
     assert "|ODD=é~=\ufffd|" in "|" + shown
-    assert "LC_CTYPE" not in shown
+    assert "LC_" not in shown
 
 
 async def test_no_descriptor_and_no_child_is_left_after_thirty_cycles() -> None:
@@ -199,5 +245,5 @@ async def test_no_descriptor_and_no_child_is_left_after_thirty_cycles() -> None:
                 await connection.send(b'{"jsonrpc":"2.0"}\n')
                 assert await connection.receive() == [b'{"jsonrpc":"2.0"}']
                 await connection.stop()
-        counts.append(len(list(Path("/proc/self/fd").iterdir())))
+        counts.append(descriptors())
     assert len(set(counts)) == 1
