@@ -25,6 +25,7 @@ from actors.protocol.era import Identity
 from actors.registry import Registry
 from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
+from actors.transport.orphans import become_subreaper
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from supervisor import __version__
 from supervisor.config import Configuration, ServerConfig, launch_digest
@@ -124,7 +125,8 @@ class Daemon:
             used=usage.add,
             deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
         )
-        view = View(
+        view = partial(
+            View,
             version=__version__,
             started=self._started,
             clock=self._clock,
@@ -138,7 +140,9 @@ class Daemon:
             store=store.status,
             usage=usage.table,
         )
-        return await Front.open(settings, self._sockets, gateway, view, self._data, store, self._clock)
+        return await Front.open(
+            settings, self._sockets, gateway, lambda counters: view(counters=counters), self._data, store, self._clock
+        )
 
     async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
         await front.serve(self.closing, task_status=task_status)
@@ -184,6 +188,7 @@ def run(
     configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
 ) -> int:
     """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens."""
+    become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
     crashed = False
     try:
         trio.run(_main, configuration, data, sockets, announce)

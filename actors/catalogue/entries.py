@@ -13,7 +13,7 @@ NO_RAW = msgspec.Raw(b"")
 EMPTY_OBJECT = msgspec.Raw(b"{}")
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
+class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One tool. `tokens` counts name, description and schema (cl100k), None until counted."""
 
     name: str
@@ -27,7 +27,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     definition: msgspec.Raw = EMPTY_OBJECT
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
+class Resource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One resource, or one resource template if `template` is set (then `uri` is an RFC 6570 template)."""
 
     uri: str
@@ -40,7 +40,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     template: bool = False
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+class Prompt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One prompt."""
 
     name: str
@@ -49,7 +49,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     definition: msgspec.Raw = EMPTY_OBJECT
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that one server offers, as of one discovery. `problems` are reasons an operator can read."""
 
     tools: tuple[Tool, ...] = ()
@@ -67,7 +67,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encode_offer(offer: Offer) -> bytes:
-    """Return the bytes that the store keeps."""
+    """Return the bytes that the store keeps. An absent `Raw` is left out, not written: it would be no JSON."""
     return msgspec.json.encode(offer)
 
 

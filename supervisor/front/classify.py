@@ -137,7 +137,7 @@ def legacy_message(message: jsonrpc.Envelope) -> LegacyMessage | Refused:
             return Response()
         return refuse(400, NULL, INVALID_REQUEST, "neither a request nor a notification nor a response")
     params = message.params
-    first = bytes(params[:1]) if bytes(params) != NULL else b""  # some clients send null for "no parameters"
+    first = bytes(params)[:1] if bytes(params) != NULL else b""  # some clients send null for "no parameters"
     if not first:
         params = NO_RAW
     if not id_:

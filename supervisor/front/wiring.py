@@ -1,0 +1,133 @@
+"""Puts the front together: guard, MCP over HTTP and WebSocket, the operators' pages, the server under them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from socket import socket
+
+import trio
+
+from actors.errors import ConfigError
+from supervisor.config import Settings
+from supervisor.datadir import DataDir
+from supervisor.front.api import View, routes
+from supervisor.front.app import create_app
+from supervisor.front.asgi import Application, Receive, Scope, Send, respond
+from supervisor.front.connection import Counters
+from supervisor.front.guard import Guard
+from supervisor.front.listen import StreamLimit
+from supervisor.front.mcp_http import McpHttp
+from supervisor.front.mcp_websocket import McpWebSocket
+from supervisor.front.serve import ServeSettings, serve
+from supervisor.front.service import Service
+from supervisor.front.settings import HttpSettings
+from supervisor.front.websocket_session import WebSocketSettings
+from supervisor.sealed import Sealer
+from supervisor.store import Store
+
+KEY_BYTES = 32
+
+
+class Front:
+    """The front of one daemon. `open`, then `serve` until the daemon's `closing` is set."""
+
+    def __init__(self, settings: Settings, sockets: list[socket], app: Application, http: McpHttp) -> None:
+        self._settings = settings
+        self._sockets = sockets
+        self._app = app
+        self._http = http
+        self.counters = Counters()
+
+    @classmethod
+    async def open(
+        cls,
+        settings: Settings,
+        sockets: list[socket],
+        service: Service,
+        view: Callable[[Callable[[], object]], View],
+        data: DataDir,
+        store: Store,
+        clock: Callable[[], float],
+    ) -> Front:
+        """Read the ended sessions and build the application. `view` gets a function that returns the counters."""
+        counters: list[Counters] = []
+        shown = view(lambda: counters[0])
+        http = McpHttp(
+            _nothing_here,
+            service,
+            sealer=Sealer(data.key("session", KEY_BYTES)),
+            closing=shown.closing,
+            settings=_http_settings(settings),
+            now=clock,
+            ended=store.end_session,
+            already_ended=await store.load_ended_sessions(clock()),
+            limit=StreamLimit(),
+        )
+        websocket = McpWebSocket(service, _websocket_settings(settings), shown.closing)
+        app = create_app(
+            guard=_guard(settings, sockets),
+            mcp_http=http,
+            mcp_websocket=websocket,
+            register=routes(shown),
+            max_body_bytes=settings.max_body_bytes,
+        )
+        front = cls(settings, sockets, app, http)
+        counters.append(front.counters)
+        return front
+
+    async def serve(self, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
+        """Serve until `closing` is set; started with the base URLs. Open requests have `drain_s` to end."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._http.run)
+            await serve(
+                self._app,
+                self._sockets,
+                _serve_settings(self._settings),
+                closing,
+                counters=self.counters,
+                task_status=task_status,
+            )
+            nursery.cancel_scope.cancel()
+
+
+async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
+    del receive
+    await respond(scope, send, 404, b'{"error":{"code":404,"message":"not found"}}')
+
+
+def _guard(settings: Settings, sockets: list[socket]) -> Guard:
+    host, _ = settings.address
+    ports = {listener.getsockname()[1] for listener in sockets}
+    try:
+        return Guard(host, ports, settings.allowed_hosts, settings.allowed_origins)
+    except ValueError as error:
+        raise ConfigError(str(error), key="supervisor.allowed_hosts") from None
+
+
+def _http_settings(settings: Settings) -> HttpSettings:
+    return HttpSettings(
+        session_idle_s=settings.session_idle_s,
+        session_max_age_s=settings.session_max_age_s,
+        max_sessions=settings.max_sessions,
+        sse_keepalive_s=settings.sse_keepalive_s,
+        list_changed_min_interval_s=settings.list_changed_min_interval_s,
+        list_changed_debounce_s=settings.list_changed_debounce_s,
+        max_body_bytes=settings.max_body_bytes,
+    )
+
+
+def _websocket_settings(settings: Settings) -> WebSocketSettings:
+    return WebSocketSettings(
+        max_message_bytes=settings.websocket_max_message_bytes,
+        max_queued_messages=settings.max_sockets_queue,
+        list_changed_min_interval_s=settings.list_changed_min_interval_s,
+    )
+
+
+def _serve_settings(settings: Settings) -> ServeSettings:
+    return ServeSettings(
+        max_connections=settings.max_connections,
+        graceful_timeout_s=settings.drain_s,
+        websocket_max_message_bytes=settings.websocket_max_message_bytes,
+        websocket_ping_s=settings.websocket_ping_s,
+    )
