@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from actors.catalogue.entries import Resource, Tool
-from actors.catalogue.naming import resource_path, tool_path
+from actors.catalogue.naming import namespaced, resource_path, resource_uri, tool_path
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.lifecycle import State
 from actors.messages import ServerStatus
@@ -207,17 +207,17 @@ def _target(root: Any, ref: str) -> Any:
     return node
 
 
-def rewrite_meta(server: str, meta: msgspec.Raw) -> Any:
-    """Return `_meta` with the UI resource's URI in its namespaced form, both spellings (MCP Apps, SEP-1865)."""
+def rewrite_meta(server: str, meta: msgspec.Raw, name: Callable[[str, str], str] = resource_path) -> Any:
+    """Return `_meta` with the UI resource's URI as `name` gives it, in both spellings (MCP Apps, SEP-1865)."""
     if b"resourceUri" not in bytes(meta):
         return meta
     found: dict[str, Any] = msgspec.json.decode(meta)
     ui = found.get("ui")
     if isinstance(ui, dict) and isinstance(ui.get("resourceUri"), str):
-        found["ui"] = {**ui, "resourceUri": resource_path(server, ui["resourceUri"])}
+        found["ui"] = {**ui, "resourceUri": name(server, ui["resourceUri"])}
     flat = found.get("ui/resourceUri")
     if isinstance(flat, str):
-        found["ui/resourceUri"] = resource_path(server, flat)
+        found["ui/resourceUri"] = name(server, flat)
     return found
 
 
@@ -258,10 +258,10 @@ def native_entries(catalogue: Catalogue, kind: str) -> list[Any]:
         for item in getattr(entry.offer, kind):
             definition: dict[str, Any] = msgspec.json.decode(item.definition, type=dict[str, msgspec.Raw])
             if kind == "prompts":
-                definition["name"] = f"{entry.server}-{item.name}"
+                definition["name"] = namespaced(entry.server, item.name)
             else:
-                definition["uriTemplate" if item.template else "uri"] = resource_path(entry.server, item.uri)
+                definition["uriTemplate" if item.template else "uri"] = resource_uri(entry.server, item.uri)
             if "_meta" in definition:
-                definition["_meta"] = rewrite_meta(entry.server, definition["_meta"])
+                definition["_meta"] = rewrite_meta(entry.server, definition["_meta"], resource_uri)
             found.append(definition)
     return found

@@ -14,7 +14,7 @@ import msgspec
 import trio
 
 from actors.catalogue.entries import Tool
-from actors.catalogue.naming import readings, split_resource
+from actors.catalogue.naming import URI_SCHEME, readings, resource_path, resource_uri, split_resource
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import (
     InvalidArguments,
@@ -292,10 +292,11 @@ class Gateway:
         body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
         found: dict[str, Any] = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         contents = msgspec.json.decode(found.get("contents", b"[]"), type=list[dict[str, msgspec.Raw]])
-        server = wanted.uri.partition("|")[0]
+        server, _ = split_resource(wanted.uri) or ("", "")
+        name = resource_uri if wanted.uri.startswith(URI_SCHEME) else resource_path
         for item in contents:
             if "uri" in item:
-                item["uri"] = msgspec.Raw(encode(f"{server}|{msgspec.json.decode(item['uri'])}"))
+                item["uri"] = msgspec.Raw(encode(name(server, str(msgspec.json.decode(item["uri"])))))
         found["contents"] = contents
         if client.era == "modern":
             found = {"ttlMs": 0, "cacheScope": "private", **found}

@@ -3,12 +3,15 @@
 Outside a tool is `server:tool`; `server-tool` is the namespaced name of the documents; models also write
 `mcp__server__tool` and `server/tool`. The first `:` splits (server names have none), so `a:b` on server `s` is `s:a:b`.
 Resources are `server|uri`, split at the first `|`, because URIs have colons. A bare tool name never resolves silently.
+Where MCP demands a URI (`resources/list`), it is `mcp://server/uri` instead: a URI has no `|`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from urllib.parse import quote, unquote
 
+URI_SCHEME = "mcp://"
 SEPARATORS = (":", "-", "/", ".", "__")
 
 
@@ -27,9 +30,18 @@ def resource_path(server: str, uri: str) -> str:
     return f"{server}|{uri}"
 
 
+def resource_uri(server: str, uri: str) -> str:
+    """Return the URI of a resource in MCP's own lists (RFC 3986)."""
+    return f"{URI_SCHEME}{quote(server, safe='')}/{uri}"
+
+
 def split_resource(path: str) -> tuple[str, str] | None:
-    """Split a resource's URI; None if it has no `|`."""
-    server, bar, uri = path.partition("|")
+    """Split a resource's path or URI; None if it is neither."""
+    if path.startswith(URI_SCHEME):
+        quoted, bar, uri = path.removeprefix(URI_SCHEME).partition("/")
+        server = unquote(quoted)
+    else:
+        server, bar, uri = path.partition("|")
     return (server, uri) if bar and server and uri else None
 
 

@@ -53,7 +53,7 @@ LOG_LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "c
 
 _ONCE: Final = frozenset({VERSION, METHOD, NAME})
 _LEGACY: Final = {version.encode(): version for version in LEGACY_VERSIONS}
-_MODERN: Final = {version.encode(): version for version in MODERN_VERSIONS}
+_MODERN: Final = frozenset(version.encode() for version in MODERN_VERSIONS)
 
 # Which parameter `Mcp-Name` repeats (MCP 2026-07-28, streamable-http, "Request Metadata"; SEP-2663 for tasks).
 _NAMED_BY: Final = {
@@ -98,6 +98,7 @@ _meta = msgspec.json.Decoder(_Meta)
 _enveloped = msgspec.json.Decoder(_Enveloped)
 _client_info = msgspec.json.Decoder(_ClientInfo)
 _text = msgspec.json.Decoder(str)
+_any = msgspec.json.Decoder(msgspec.Raw)
 _array = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 _BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -105,11 +106,6 @@ _BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 def legacy_version(head: Head) -> str | None:
     """Return the legacy version that the header names, if it does."""
     return None if head.version is None else _LEGACY.get(head.version)
-
-
-def names_modern(head: Head) -> bool:
-    """Return whether the version header names a modern version we speak."""
-    return head.version in _MODERN
 
 
 def classify(head: Head, body: bytes) -> Verdict:
@@ -137,9 +133,9 @@ def legacy_message(message: jsonrpc.Envelope) -> LegacyMessage | Refused:
             return Response()
         return refuse(400, NULL, INVALID_REQUEST, "neither a request nor a notification nor a response")
     params = message.params
-    first = bytes(params)[:1] if bytes(params) != NULL else b""  # some clients send null for "no parameters"
-    if not first:
-        params = NO_RAW
+    first = _first(params)
+    if first == b"n":  # some clients send null for "no parameters"
+        first, params = b"", NO_RAW
     if not id_:
         return Notification(method=message.method, params=params)
     key = _key_of(id_)
@@ -153,7 +149,7 @@ def legacy_message(message: jsonrpc.Envelope) -> LegacyMessage | Refused:
 def _not_a_message(head: Head, body: bytes) -> Batch | Refused:
     try:
         body.decode()
-        elements = _array.decode(body)
+        elements = _array.decode(_any.decode(body))  # first all of it: what is no array may be no JSON either
     except msgspec.ValidationError:
         return refuse(400, NULL, INVALID_REQUEST, "not a JSON-RPC 2.0 message")
     except _BROKEN:
@@ -234,7 +230,7 @@ def _wrong_meta(meta: _Meta) -> str:
         return f'"{META_VERSION}" must be a string'
     if not bytes(meta.capabilities):
         return f'"{META_CAPABILITIES}" is missing'
-    if bytes(meta.capabilities[:1]) != b"{":
+    if _first(meta.capabilities) != b"{":
         return f'"{META_CAPABILITIES}" must be an object'
     if bytes(meta.log_level) and _text_of(meta.log_level) not in LOG_LEVELS:
         return f'"{META_LOG_LEVEL}" is not a level'
@@ -259,11 +255,15 @@ def _modern_without_meta(head: Head, message: jsonrpc.Envelope) -> Refused:
     if message.method is None:
         return refuse(400, NULL, INVALID_REQUEST, "clients of this revision send no responses")
     if not id_:
-        return Refused(202) if names_modern(head) else _unsupported(NULL, requested)
+        return Refused(202) if head.version in _MODERN else _unsupported(NULL, requested)
     if _key_of(id_) is None:
         return bad_id()
     missing = f'"{META_VERSION}" and "{META_CAPABILITIES}"'
     return refuse(400, id_, INVALID_PARAMS, f"params._meta must have {missing} with protocol version {requested[:64]}")
+
+
+def _first(raw: msgspec.Raw) -> bytes:
+    return bytes(memoryview(raw)[:1])
 
 
 def _key_of(id_: bytes) -> Key | None:

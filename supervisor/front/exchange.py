@@ -227,10 +227,9 @@ class KeepAlive:
         self._waiting.pop(late, None)
         late.over()
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Run until cancelled. A task is spent on a request only when it really is late."""
         async with trio.open_nursery() as nursery:
-            task_status.started()
             while True:
                 while not self._waiting:
                     await self._bell.park()

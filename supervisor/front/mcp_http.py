@@ -92,9 +92,9 @@ class McpHttp:
             service, settings=settings, closing=closing, keep_alive=self._keep_alive, limit=limit or StreamLimit()
         )
 
-    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Keep late answers alive until cancelled. Without it requests are served, but late ones stay silent."""
-        await self._keep_alive.run(task_status=task_status)
+        await self._keep_alive.run()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""

@@ -78,7 +78,7 @@ class Front:
     async def serve(self, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
         """Serve until `closing` is set; started with the base URLs. Open requests have `drain_s` to end."""
         async with trio.open_nursery() as nursery:
-            await nursery.start(self._http.run)
+            nursery.start_soon(self._http.run)
             await serve(
                 self._app,
                 self._sockets,
