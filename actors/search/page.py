@@ -27,14 +27,16 @@ def exact_matches(corpus: Corpus, query: str, mask: Bools | None) -> dict[int, i
     if len(query) > _MAX_EXACT_CHARS:
         return {}
     text = squash(query)
-    paths = {text, text.removeprefix(_MCP_PREFIX)} - {""}
     out: dict[int, int] = {}
-    for first, segment in zip(corpus.firsts, corpus.segments, strict=True):
-        for number in segment.by_name.get(text, ()):
-            out[first + number] = _BY_NAME
-        for path in paths:
-            for number in segment.by_path.get(path, ()):
-                out[first + number] = _BY_PATH
+    for path in (text, text.removeprefix(_MCP_PREFIX)):
+        for server in corpus.named.get(path, ()):
+            place = corpus.place(server)
+            if place is None:
+                continue
+            first, segment = corpus.firsts[place], corpus.segments[place]
+            names = segment.by_name.get(text, ())
+            out.update((first + number, _BY_NAME) for number in names)
+            out.update((first + number, _BY_PATH) for number in segment.by_path.get(path, ()))
     return {number: level for number, level in out.items() if mask is None or mask[number]}
 
 

@@ -22,6 +22,13 @@ from actors.search.words_common import VERB_CLASS
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;:\n])\s+|\n+")
 _MAX_SENTENCES = 12
+_COURTESY = re.compile(
+    r"\W*(hi|hey|hello|dear|good (morning|afternoon|evening|day)|greetings|thanks?|thank you|many thanks|cheers|sorry"
+    r"|apologies|let me know|i (would|will|'d) (really |be )|i('d| would) appreciate|i('m| am|'ve| have| was)\b|as (we|i|you|discussed)"
+    r"|so,? (i|we|my|our)\b|so i|if (there|you|any|that|it|this)|we('re| are|'ve| have)|my\b|the team|no (rush|hurry|worries)|btw|by the way"
+    r"|it('s| is| was) |this is |just so|feel free|looking forward|please (keep|be|feel|note)|not sure|honestly|basically,? (i|we))",
+    re.IGNORECASE,
+)
 _FULLY_MATCHED = 1.3  # a term counts as matched in full from 1/1.3 of its best possible weight on
 _SMALL_SERVER = 4
 _TINY = 1e-6
@@ -39,32 +46,36 @@ class Scores:
 def score(corpus: Corpus, query: str, mask: Bools | None) -> Scores | None:
     """Return the scores of all documents; those outside the mask get 0. None if no document has any word of it."""
     reader = Reader(corpus)
-    terms = reader.terms(query)
+    terms = reader.terms(query, wordy=0 < corpus.tuning.sentences_from <= len(query.split()))
     if not any(term.matches for term in terms):
         return None
     whole = _score_terms(corpus, _rarest(corpus, terms), mask)
     sentences = _sentences(reader, query, terms)
     if not sentences:
         return whole
-    parts = [_score_terms(corpus, sentence, mask) for sentence in sentences]
+    parts = [(weight, _score_terms(corpus, sentence, mask)) for weight, sentence in sentences]
     share = corpus.tuning.whole_query
     values, matched = share * whole.values, whole.matched
-    values += np.maximum.reduce([part.values for part in parts])
-    for part in parts:
+    values += np.maximum.reduce([part.values * np.float32(weight) for weight, part in parts])
+    for _, part in parts:
         matched = np.maximum(matched, part.matched)
-    return Scores(values, matched, share * whole.perfect + max(part.perfect for part in parts))
+    return Scores(values, matched, share * whole.perfect + max(weight * part.perfect for weight, part in parts))
 
 
-def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[list[Term]]:
-    """Return the terms of each sentence of a long query, or nothing if it is to be read as one."""
+def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[float, list[Term]]]:
+    """Return weight and terms of each sentence of a long query, or nothing if it is to be read as one."""
     least = reader.tuning.sentences_from
     if not least or len(terms) < least / 2 or len(query.split()) < least:
         return []
     texts = [text for text in _SENTENCE_END.split(query) if text.strip()]
     if not 1 < len(texts) <= _MAX_SENTENCES:
         return []
-    read = [_rarest(reader.corpus, reader.terms(text)) for text in texts]
-    read = [part for part in read if any(term.matches for term in part)]
+    courtesy = reader.tuning.courtesy
+    read = [
+        (courtesy if _COURTESY.match(text) else 1.0, _rarest(reader.corpus, reader.terms(text, wordy=True)))
+        for text in texts
+    ]
+    read = [(weight, part) for weight, part in read if any(term.matches for term in part)]
     return read if len(read) > 1 else []
 
 
@@ -155,7 +166,7 @@ def _with_servers(corpus: Corpus, values: Floats) -> Floats:
     """Add a share of the mean score of a server's documents to those that match themselves."""
     if not corpus.tuning.server_prior:
         return values
-    sizes = np.array([len(segment) for segment in corpus.segments], np.float64)
+    sizes = corpus.sizes
     sums = np.bincount(corpus.segment_of, weights=values, minlength=len(sizes))
     means = (sums / np.sqrt(sizes * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
     out: Floats = np.where(values > 0, values + np.float32(corpus.tuning.server_prior) * means[corpus.segment_of], 0)

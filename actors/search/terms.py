@@ -14,7 +14,7 @@ from actors.search.corpus import Corpus
 from actors.search.lexicon import PHRASE_PATTERNS, alternatives
 from actors.search.spans import Weighted, weighted_words
 from actors.search.text import is_cjk, stem
-from actors.search.words_common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
+from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 
 Adder = Callable[[str, float], None]
 Weights = dict[int, float]
@@ -53,8 +53,11 @@ class Reader:
         self._alternatives = alternatives(self.tuning.synonym, self.tuning.abbreviation, self.tuning.stemming)
         self._corrected: dict[str, list[Weighted]] = {}
 
-    def terms(self, text: str) -> list[Term]:
-        """Return the terms of a text; one without matches says that something was asked which nothing here has."""
+    def terms(self, text: str, *, wordy: bool = False) -> list[Term]:
+        """Return the terms of a text; one without matches says that something was asked which nothing here has.
+
+        `wordy`: it is part of a long query, in which words of courtesy count less.
+        """
         pairs = weighted_words(text, self._known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [p for p in pairs if p[0] in self._known]
         lowered = text.lower()
@@ -64,7 +67,7 @@ class Reader:
         for place, (word, weight) in enumerate(used):
             if word not in seen:
                 seen.add(word)
-                out += self._read(word, weight * self._role(word), place, used, seen)
+                out += self._read(word, weight * self._role(word, wordy), place, used, seen)
         return out
 
     def _number(self, word: str) -> int:
@@ -76,9 +79,11 @@ class Reader:
     def _is_known(self, word: str) -> bool:
         return word in self._known or self._number(word) >= 0
 
-    def _role(self, word: str) -> float:
+    def _role(self, word: str, wordy: bool) -> float:
         if word.isdigit():
             return self.tuning.number
+        if wordy and word in CHATTER:
+            return self.tuning.chatter
         return self.tuning.low_information if word in LOW_INFORMATION else 1.0
 
     def _term(self, word: str, matches: Weights, weight: float) -> Term:

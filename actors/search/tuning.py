@@ -77,6 +77,8 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     server_prior: float = 0.2
     verb_contradiction: float = 0.12
     sentences_from: int = 24  # from this many words on every sentence is scored on its own
+    courtesy: float = 0.6  # weight of a sentence that greets, thanks or tells the circumstances
+    chatter: float = 0.4  # weight of a word of courtesy in a long query
     whole_query: float = 0.35  # share of the whole query's score beside the best sentence's
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 
