@@ -8,27 +8,26 @@ its name does the opposite of the query's verb. In a long query every sentence i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from actors.search.corpus import Corpus
+from actors.search.document import Document
 from actors.search.postings import Bools, Floats
 from actors.search.segment import VERB_CODES
 from actors.search.terms import Reader, Term, is_verb
 from actors.search.text import is_cjk
 from actors.search.words_common import VERB_CLASS
+from actors.search.words_phrases import COURTESY
+
+Allowed = Callable[[Document], bool]
+"""A filter on single documents."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;:\n])\s+|\n+")
 _MAX_SENTENCES = 12
-_COURTESY = re.compile(
-    r"\W*(hi|hey|hello|dear|good (morning|afternoon|evening|day)|greetings|thanks?|thank you|many thanks|cheers|sorry"
-    r"|apologies|let me know|i (would|will|'d) (really |be )|i('d| would) appreciate|i('m| am|'ve| have| was)\b|as (we|i|you|discussed)"
-    r"|so,? (i|we|my|our)\b|so i|if (there|you|any|that|it|this)|we('re| are|'ve| have)|my\b|the team|no (rush|hurry|worries)|btw|by the way"
-    r"|it('s| is| was) |this is |just so|feel free|looking forward|please (keep|be|feel|note)|not sure|honestly|basically,? (i|we))",
-    re.IGNORECASE,
-)
+_COURTESY = re.compile(COURTESY, re.IGNORECASE)
 _FULLY_MATCHED = 1.3  # a term counts as matched in full from 1/1.3 of its best possible weight on
 _SMALL_SERVER = 4
 _TINY = 1e-6
@@ -43,14 +42,19 @@ class Scores:
     perfect: float
 
 
-def score(corpus: Corpus, query: str, mask: Bools | None) -> Scores | None:
-    """Return the scores of all documents; those outside the mask get 0. None if no document has any word of it."""
+def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None = None) -> Scores | None:
+    """Return the scores of all documents; those outside the mask, or not allowed, get 0.
+
+    Return None if no document has any word of the query.
+    """
     reader = Reader(corpus)
     terms = reader.terms(query, wordy=0 < corpus.tuning.sentences_from <= len(query.split()))
-    if not any(term.matches for term in terms):
+    if not _asks(terms):
         return None
-    whole = _score_terms(corpus, _rarest(corpus, terms), mask)
     sentences = _sentences(reader, query, terms)
+    if allowed is not None:
+        mask = _narrowed(corpus, [terms, *[sentence for _, sentence in sentences]], mask, allowed)
+    whole = _score_terms(corpus, _rarest(corpus, terms), mask)
     if not sentences:
         return whole
     parts = [(weight, _score_terms(corpus, sentence, mask)) for weight, sentence in sentences]
@@ -60,6 +64,24 @@ def score(corpus: Corpus, query: str, mask: Bools | None) -> Scores | None:
     for _, part in parts:
         matched = np.maximum(matched, part.matched)
     return Scores(values, matched, share * whole.perfect + max(weight * part.perfect for weight, part in parts))
+
+
+def _asks(terms: Sequence[Term]) -> bool:
+    """Say whether anything is asked that a document could have; a number beside unknown words alone is noise."""
+    matched = [term for term in terms if term.matches]
+    return any(not term.word.isdigit() for term in matched) or len(matched) == len(terms) > 0
+
+
+def _narrowed(corpus: Corpus, parts: Sequence[Sequence[Term]], mask: Bools | None, allowed: Allowed) -> Bools:
+    """Return the mask of those documents with a word of the query that are allowed: it is asked about no others."""
+    out: Bools = np.zeros(len(corpus.documents), np.bool_)
+    for match in {match for part in parts for term in part for match in term.matches}:
+        out[corpus.postings.of(match)[0]] = True
+    if mask is not None:
+        out &= mask
+    for number in np.flatnonzero(out).tolist():
+        out[number] = allowed(corpus.documents[number])
+    return out
 
 
 def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[float, list[Term]]]:

@@ -75,3 +75,14 @@ PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bswap(ping)? out\b", ("replace",)),
     (r"\btake (a )?notes?\b|\bnote down\b|\bwrite .{1,30} down\b", ("note", "create")),
 )
+
+COURTESY = (
+    r"\W{0,8}("
+    r"hi|hey|hello|dear|good (morning|afternoon|evening|day)|greetings|thanks?|many thanks|cheers|sorry|apologies"
+    r"|let me know|feel free|looking forward|no (rush|hurry|worries)|please (keep|be|feel|note)"
+    r"|i(('d| would) (really )?(be|appreciate)|('m| am|'ve| have| was)\b)|we('re| are|'ve| have)\b|my\b|the team\b"
+    r"|as (we|i|you|discussed)\b|so,? (i|we|my|our)\b|if (there|you|any|that|it|this)\b|it('s| is| was)\b|this is\b"
+    r"|just so\b|btw\b|by the way\b|not sure\b|honestly\b|basically,? (i|we)\b"
+    r")"
+)
+"""How a sentence begins that greets, thanks, or tells the circumstances of what is asked."""
