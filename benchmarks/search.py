@@ -1,8 +1,8 @@
 """How well and how fast tools are found: `python -m benchmarks.search CATALOG.jsonl QUERIES.jsonl [--top 10]`.
 
 CATALOG has a tool a line: `{server, name, description, input_schema[, title]}`. QUERIES has a query a line: `{id,
-query, kind, groups}`, where `groups` lists the separate needs of the query, each as the `[server, name]` pairs that would do;
-no groups means that nothing should be found. `--ranks FILE` writes what was found, `{"id", "paths"}` a line.
+query, kind, groups}`, where `groups` lists the separate needs of the query, each as the `[server, name]` pairs that
+would do; no groups means that nothing should be found. `--ranks FILE` writes what was found, `{"id", "paths"}` a line.
 """
 
 from __future__ import annotations

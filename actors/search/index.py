@@ -17,6 +17,7 @@ from actors.search.page import exact_matches, page
 from actors.search.postings import Bools
 from actors.search.rank import Allowed, score
 from actors.search.segment import Segment
+from actors.search.spans import without_escapes
 from actors.search.text import clean
 from actors.search.tuning import DEFAULT_TUNING, Tuning
 
@@ -75,7 +76,7 @@ class Index:
         document that shares a word with the query. `*` lists everything in path order; a query of no or one character
         finds nothing. `limit` is in documents.
         """
-        text = query[: self._corpus.tuning.max_query_chars]
+        text = without_escapes(query[: self._corpus.tuning.max_query_chars])
         mask = self._corpus.mask(kinds, servers)
         if text.strip() == EVERYTHING:
             return self._listing(mask, allowed, limit)

@@ -22,7 +22,7 @@ Weights = dict[int, float]
 
 _FEW_WORDS = 4
 _MAX_PHRASE_CHARS = 4000
-_MAX_COMPLETIONS = 10
+_MAX_COMPLETIONS = 16
 _MAX_CORRECTIONS = 4
 _WRONG_FIRST_LETTER = 0.75
 _CLOSE_TO_BEST = 0.8
@@ -178,13 +178,12 @@ class Reader:
         if not self._is_known(word):
             self._add_unknown(word, add)
         elif completing:
-            for other, weight in self._completions(word):
-                if self._in_a_name(self._number(other)):
-                    add(self._reduce(other), weight * self.tuning.prefix_last)
+            for other, weight in self._completions(word, names_only=True):
+                add(self._reduce(other), weight * self.tuning.prefix_last)
         return out
 
     def _add_unknown(self, word: str, add: Adder) -> None:
-        for other, weight in self._completions(word):
+        for other, weight in self._completions(word, names_only=False):
             add(self._reduce(other), weight)
         for other, weight in self._corrections(word):
             add(self._reduce(other), weight)
@@ -192,13 +191,16 @@ class Reader:
                 for meant, share in self._alternatives.get(self._reduce(other), {}).items():
                     add(meant, share * weight)
 
-    def _completions(self, word: str) -> list[Weighted]:
+    def _completions(self, word: str, *, names_only: bool) -> list[Weighted]:
+        """Return longer words that begin with this one, words of names before others, the least longer first."""
         if not self.tuning.prefix:
             return []
-        found = [
-            (other, self.tuning.prefix * (0.55 + 0.45 * len(word) / len(other)))
-            for other in self._known.completions(word)
-        ]
+        found: list[Weighted] = []
+        for other in self._known.completions(word):
+            named = self._in_a_name(self._number(other))
+            if named or not names_only:
+                weight = self.tuning.prefix * (0.55 + 0.45 * len(word) / len(other))
+                found.append((other, weight if named else weight * self.tuning.prefix_unnamed))
         return sorted(found, key=lambda pair: -pair[1])[:_MAX_COMPLETIONS]
 
     def _corrections(self, word: str) -> list[Weighted]:

@@ -22,7 +22,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MIN_BROKEN_CHARS = 6
 _MAX_BROKEN_CHARS = 40
 _MAX_PIECES = 5
-_MAX_COMPLETIONS = 40
+_MAX_COMPLETIONS = 200
 _SHORT_PIECES = frozenset(("id", "ip", "db", "ai", "pr", "to", "by", "in", "of", "url"))
 
 
@@ -80,7 +80,7 @@ class Vocabulary:
         return by_shape
 
     def completions(self, word: str) -> list[str]:
-        """Return longer words that begin with this one, at most 40, in alphabetical order."""
+        """Return longer words that begin with this one, at most 200, in alphabetical order."""
         if len(word) < 3:
             return []
         at = bisect_left(self.ordered, word)

@@ -23,7 +23,7 @@ STOP_WORDS: frozenset[str] = frozenset(_STOP_WORDS.split())
 _LOW_INFORMATION = """
 all available best bit called complete content contents current data detail detailed details different entire
 existing following full given good great important info information kind latest lot many more much multiple named
-new now own part recent related report result results several sort specific stuff thing things today tomorrow
+new now own part recent related report result results several sort specific stuff thing things today tomorrow upcoming
 various way whole yesterday
 """
 
