@@ -7,6 +7,7 @@ its name does the opposite of the query's verb. In a long query every sentence i
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ _MAX_SENTENCES = 12
 _COURTESY = re.compile(COURTESY, re.IGNORECASE)
 _FULLY_MATCHED = 1.3  # a term counts as matched in full from 1/1.3 of its best possible weight on
 _SMALL_SERVER = 4
+_NAME_GAIN = 1.2  # a lowered term explains a name a little better than its weight says
 _TINY = 1e-6
 
 
@@ -54,10 +56,11 @@ def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | Non
     sentences = _sentences(reader, query, terms)
     if allowed is not None:
         mask = _narrowed(corpus, [terms, *[sentence for _, sentence in sentences]], mask, allowed)
-    whole = _score_terms(corpus, _rarest(corpus, terms), mask)
+    scorer = _Scorer(corpus, mask)
+    whole = scorer.score(_rarest(corpus, terms))
     if not sentences:
         return whole
-    parts = [(weight, _score_terms(corpus, sentence, mask)) for weight, sentence in sentences]
+    parts = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
     share = corpus.tuning.whole_query
     values, matched = share * whole.values, whole.matched
     values += np.maximum.reduce([part.values * np.float32(weight) for weight, part in parts])
@@ -110,52 +113,69 @@ def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
     return sorted(terms, key=lambda t: -max((w * float(idf[m]) for m, w in t.matches.items()), default=0.0))[:most]
 
 
-class _Sums:
-    """What the terms of a query add up to, per document."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Best:
+    """Per document the weight of a term's best alternative, in texts and in the name; and the greatest possible one."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    text: Floats
+    name: Floats
+    top: float
+
+
+class _Scorer:
+    """Scores lists of terms for one query; what a term matches is remembered, as sentences share the whole's terms."""
+
+    def __init__(self, corpus: Corpus, mask: Bools | None) -> None:
+        self._corpus = corpus
+        self._mask = mask
+        self._known: dict[tuple[int, tuple[tuple[int, float], ...]], _Best] = {}
+
+    def score(self, terms: Sequence[Term]) -> Scores:
+        """Return the scores of all documents for these terms."""
+        corpus, tuning = self._corpus, self._corpus.tuning
         size = len(corpus.documents)
-        self.corpus = corpus
-        self.score: Floats = np.zeros(size, np.float32)
-        self.matched: Floats = np.zeros(size, np.float32)
-        self.named: Floats = np.zeros(size, np.float32)
-        self.mass = 0.0
-        self._best: Floats = np.empty(size, np.float32)
-        self._best_name: Floats = np.empty(size, np.float32)
+        total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
+        mass = 0.0
+        for term in terms:
+            if not term.matches:
+                mass += _missed(corpus, term)
+                continue
+            best = self._best(term)
+            weight = term.weight * (tuning.verb if is_verb(term) else 1.0)
+            own = max(best.top, float(corpus.idf[term.own]) if term.own >= 0 else 0.0) * weight
+            mass += own
+            total += best.text * np.float32(weight)
+            named += best.name * np.float32(min(1.0, term.weight * _NAME_GAIN))
+            shares += np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
+        shares /= np.float32(max(mass, _TINY))
+        values = total * (1 + tuning.name_coverage * np.minimum(named / corpus.name_mass, 1.0))
+        values *= 1 - tuning.query_coverage + tuning.query_coverage * shares
+        if self._mask is not None:
+            values *= self._mask
+        values = _with_verbs(corpus, terms, _with_servers(corpus, values))
+        return Scores(values, shares, mass * (1 + tuning.name_coverage))
 
-    def add(self, term: Term) -> None:
-        """Add one term: its best alternative per document."""
-        corpus, best, best_name = self.corpus, self._best, self._best_name
-        if not term.matches:
-            self.mass += _missed(corpus, term)
-            return
-        best.fill(0)
-        best_name.fill(0)
-        own = float(corpus.idf[term.own]) if term.own >= 0 else None
-        top = 0.0
-        for match, weight in term.matches.items():
-            rarity = float(corpus.idf[match])
-            if own is not None and weight < 1:
-                rarity = min(rarity, own * corpus.tuning.rarity_cap)
-            documents, impacts = corpus.postings.of(match)
-            best[documents] = np.maximum(best[documents], impacts * np.float32(weight * rarity))
-            top = max(top, weight * rarity)
-            documents, _ = corpus.names.of(match)
-            if len(documents):
-                name_mass = np.float32(weight * float(corpus.idf[match]))
-                best_name[documents] = np.maximum(best_name[documents], name_mass)
-        self._sum(term, own or 0.0, top)
+    def _best(self, term: Term) -> _Best:
+        key = (term.own, tuple(term.matches.items()))
+        if key not in self._known:
+            self._known[key] = _best(self._corpus, term)
+        return self._known[key]
 
-    def _sum(self, term: Term, own: float, top: float) -> None:
-        weight = term.weight * (self.corpus.tuning.verb if is_verb(term) else 1.0)
-        mass = max(top, own) * weight
-        self.mass += mass
-        self.score += self._best * np.float32(weight)
-        self.named += self._best_name * np.float32(min(1.0, term.weight * 1.2))
-        self._best *= np.float32(_FULLY_MATCHED / max(top, _TINY))
-        np.minimum(self._best, 1.0, out=self._best)
-        self._best *= np.float32(mass)
-        self.matched += self._best
+
+def _best(corpus: Corpus, term: Term) -> _Best:
+    text, name = np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32)
+    cap = float(corpus.idf[term.own]) * corpus.tuning.rarity_cap if term.own >= 0 else math.inf
+    top = 0.0
+    for match, weight in term.matches.items():
+        rarity = float(corpus.idf[match])
+        gain = weight * (min(rarity, cap) if weight < 1 else rarity)
+        documents, impacts = corpus.postings.of(match)
+        text[documents] = np.maximum(text[documents], impacts * np.float32(gain))
+        top = max(top, gain)
+        documents, _ = corpus.names.of(match)
+        if len(documents):
+            name[documents] = np.maximum(name[documents], np.float32(weight * rarity))
+    return _Best(text, name, top)
 
 
 def _missed(corpus: Corpus, term: Term) -> float:
@@ -166,22 +186,6 @@ def _missed(corpus: Corpus, term: Term) -> float:
     greatest = float(np.log1p((total + 0.5) / 0.5))
     share = corpus.tuning.unknown_cjk if is_cjk(term.word) else corpus.tuning.unknown
     return term.weight * greatest * share
-
-
-def _score_terms(corpus: Corpus, terms: Sequence[Term], mask: Bools | None) -> Scores:
-    tuning = corpus.tuning
-    sums = _Sums(corpus)
-    for term in terms:
-        sums.add(term)
-    matched = sums.matched / np.float32(max(sums.mass, _TINY))
-    explained = np.minimum(sums.named / corpus.name_mass, 1.0)
-    values = sums.score * (1 + tuning.name_coverage * explained)
-    values *= 1 - tuning.query_coverage + tuning.query_coverage * matched
-    if mask is not None:
-        values *= mask
-    values = _with_servers(corpus, values)
-    values = _with_verbs(corpus, terms, values)
-    return Scores(values, matched, sums.mass * (1 + tuning.name_coverage))
 
 
 def _with_servers(corpus: Corpus, values: Floats) -> Floats:
