@@ -2,6 +2,7 @@
 
 from actors.search.document import KINDS, TOOLS, Document, Found, Hit, Kind
 from actors.search.index import EVERYTHING, Index
+from actors.search.schema import parameters_of
 from actors.search.segment import Segment, analyse
 from actors.search.tuning import DEFAULT_TUNING, Field, Tuning
 
@@ -19,4 +20,5 @@ __all__ = [
     "Segment",
     "Tuning",
     "analyse",
+    "parameters_of",
 ]

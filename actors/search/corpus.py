@@ -37,8 +37,11 @@ class Corpus:
     postings: Postings
     names: Postings
     vocabulary: Vocabulary
+    named: dict[str, tuple[str, ...]]  # squashed name or path -> servers that have it, sorted
     segment_of: Ints
+    sizes: Ints  # per segment: its documents
     kinds: Ints
+    all_kinds: frozenset[str]
     verbs: Ints
     name_mass: Floats  # per document: the idf of all words of its name
 
@@ -58,7 +61,10 @@ class Corpus:
             postings=Postings.empty(),
             names=Postings.empty(),
             vocabulary=Vocabulary.empty(),
+            named={},
             segment_of=none,
+            sizes=none,
+            all_kinds=frozenset(),
             kinds=none,
             verbs=none,
             name_mass=nothing,
@@ -84,12 +90,21 @@ class Corpus:
         low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
         return _changed(self, segments, old, new, low)
 
+    def place(self, server: str) -> int | None:
+        """Return the number of a server's segment, None if it has none."""
+        place = bisect_left(self.segments, server, key=lambda held: held.server)
+        present = place < len(self.segments) and self.segments[place].server == server
+        return place if present else None
+
     def mask(self, kinds: frozenset[str], servers: frozenset[str] | None) -> Bools | None:
         """Return which documents are of these kinds and servers (None: every server); None if that is all of them."""
-        mask: Bools = np.isin(self.kinds, [KINDS.index(kind) for kind in KINDS if kind in kinds])
-        if servers is not None:
-            mask &= np.array([segment.server in servers for segment in self.segments], np.bool_)[self.segment_of]
-        return None if mask.all() else mask
+        mask: Bools | None = None
+        if not self.all_kinds <= kinds:
+            mask = np.array([kind in kinds for kind in KINDS], np.bool_)[self.kinds]
+        if servers is not None and not all(segment.server in servers for segment in self.segments):
+            visible = np.array([segment.server in servers for segment in self.segments], np.bool_)[self.segment_of]
+            mask = visible if mask is None else mask & visible
+        return mask
 
 
 def _changed(
@@ -109,6 +124,7 @@ def _changed(
 
     names = spliced(base.names, [segment.names for segment in new])
     total = sum(sizes)
+    kinds = np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]])
     idf = _rarity(counts, total, base.tuning.idf_floor)
     return Corpus(
         tuning=base.tuning,
@@ -122,8 +138,11 @@ def _changed(
         postings=spliced(base.postings, [segment.postings for segment in new]),
         names=names,
         vocabulary=base.vocabulary.changed([s.known for s in old], [s.known for s in new]),
+        named=_named(base.named, old, new),
         segment_of=np.repeat(np.arange(len(segments), dtype=np.int32), sizes),
-        kinds=np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]]),
+        sizes=np.array(sizes, np.int32),
+        kinds=kinds,
+        all_kinds=frozenset(KINDS[code] for code in np.unique(kinds).tolist()),
         verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
         name_mass=_name_mass(names, idf, total),
     )
@@ -158,6 +177,24 @@ def _terms(
             if not holders[term]:
                 del term_of[stem]
     return term_of, counts, holders, numbers
+
+
+def _named(
+    named: dict[str, tuple[str, ...]], old: Sequence[Segment], new: Sequence[Segment]
+) -> dict[str, tuple[str, ...]]:
+    """Return which servers have a document of some name or path, after a change."""
+    out = dict(named)
+    for segment in old:
+        for text in segment.by_name.keys() | segment.by_path.keys():
+            left = tuple(server for server in out[text] if server != segment.server)
+            if left:
+                out[text] = left
+            else:
+                del out[text]
+    for segment in new:
+        for text in segment.by_name.keys() | segment.by_path.keys():
+            out[text] = tuple(sorted((*out.get(text, ()), segment.server)))
+    return out
 
 
 def _rarity(counts: Ints, total: int, floor: float) -> Floats:

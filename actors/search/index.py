@@ -7,16 +7,17 @@ in which their servers came.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
 from actors.search.corpus import Corpus
-from actors.search.document import NOTHING, TOOLS, Document, Found, Hit
+from actors.search.document import NOTHING, TOOLS, Found, Hit
 from actors.search.page import exact_matches, page
 from actors.search.postings import Bools
-from actors.search.rank import score
+from actors.search.rank import Allowed, score
 from actors.search.segment import Segment
+from actors.search.spans import without_escapes
 from actors.search.text import clean
 from actors.search.tuning import DEFAULT_TUNING, Tuning
 
@@ -66,7 +67,7 @@ class Index:
         limit: int = 10,
         kinds: frozenset[str] = TOOLS,
         servers: frozenset[str] | None = None,
-        allowed: Callable[[Document], bool] | None = None,
+        allowed: Allowed | None = None,
     ) -> Found:
         """Return the documents that fit a query, best first. Never raises, whatever the text; never waits.
 
@@ -75,25 +76,16 @@ class Index:
         document that shares a word with the query. `*` lists everything in path order; a query of no or one character
         finds nothing. `limit` is in documents.
         """
-        text = query[: self._corpus.tuning.max_query_chars]
+        text = without_escapes(query[: self._corpus.tuning.max_query_chars])
         mask = self._corpus.mask(kinds, servers)
         if text.strip() == EVERYTHING:
             return self._listing(mask, allowed, limit)
         if len("".join(clean(text).split())) < 2:
             return NOTHING
-        if allowed is not None:
-            mask = self._narrowed(mask, allowed)
-        exact = exact_matches(self._corpus, text, mask)
-        return page(self._corpus, text, score(self._corpus, text, mask), exact, limit)
+        exact = exact_matches(self._corpus, text, mask, allowed)
+        return page(self._corpus, text, score(self._corpus, text, mask, allowed), exact, limit)
 
-    def _narrowed(self, mask: Bools | None, allowed: Callable[[Document], bool]) -> Bools:
-        documents = self._corpus.documents
-        visible = range(len(documents)) if mask is None else np.flatnonzero(mask).tolist()
-        out = np.zeros(len(documents), np.bool_)
-        out[[number for number in visible if allowed(documents[number])]] = True
-        return out
-
-    def _listing(self, mask: Bools | None, allowed: Callable[[Document], bool] | None, limit: int) -> Found:
+    def _listing(self, mask: Bools | None, allowed: Allowed | None, limit: int) -> Found:
         documents = self._corpus.documents
         numbers = range(len(documents)) if mask is None else np.flatnonzero(mask).tolist()
         visible = [documents[number] for number in numbers if allowed is None or allowed(documents[number])]

@@ -10,7 +10,7 @@ import numpy as np
 from actors.search.corpus import Corpus
 from actors.search.document import NOTHING, Found, Hit
 from actors.search.postings import Bools, Ints
-from actors.search.rank import Scores
+from actors.search.rank import Allowed, Scores
 from actors.search.text import squash, stem, words
 
 _FITS = 0.5  # another server's document fits a page if it scores this share of the one it displaces
@@ -19,7 +19,7 @@ _MCP_PREFIX = "mcp"
 _BY_NAME, _BY_PATH = 1, 2
 
 
-def exact_matches(corpus: Corpus, query: str, mask: Bools | None) -> dict[int, int]:
+def exact_matches(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None) -> dict[int, int]:
     """Return the documents whose name (1) or path (2) is the query, punctuation and case aside.
 
     A path is server and name with anything between them, with or without the prefix `mcp` of some clients.
@@ -27,15 +27,18 @@ def exact_matches(corpus: Corpus, query: str, mask: Bools | None) -> dict[int, i
     if len(query) > _MAX_EXACT_CHARS:
         return {}
     text = squash(query)
-    paths = {text, text.removeprefix(_MCP_PREFIX)} - {""}
     out: dict[int, int] = {}
-    for first, segment in zip(corpus.firsts, corpus.segments, strict=True):
-        for number in segment.by_name.get(text, ()):
-            out[first + number] = _BY_NAME
-        for path in paths:
-            for number in segment.by_path.get(path, ()):
-                out[first + number] = _BY_PATH
-    return {number: level for number, level in out.items() if mask is None or mask[number]}
+    for path in (text, text.removeprefix(_MCP_PREFIX)):
+        for server in corpus.named.get(path, ()):
+            place = corpus.place(server)
+            if place is None:
+                continue
+            first, segment = corpus.firsts[place], corpus.segments[place]
+            names = segment.by_name.get(text, ())
+            out.update((first + number, _BY_NAME) for number in names)
+            out.update((first + number, _BY_PATH) for number in segment.by_path.get(path, ()))
+    visible = {number: level for number, level in out.items() if mask is None or mask[number]}
+    return {n: level for n, level in visible.items() if allowed is None or allowed(corpus.documents[n])}
 
 
 def page(corpus: Corpus, query: str, scores: Scores | None, exact: Mapping[int, int], limit: int) -> Found:

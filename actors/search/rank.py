@@ -7,23 +7,31 @@ its name does the opposite of the query's verb. In a long query every sentence i
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from actors.search.corpus import Corpus
+from actors.search.document import Document
 from actors.search.postings import Bools, Floats
 from actors.search.segment import VERB_CODES
 from actors.search.terms import Reader, Term, is_verb
 from actors.search.text import is_cjk
 from actors.search.words_common import VERB_CLASS
+from actors.search.words_phrases import COURTESY
+
+Allowed = Callable[[Document], bool]
+"""A filter on single documents."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;:\n])\s+|\n+")
 _MAX_SENTENCES = 12
+_COURTESY = re.compile(COURTESY, re.IGNORECASE)
 _FULLY_MATCHED = 1.3  # a term counts as matched in full from 1/1.3 of its best possible weight on
 _SMALL_SERVER = 4
+_NAME_GAIN = 1.2  # a lowered term explains a name a little better than its weight says
 _TINY = 1e-6
 
 
@@ -36,35 +44,63 @@ class Scores:
     perfect: float
 
 
-def score(corpus: Corpus, query: str, mask: Bools | None) -> Scores | None:
-    """Return the scores of all documents; those outside the mask get 0. None if no document has any word of it."""
+def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None = None) -> Scores | None:
+    """Return the scores of all documents; those outside the mask, or not allowed, get 0.
+
+    Return None if no document has any word of the query.
+    """
     reader = Reader(corpus)
-    terms = reader.terms(query)
-    if not any(term.matches for term in terms):
+    terms = reader.terms(query, wordy=0 < corpus.tuning.sentences_from <= len(query.split()))
+    if not _asks(terms):
         return None
-    whole = _score_terms(corpus, _rarest(corpus, terms), mask)
     sentences = _sentences(reader, query, terms)
+    if allowed is not None:
+        mask = _narrowed(corpus, [terms, *[sentence for _, sentence in sentences]], mask, allowed)
+    scorer = _Scorer(corpus, mask)
+    whole = scorer.score(_rarest(corpus, terms))
     if not sentences:
         return whole
-    parts = [_score_terms(corpus, sentence, mask) for sentence in sentences]
+    parts = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
     share = corpus.tuning.whole_query
     values, matched = share * whole.values, whole.matched
-    values += np.maximum.reduce([part.values for part in parts])
-    for part in parts:
+    values += np.maximum.reduce([part.values * np.float32(weight) for weight, part in parts])
+    for _, part in parts:
         matched = np.maximum(matched, part.matched)
-    return Scores(values, matched, share * whole.perfect + max(part.perfect for part in parts))
+    return Scores(values, matched, share * whole.perfect + max(weight * part.perfect for weight, part in parts))
 
 
-def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[list[Term]]:
-    """Return the terms of each sentence of a long query, or nothing if it is to be read as one."""
+def _asks(terms: Sequence[Term]) -> bool:
+    """Say whether anything is asked that a document could have; a number beside unknown words alone is noise."""
+    matched = [term for term in terms if term.matches]
+    return any(not term.word.isdigit() for term in matched) or len(matched) == len(terms) > 0
+
+
+def _narrowed(corpus: Corpus, parts: Sequence[Sequence[Term]], mask: Bools | None, allowed: Allowed) -> Bools:
+    """Return the mask of those documents with a word of the query that are allowed: it is asked about no others."""
+    out: Bools = np.zeros(len(corpus.documents), np.bool_)
+    for match in {match for part in parts for term in part for match in term.matches}:
+        out[corpus.postings.of(match)[0]] = True
+    if mask is not None:
+        out &= mask
+    for number in np.flatnonzero(out).tolist():
+        out[number] = allowed(corpus.documents[number])
+    return out
+
+
+def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[float, list[Term]]]:
+    """Return weight and terms of each sentence of a long query, or nothing if it is to be read as one."""
     least = reader.tuning.sentences_from
     if not least or len(terms) < least / 2 or len(query.split()) < least:
         return []
     texts = [text for text in _SENTENCE_END.split(query) if text.strip()]
     if not 1 < len(texts) <= _MAX_SENTENCES:
         return []
-    read = [_rarest(reader.corpus, reader.terms(text)) for text in texts]
-    read = [part for part in read if any(term.matches for term in part)]
+    courtesy = reader.tuning.courtesy
+    read = [
+        (courtesy if _COURTESY.match(text) else 1.0, _rarest(reader.corpus, reader.terms(text, wordy=True)))
+        for text in texts
+    ]
+    read = [(weight, part) for weight, part in read if any(term.matches for term in part)]
     return read if len(read) > 1 else []
 
 
@@ -77,52 +113,69 @@ def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
     return sorted(terms, key=lambda t: -max((w * float(idf[m]) for m, w in t.matches.items()), default=0.0))[:most]
 
 
-class _Sums:
-    """What the terms of a query add up to, per document."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Best:
+    """Per document the weight of a term's best alternative, in texts and in the name; and the greatest possible one."""
 
-    def __init__(self, corpus: Corpus) -> None:
+    text: Floats
+    name: Floats
+    top: float
+
+
+class _Scorer:
+    """Scores lists of terms for one query; what a term matches is remembered, as sentences share the whole's terms."""
+
+    def __init__(self, corpus: Corpus, mask: Bools | None) -> None:
+        self._corpus = corpus
+        self._mask = mask
+        self._known: dict[tuple[int, tuple[tuple[int, float], ...]], _Best] = {}
+
+    def score(self, terms: Sequence[Term]) -> Scores:
+        """Return the scores of all documents for these terms."""
+        corpus, tuning = self._corpus, self._corpus.tuning
         size = len(corpus.documents)
-        self.corpus = corpus
-        self.score: Floats = np.zeros(size, np.float32)
-        self.matched: Floats = np.zeros(size, np.float32)
-        self.named: Floats = np.zeros(size, np.float32)
-        self.mass = 0.0
-        self._best: Floats = np.empty(size, np.float32)
-        self._best_name: Floats = np.empty(size, np.float32)
+        total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
+        mass = 0.0
+        for term in terms:
+            if not term.matches:
+                mass += _missed(corpus, term)
+                continue
+            best = self._best(term)
+            weight = term.weight * (tuning.verb if is_verb(term) else 1.0)
+            own = max(best.top, float(corpus.idf[term.own]) if term.own >= 0 else 0.0) * weight
+            mass += own
+            total += best.text * np.float32(weight)
+            named += best.name * np.float32(min(1.0, term.weight * _NAME_GAIN))
+            shares += np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
+        shares /= np.float32(max(mass, _TINY))
+        values = total * (1 + tuning.name_coverage * np.minimum(named / corpus.name_mass, 1.0))
+        values *= 1 - tuning.query_coverage + tuning.query_coverage * shares
+        if self._mask is not None:
+            values *= self._mask
+        values = _with_verbs(corpus, terms, _with_servers(corpus, values))
+        return Scores(values, shares, mass * (1 + tuning.name_coverage))
 
-    def add(self, term: Term) -> None:
-        """Add one term: its best alternative per document."""
-        corpus, best, best_name = self.corpus, self._best, self._best_name
-        if not term.matches:
-            self.mass += _missed(corpus, term)
-            return
-        best.fill(0)
-        best_name.fill(0)
-        own = float(corpus.idf[term.own]) if term.own >= 0 else None
-        top = 0.0
-        for match, weight in term.matches.items():
-            rarity = float(corpus.idf[match])
-            if own is not None and weight < 1:
-                rarity = min(rarity, own * corpus.tuning.rarity_cap)
-            documents, impacts = corpus.postings.of(match)
-            best[documents] = np.maximum(best[documents], impacts * np.float32(weight * rarity))
-            top = max(top, weight * rarity)
-            documents, _ = corpus.names.of(match)
-            if len(documents):
-                name_mass = np.float32(weight * float(corpus.idf[match]))
-                best_name[documents] = np.maximum(best_name[documents], name_mass)
-        self._sum(term, own or 0.0, top)
+    def _best(self, term: Term) -> _Best:
+        key = (term.own, tuple(term.matches.items()))
+        if key not in self._known:
+            self._known[key] = _best(self._corpus, term)
+        return self._known[key]
 
-    def _sum(self, term: Term, own: float, top: float) -> None:
-        weight = term.weight * (self.corpus.tuning.verb if is_verb(term) else 1.0)
-        mass = max(top, own) * weight
-        self.mass += mass
-        self.score += self._best * np.float32(weight)
-        self.named += self._best_name * np.float32(min(1.0, term.weight * 1.2))
-        self._best *= np.float32(_FULLY_MATCHED / max(top, _TINY))
-        np.minimum(self._best, 1.0, out=self._best)
-        self._best *= np.float32(mass)
-        self.matched += self._best
+
+def _best(corpus: Corpus, term: Term) -> _Best:
+    text, name = np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32)
+    cap = float(corpus.idf[term.own]) * corpus.tuning.rarity_cap if term.own >= 0 else math.inf
+    top = 0.0
+    for match, weight in term.matches.items():
+        rarity = float(corpus.idf[match])
+        gain = weight * (min(rarity, cap) if weight < 1 else rarity)
+        documents, impacts = corpus.postings.of(match)
+        text[documents] = np.maximum(text[documents], impacts * np.float32(gain))
+        top = max(top, gain)
+        documents, _ = corpus.names.of(match)
+        if len(documents):
+            name[documents] = np.maximum(name[documents], np.float32(weight * rarity))
+    return _Best(text, name, top)
 
 
 def _missed(corpus: Corpus, term: Term) -> float:
@@ -135,27 +188,11 @@ def _missed(corpus: Corpus, term: Term) -> float:
     return term.weight * greatest * share
 
 
-def _score_terms(corpus: Corpus, terms: Sequence[Term], mask: Bools | None) -> Scores:
-    tuning = corpus.tuning
-    sums = _Sums(corpus)
-    for term in terms:
-        sums.add(term)
-    matched = sums.matched / np.float32(max(sums.mass, _TINY))
-    explained = np.minimum(sums.named / corpus.name_mass, 1.0)
-    values = sums.score * (1 + tuning.name_coverage * explained)
-    values *= 1 - tuning.query_coverage + tuning.query_coverage * matched
-    if mask is not None:
-        values *= mask
-    values = _with_servers(corpus, values)
-    values = _with_verbs(corpus, terms, values)
-    return Scores(values, matched, sums.mass * (1 + tuning.name_coverage))
-
-
 def _with_servers(corpus: Corpus, values: Floats) -> Floats:
     """Add a share of the mean score of a server's documents to those that match themselves."""
     if not corpus.tuning.server_prior:
         return values
-    sizes = np.array([len(segment) for segment in corpus.segments], np.float64)
+    sizes = corpus.sizes
     sums = np.bincount(corpus.segment_of, weights=values, minlength=len(sizes))
     means = (sums / np.sqrt(sizes * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
     out: Floats = np.where(values > 0, values + np.float32(corpus.tuning.server_prior) * means[corpus.segment_of], 0)

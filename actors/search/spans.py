@@ -26,11 +26,17 @@ _SPAN = re.compile(
     re.VERBOSE,
 )
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{2,5})\W{0,8}$")
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _SCHEME = re.compile(r"^https?://(www\.)?")
 _MAX_URL_WORDS = 8
 _MAX_PATH_WORDS = 12
 _URL_HINT: Weighted = ("url", 0.5)
 _FILE_HINT: Weighted = ("file", 0.35)
+
+
+def without_escapes(query: str) -> str:
+    """Return the query with percent-encoded bytes as spaces: `create%20issue` is two words, `%ff%fe` none."""
+    return _ESCAPE.sub(" ", query) if "%" in query else query
 
 
 def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[Weighted]:

@@ -14,7 +14,7 @@ from actors.search.corpus import Corpus
 from actors.search.lexicon import PHRASE_PATTERNS, alternatives
 from actors.search.spans import Weighted, weighted_words
 from actors.search.text import is_cjk, stem
-from actors.search.words_common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
+from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 
 Adder = Callable[[str, float], None]
 Weights = dict[int, float]
@@ -22,7 +22,7 @@ Weights = dict[int, float]
 
 _FEW_WORDS = 4
 _MAX_PHRASE_CHARS = 4000
-_MAX_COMPLETIONS = 10
+_MAX_COMPLETIONS = 16
 _MAX_CORRECTIONS = 4
 _WRONG_FIRST_LETTER = 0.75
 _CLOSE_TO_BEST = 0.8
@@ -53,8 +53,11 @@ class Reader:
         self._alternatives = alternatives(self.tuning.synonym, self.tuning.abbreviation, self.tuning.stemming)
         self._corrected: dict[str, list[Weighted]] = {}
 
-    def terms(self, text: str) -> list[Term]:
-        """Return the terms of a text; one without matches says that something was asked which nothing here has."""
+    def terms(self, text: str, *, wordy: bool = False) -> list[Term]:
+        """Return the terms of a text; one without matches says that something was asked which nothing here has.
+
+        `wordy`: it is part of a long query, in which words of courtesy count less.
+        """
         pairs = weighted_words(text, self._known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [p for p in pairs if p[0] in self._known]
         lowered = text.lower()
@@ -64,7 +67,7 @@ class Reader:
         for place, (word, weight) in enumerate(used):
             if word not in seen:
                 seen.add(word)
-                out += self._read(word, weight * self._role(word), place, used, seen)
+                out += self._read(word, weight * self._role(word, wordy), place, used, seen)
         return out
 
     def _number(self, word: str) -> int:
@@ -76,9 +79,11 @@ class Reader:
     def _is_known(self, word: str) -> bool:
         return word in self._known or self._number(word) >= 0
 
-    def _role(self, word: str) -> float:
+    def _role(self, word: str, wordy: bool) -> float:
         if word.isdigit():
             return self.tuning.number
+        if wordy and word in CHATTER:
+            return self.tuning.chatter
         return self.tuning.low_information if word in LOW_INFORMATION else 1.0
 
     def _term(self, word: str, matches: Weights, weight: float) -> Term:
@@ -173,13 +178,12 @@ class Reader:
         if not self._is_known(word):
             self._add_unknown(word, add)
         elif completing:
-            for other, weight in self._completions(word):
-                if self._in_a_name(self._number(other)):
-                    add(self._reduce(other), weight * self.tuning.prefix_last)
+            for other, weight in self._completions(word, names_only=True):
+                add(self._reduce(other), weight * self.tuning.prefix_last)
         return out
 
     def _add_unknown(self, word: str, add: Adder) -> None:
-        for other, weight in self._completions(word):
+        for other, weight in self._completions(word, names_only=False):
             add(self._reduce(other), weight)
         for other, weight in self._corrections(word):
             add(self._reduce(other), weight)
@@ -187,13 +191,16 @@ class Reader:
                 for meant, share in self._alternatives.get(self._reduce(other), {}).items():
                     add(meant, share * weight)
 
-    def _completions(self, word: str) -> list[Weighted]:
+    def _completions(self, word: str, *, names_only: bool) -> list[Weighted]:
+        """Return longer words that begin with this one, words of names before others, the least longer first."""
         if not self.tuning.prefix:
             return []
-        found = [
-            (other, self.tuning.prefix * (0.55 + 0.45 * len(word) / len(other)))
-            for other in self._known.completions(word)
-        ]
+        found: list[Weighted] = []
+        for other in self._known.completions(word):
+            named = self._in_a_name(self._number(other))
+            if named or not names_only:
+                weight = self.tuning.prefix * (0.55 + 0.45 * len(word) / len(other))
+                found.append((other, weight if named else weight * self.tuning.prefix_unnamed))
         return sorted(found, key=lambda pair: -pair[1])[:_MAX_COMPLETIONS]
 
     def _corrections(self, word: str) -> list[Weighted]:

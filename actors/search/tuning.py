@@ -29,7 +29,7 @@ DEFAULT_FIELDS: dict[FieldName, Field] = {
     "server": Field(3.5, 0.0, 1.5),
     "title": Field(1.0, 0.3, 3.0),
     "summary": Field(1.2, 0.4, 11.0),
-    "description": Field(1.0, 0.4, 40.0),
+    "description": Field(0.75, 0.4, 40.0),
     "parameter": Field(0.6, 0.9, 8.0),
     "parameter_text": Field(0.35, 0.9, 45.0),
     "joined": Field(1.76, 0.0, 3.0),
@@ -54,6 +54,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     typo_one: float = 0.85
     typo_two: float = 0.5
     prefix: float = 0.7
+    prefix_unnamed: float = 0.8  # factor when the longer word is in no name
     prefix_last: float = 0.6  # factor for the last word of a short query, which may still be in the typing
     word_break: float = 0.8
     glued_neighbours: float = 0.9
@@ -77,6 +78,8 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     server_prior: float = 0.2
     verb_contradiction: float = 0.12
     sentences_from: int = 24  # from this many words on every sentence is scored on its own
+    courtesy: float = 0.6  # weight of a sentence that greets, thanks or tells the circumstances
+    chatter: float = 0.4  # weight of a word of courtesy in a long query
     whole_query: float = 0.35  # share of the whole query's score beside the best sentence's
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 

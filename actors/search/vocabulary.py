@@ -17,20 +17,26 @@ from actors.search.text import is_cjk
 
 _MIN_CORRECTED_CHARS = 4
 _ONE_EDIT_CHARS = 6
+_MIN_WRONG_FIRST_CHARS = 6
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MIN_BROKEN_CHARS = 6
 _MAX_BROKEN_CHARS = 40
 _MAX_PIECES = 5
-_MAX_COMPLETIONS = 40
+_MAX_COMPLETIONS = 200
 _SHORT_PIECES = frozenset(("id", "ip", "db", "ai", "pr", "to", "by", "in", "of", "url"))
+
+
+Shape = tuple[int, str]
+"""Length and first letter of a word."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """Words with the number of servers that use them; the same words sorted; and by length, for corrections."""
+    """Words with the number of servers that use them; the same words sorted; and by shape, for corrections."""
 
     holders: Mapping[str, int]
     ordered: Sequence[str]
-    by_length: Mapping[int, Sequence[str]]
+    by_shape: Mapping[Shape, Sequence[str]]
 
     @staticmethod
     def empty() -> Vocabulary:
@@ -59,22 +65,22 @@ class Vocabulary:
                     gone.add(word)
         fresh, lost = new - gone, gone - new
         if not fresh and not lost:
-            return Vocabulary(holders, self.ordered, self.by_length)
-        return Vocabulary(holders, _merged(self.ordered, lost, fresh), self._lengths(lost, fresh))
+            return Vocabulary(holders, self.ordered, self.by_shape)
+        return Vocabulary(holders, _merged(self.ordered, lost, fresh), self._shapes(lost, fresh))
 
-    def _lengths(self, lost: set[str], fresh: set[str]) -> Mapping[int, Sequence[str]]:
-        by_length = dict(self.by_length)
-        groups: dict[int, tuple[set[str], set[str]]] = {}
+    def _shapes(self, lost: set[str], fresh: set[str]) -> Mapping[Shape, Sequence[str]]:
+        by_shape = dict(self.by_shape)
+        groups: dict[Shape, tuple[set[str], set[str]]] = {}
         for place, changes in enumerate((lost, fresh)):
             for word in changes:
-                if len(word) >= _MIN_CORRECTED_CHARS and not word.isdigit() and not is_cjk(word):
-                    groups.setdefault(len(word), (set(), set()))[place].add(word)
-        for length, (out, come) in groups.items():
-            by_length[length] = _merged(by_length.get(length, ()), out, come)
-        return by_length
+                if len(word) >= _MIN_CORRECTED_CHARS - 1 and not word.isdigit() and not is_cjk(word):
+                    groups.setdefault((len(word), word[0]), (set(), set()))[place].add(word)
+        for shape, (out, come) in groups.items():
+            by_shape[shape] = _merged(by_shape.get(shape, ()), out, come)
+        return by_shape
 
     def completions(self, word: str) -> list[str]:
-        """Return longer words that begin with this one, at most 40, in alphabetical order."""
+        """Return longer words that begin with this one, at most 200, in alphabetical order."""
         if len(word) < 3:
             return []
         at = bisect_left(self.ordered, word)
@@ -84,7 +90,8 @@ class Vocabulary:
     def corrections(self, word: str) -> list[tuple[str, int]]:
         """Return words at most one edit away (two from seven letters on) with their distance, nearest first.
 
-        An edit is a letter too many, missing, wrong, or two neighbours swapped (optimal string alignment).
+        An edit is a letter too many, missing, wrong, or two neighbours swapped (optimal string alignment). A wrong
+        first letter is rare: it is tried in words of six letters on, as the only edit.
         """
         length = len(word)
         if length < _MIN_CORRECTED_CHARS:
@@ -92,9 +99,17 @@ class Vocabulary:
         edits = 1 if length <= _ONE_EDIT_CHARS else 2
         candidates: list[str] = []
         for other in range(length - edits, length + edits + 1):
-            candidates += self.by_length.get(other, ())
-        found = process.extract(word, candidates, scorer=OSA.distance, score_cutoff=edits, limit=8)
-        return [(other, int(distance)) for other, distance, _ in found]
+            candidates += self.by_shape.get((other, word[0]), ())
+        near = process.extract(word, candidates, scorer=OSA.distance, score_cutoff=edits, limit=8)
+        found = [(other, int(distance)) for other, distance, _ in near]
+        if length >= _MIN_WRONG_FIRST_CHARS and not any(distance == 1 for _, distance in found):
+            found = [(other, 1) for other in self._wrong_first_letter(word)] + found
+        return found
+
+    def _wrong_first_letter(self, word: str) -> list[str]:
+        swapped = word[1] + word[0] + word[2:]
+        forms = [word[1:], swapped, *(c + word for c in _LETTERS), *(c + word[1:] for c in _LETTERS)]
+        return sorted({form for form in forms if form in self.holders and form != word})
 
     def pieces(self, word: str) -> tuple[str, ...]:
         """Take a glued word apart into the fewest known words, two to five; return nothing if that is impossible."""

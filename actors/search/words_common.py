@@ -23,12 +23,23 @@ STOP_WORDS: frozenset[str] = frozenset(_STOP_WORDS.split())
 _LOW_INFORMATION = """
 all available best bit called complete content contents current data detail detailed details different entire
 existing following full given good great important info information kind latest lot many more much multiple named
-new now own part recent related report result results several sort specific stuff thing things today tomorrow
+new now own part recent related report result results several sort specific stuff thing things today tomorrow upcoming
 various way whole yesterday
 """
 
 LOW_INFORMATION: frozenset[str] = frozenset(_LOW_INFORMATION.split())
 """Words that fit nearly every tool: they count a little less."""
+
+_CHATTER = """
+advance anyway appreciate appreciated appreciating asap asking awesome boss brief briefly colleague curious
+deadline discussed evening folks forgive glad grateful guys happy honest honestly hope hoping hurry hurt kindly lately
+lunch luck manager moment morning mood obviously patience patient possible possibly
+problem quick quickly sake simplest sorry stuck sure tired trouble trying unclear unsure urgent urgently weekend
+whatever wondering worry
+"""
+
+CHATTER: frozenset[str] = frozenset(_CHATTER.split())
+"""Words of courtesy and circumstance: in a long query they are rarely what is asked for."""
 
 _VERBS = {
     "read": (

@@ -47,4 +47,42 @@ PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bread (it |this |text )?(aloud|out loud)\b", ("speech", "tts")),
     (r"\bsource code\b", ("code",)),
     (r"\bschedule\b.{0,40}\bmeeting", ("event", "calendar")),
+    (r"\b(put|set) .{0,40}\baside\b", ("stash", "save")),
+    (r"\blet .{1,40}\bknow\b(?! if)|\btell (?!me\b|us\b)\w+", ("send", "message", "notify")),
+    (r"\bfill (in|out)\b", ("fill", "write", "update")),
+    (r"\bclean(ing)? up\b|\bthrow (away|out)\b", ("delete", "remove", "cleanup")),
+    (r"\bcome up with\b|\bput together\b|\bspin(ning)? up\b", ("create", "generate")),
+    (r"\btear(ing)? down\b|\bshut(ting)? down\b", ("delete", "stop")),
+    (r"\bback(ing)? up\b", ("backup",)),
+    (r"\bbring(ing)? back\b", ("restore",)),
+    (r"\broll(ing)? out\b", ("deploy", "rollout")),
+    (r"\b(mark|tick|check|cross)\b.{0,40}\b(as done|as complete|off|finished)\b", ("complete", "update")),
+    (
+        r"\bfree (slot|time|at|on|for)\b|\bboth (free|available)\b|\b(is|are) .{1,40}\bavailable\b",
+        ("availability", "freebusy"),
+    ),
+    (r"\bwho (wrote|changed|edited|touched)\b", ("blame", "author", "history")),
+    (r"\bwhat (has |have |had )?changed\b", ("diff", "changes")),
+    (r"\bkeep track\b", ("track", "monitor")),
+    (r"\bmake .{1,40}\b(disappear|go away)\b", ("delete", "expire", "hide")),
+    (r"\bwhat files\b|\bwhich files\b", ("list", "directory", "files")),
+    (r"\bfrom (the |my |a )?(disk|disc|hard drive)\b|\bon (the |my )?(disk|disc|hard drive)\b", ("filesystem",)),
+    (r"\b(pictures?|photos?|images?)\b.{0,40}\b(online|on the (web|internet))\b", ("image", "search")),
+    (r"\bpull up\b|\bbring up\b", ("open", "get")),
+    (r"\bdo (i|we) have\b|\b(is|are) there\b", ("list", "search")),
+    (r"\b(take|grab) (a )?(picture|photo|snapshot) of\b", ("screenshot", "capture")),
+    (r"\btext of\b", ("content", "text")),
+    (r"\bswap(ping)? out\b", ("replace",)),
+    (r"\btake (a )?notes?\b|\bnote down\b|\bwrite .{1,30} down\b", ("note", "create")),
 )
+
+COURTESY = (
+    r"\W{0,8}("
+    r"hi|hey|hello|dear|good (morning|afternoon|evening|day)|greetings|thanks?|many thanks|cheers|sorry|apologies"
+    r"|let me know|feel free|looking forward|no (rush|hurry|worries)|please (keep|be|feel|note)"
+    r"|i(('d| would) (really )?(be|appreciate)|('m| am|'ve| have| was)\b)|we('re| are|'ve| have)\b|my\b|the team\b"
+    r"|as (we|i|you|discussed)\b|so,? (i|we|my|our)\b|if (there|you|any|that|it|this)\b|it('s| is| was)\b|this is\b"
+    r"|just so\b|btw\b|by the way\b|not sure\b|honestly\b|basically,? (i|we)\b"
+    r")"
+)
+"""How a sentence begins that greets, thanks, or tells the circumstances of what is asked."""

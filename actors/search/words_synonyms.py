@@ -182,6 +182,149 @@ region location
 usage consumption
 subscription plan
 resource resources asset
+remember memorize memorise store memory
+recall remember memory
+disk filesystem local
+expire expiration expiry ttl disappear
+coworker colleague teammate member
+available availability free busy freebusy
+wiki confluence
+tracker issue ticket
+stash shelve
+worklog hours
+grant attach allow permission
+revoke detach permission
+localhost local port
+expose tunnel
+invoice bill billing
+payment charge transaction
+conversation chat thread
+mention ping
+unread inbox
+spam junk
+star bookmark favorite favourite
+reaction emoji react
+mute silence snooze
+attendee participant guest invitee
+invite invitation add
+postpone reschedule move
+reserve reservation book
+checklist todo
+sprint iteration board
+kanban board
+epic story issue
+diff changes
+stage add index
+unstage reset
+revert undo rollback
+restore recover undelete
+backup snapshot
+traceback stacktrace exception
+latency performance duration
+slow performance
+incident outage alert
+trace span
+aggregate group
+count number total
+average mean
+crawl spider scrape
+dropdown select option
+cookie session
+javascript script evaluate
+tab window
+refresh reload
+zip compress archive
+unzip extract decompress
+resize scale
+crop trim cut
+heading title
+paragraph text
+translate translation language
+spell spelling grammar
+meaning definition define dictionary
+lyrics song
+playlist song
+artist musician band
+podcast episode
+actor cast
+league tournament competition
+standings ranking
+bitcoin crypto cryptocurrency coin
+wallet balance
+balance account funds
+portfolio holdings positions
+earnings income revenue
+rain precipitation weather
+pollution aqi
+earthquake quake seismic
+elevation altitude height
+trip travel journey vacation
+fare ticket
+car vehicle automobile
+traffic congestion
+doctor physician
+drug medicine medication
+disease illness condition
+research study paper
+citation cite reference
+author writer
+candidate applicant
+salary wage pay
+career job position
+university college school
+course class lesson
+student pupil
+quiz exam
+property house apartment estate
+rent lease
+lamp light bulb
+toggle switch turn
+domain dns
+certificate ssl tls
+vulnerability cve security
+firewall security
+bucket storage
+blob object
+queue sqs
+topic sns pubsub
+scale replicas
+rollout deployment deploy
+volume disk storage
+agent assistant bot
+draft compose write
+rewrite rephrase paraphrase
+shorten short
+sentiment emotion opinion
+classify categorize categorise
+thumbnail preview
+animation gif
+mesh object model
+material texture
+mockup design wireframe
+whiteboard canvas
+survey form questionnaire
+submission response
+lead prospect contact
+deal opportunity
+newsletter campaign email
+ad ads advertisement advert
+tweet twitter post
+livestream stream live
+cart basket
+discount coupon promo
+shipping shipment delivery
+parcel package
+inventory stock
+vendor supplier
+review rating
+nutrition calorie
+workout exercise fitness
+horoscope zodiac astrology fortune
+joke humor
+uuid guid
+checksum hash digest
+teach learn tutorial
+lecture course
 """
 
 ABBREVIATIONS = """
@@ -323,4 +466,49 @@ screenshot=capture screen
 price=pricing
 cheap=price deal
 weather=forecast
+dm=direct message
+dms=direct message
+cal=calendar
+wiki=confluence
+md=markdown
+svc=service
+ns=namespace
+deploy=deployment
+vuln=vulnerability
+vulns=vulnerability
+perf=performance
+freq=frequency
+temp=temporary
+tmp=temporary
+len=length
+idx=index
+tbl=table
+col=column
+cols=column
+desc=description describe
+addr=address
+loc=location
+lat=latitude
+lng=longitude
+lon=longitude
+btc=bitcoin
+eth=ethereum
+nyc=york
+fx=exchange currency
+eta=duration
+aws=amazon
+gcp=google cloud
+bq=bigquery
+sf=salesforce
+tg=telegram
+wa=whatsapp
+ig=instagram
+fb=facebook
+obs=obsidian
+postgre=postgresql postgres
+jd=job description
+ad=directory
+sg=security group
+lb=load balancer
+cron=schedule
 """

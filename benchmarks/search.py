@@ -1,0 +1,152 @@
+"""How well and how fast tools are found: `python -m benchmarks.search CATALOG.jsonl QUERIES.jsonl [--top 10]`.
+
+CATALOG has a tool a line: `{server, name, description, input_schema[, title]}`. QUERIES has a query a line: `{id,
+query, kind, groups}`, where `groups` lists the separate needs of the query, each as the `[server, name]` pairs that
+would do; no groups means that nothing should be found. `--ranks FILE` writes what was found, `{"id", "paths"}` a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from actors.search import Document, Index, analyse, parameters_of
+
+ToolPath = tuple[str, str]
+Answer = Callable[[str], list[ToolPath]]
+CUTS = (1, 5, 10)
+NOT_AVERAGED = frozenset({"garbage", "empty", "huge", "ood", "no_match", "multilingual"})
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A line of the catalogue."""
+
+    server: str
+    name: str
+    description: str | None = None
+    title: str | None = None
+    input_schema: object = None
+
+
+class Query(msgspec.Struct, frozen=True):
+    """A line of the queries."""
+
+    id: str | int
+    query: str
+    kind: str = "all"
+    groups: list[list[ToolPath]] = []
+
+
+class Ranks(msgspec.Struct, frozen=True):
+    """A line of the ranks file."""
+
+    id: str | int
+    paths: list[ToolPath]
+
+
+def build(tools: Iterable[Tool]) -> Index:
+    """Return the index of a catalogue."""
+    by_server: dict[str, list[Document]] = defaultdict(list)
+    for tool in tools:
+        by_server[tool.server].append(
+            Document(
+                key=f"{tool.server}:{tool.name}",
+                kind="tool",
+                server=tool.server,
+                name=tool.name,
+                title=tool.title or "",
+                description=tool.description or "",
+                parameters=parameters_of(tool.input_schema),
+            )
+        )
+    return Index.build([analyse(server, documents) for server, documents in by_server.items()])
+
+
+def answering(index: Index, top: int) -> Answer:
+    """Return the function that answers a query with the paths found, best first. All measuring goes through it."""
+
+    def answer(query: str) -> list[ToolPath]:
+        return [(hit.document.server, hit.document.name) for hit in index.search(query, limit=top).hits]
+
+    return answer
+
+
+def judged(query: Query, found: Sequence[ToolPath]) -> dict[str, float]:
+    """Return the metrics of one answer. A need is met by the first of its tools; each place can meet one need."""
+    if not query.groups:
+        return {"returned": float(bool(found))}
+    needs = [set(group) for group in query.groups]
+    ranks: dict[int, int] = {}
+    gain = 0.0
+    for rank, path in enumerate(found[: max(CUTS)], start=1):
+        met = next((need for need, paths in enumerate(needs) if need not in ranks and path in paths), None)
+        if met is not None:
+            ranks[met] = rank
+            gain += 1 / math.log2(rank + 1)
+    first = min(ranks.values(), default=0)
+    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(needs), max(CUTS)) + 1))
+    out = {f"recall@{cut}": sum(rank <= cut for rank in ranks.values()) / len(needs) for cut in CUTS}
+    out |= {"hit@1": float(first == 1), "mrr": 1 / first if first else 0.0}
+    return out | {"ndcg@10": gain / ideal, "nothing": float(not found)}
+
+
+def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the mean of each metric."""
+    return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+
+
+def report(queries: Sequence[Query], answers: Sequence[Sequence[ToolPath]]) -> None:
+    """Print the metrics by kind of query, in per cent, and over all queries that have an answer (micro)."""
+    kinds: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for query, found in zip(queries, answers, strict=True):
+        kinds[query.kind if query.groups else f"{query.kind} (no answer)"].append(judged(query, found))
+    for kind, rows in sorted(kinds.items()):
+        print_row(kind, rows)
+    every = [row for kind, rows in kinds.items() if kind not in NOT_AVERAGED for row in rows if "mrr" in row]
+    if every:
+        print_row("micro", every)
+
+
+def print_row(kind: str, rows: Sequence[dict[str, float]]) -> None:
+    """Print the mean of some rows on one line."""
+    figures = "  ".join(f"{name} {100 * value:5.1f}" for name, value in mean(rows).items())
+    print(f"{kind:28} n={len(rows):<5} {figures}")
+
+
+def main() -> None:
+    """Read the arguments, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
+    parser.add_argument("catalog", type=Path, metavar="CATALOG.jsonl")
+    parser.add_argument("queries", type=Path, metavar="QUERIES.jsonl")
+    parser.add_argument("--top", type=int, default=10, help="hits per query (default 10)")
+    parser.add_argument("--ranks", type=Path, metavar="FILE", help="write the paths found, a query a line")
+    options = parser.parse_args()
+    tools = msgspec.json.Decoder(Tool).decode_lines(options.catalog.read_bytes())
+    queries = msgspec.json.Decoder(Query).decode_lines(options.queries.read_bytes())
+    begun = time.perf_counter()
+    index = build(tools)
+    built_s = time.perf_counter() - begun
+    answer = answering(index, options.top)
+    answers: list[list[ToolPath]] = []
+    took_ms: list[float] = []
+    for query in queries:
+        begun = time.perf_counter()
+        answers.append(answer(query.query))
+        took_ms.append((time.perf_counter() - begun) * 1000)
+    report(queries, answers)
+    took_ms.sort()
+    p50, p99 = took_ms[len(took_ms) // 2], took_ms[int(len(took_ms) * 0.99)]
+    print(f"{len(index)} tools indexed in {built_s:.2f} s; a query takes p50 {p50:.2f} ms, p99 {p99:.2f} ms")
+    if options.ranks:
+        rows = [Ranks(query.id, found) for query, found in zip(queries, answers, strict=True)]
+        options.ranks.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+
+
+if __name__ == "__main__":
+    main()
