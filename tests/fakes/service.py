@@ -1,0 +1,65 @@
+"""A scriptable `Service`: what each method does is a function of the test, and what was asked is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from actors.errors import UnknownMethod
+from actors.kit import Latest
+from supervisor.front.service import Client, Revisions
+
+Behaviour = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
+
+
+class FakeService:
+    """Answers the methods it was given; `asked` has every request in order."""
+
+    def __init__(self, **behaviours: Behaviour) -> None:
+        self.changes: Latest[object] = Latest(None)
+        self.behaviours: dict[str, Behaviour] = {name.replace("__", "/"): found for name, found in behaviours.items()}
+        self.asked: list[tuple[Client, str, bytes]] = []
+        self.levels: list[tuple[str | None, str]] = []
+        self.current = Revisions()
+
+    def revisions(self, principal: str) -> Revisions:
+        return self.current
+
+    async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
+        self.asked.append((client, method, bytes(params)))
+        behaviour = self.behaviours.get(method)
+        if behaviour is None:
+            raise UnknownMethod(f"no method {method}")
+        return await behaviour(client, params)
+
+    def initialize(self, version: str) -> bytes:
+        return msgspec.json.encode(
+            {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "fake", "version": "1"}}
+        )
+
+    def set_log_level(self, client: Client, level: str) -> None:
+        self.levels.append((client.session, level))
+
+    def change(self, **revisions: int) -> None:
+        """Set revisions and wake whoever watches."""
+        self.current = msgspec.structs.replace(self.current, **revisions)
+        self.changes.set(None)
+
+
+def returning(result: bytes) -> Behaviour:
+    """A method that always has this result."""
+
+    async def behave(client: Client, params: msgspec.Raw) -> bytes:
+        return result
+
+    return behave
+
+
+def raising(error: Exception) -> Behaviour:
+    """A method that always fails."""
+
+    async def behave(client: Client, params: msgspec.Raw) -> bytes:
+        raise error
+
+    return behave
