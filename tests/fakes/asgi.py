@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
+import httpx2
 import msgspec
 import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve
 
-from supervisor.front.mcp_http import AsgiApp
+from supervisor.front.mcp_http import AsgiApp, McpHttp
 
 JSON_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 META = "io.modelcontextprotocol/"
@@ -151,3 +155,18 @@ def modern_headers(method: str, name: str | None = None, **more: str) -> dict[st
     """The headers that go with it."""
     named = {} if name is None else {"mcp-name": name}
     return {**JSON_HEADERS, "mcp-protocol-version": MODERN, "mcp-method": method, **named, **more}
+
+
+@asynccontextmanager
+async def serving(app: McpHttp) -> AsyncIterator[httpx2.AsyncClient]:
+    """A real server on a free port of this machine, and a client for it."""
+    config = Config()
+    config.bind = ["127.0.0.1:0"]
+    config.accesslog = config.errorlog = None
+    config.graceful_timeout = 0.1
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(app.run)
+        binds = await nursery.start(partial(serve, cast("Any", app), config))
+        async with httpx2.AsyncClient(base_url=binds[0], timeout=5, trust_env=False) as client:
+            yield client
+        nursery.cancel_scope.cancel()

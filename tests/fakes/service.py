@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import msgspec
+import trio
 
 from actors.errors import UnknownMethod
 from actors.kit import Latest
@@ -51,6 +52,7 @@ def returning(result: bytes) -> Behaviour:
     """A method that always has this result."""
 
     async def behave(client: Client, params: msgspec.Raw) -> bytes:
+        await trio.lowlevel.checkpoint()
         return result
 
     return behave
@@ -60,6 +62,12 @@ def raising(error: Exception) -> Behaviour:
     """A method that always fails."""
 
     async def behave(client: Client, params: msgspec.Raw) -> bytes:
+        await trio.lowlevel.checkpoint()
         raise error
 
     return behave
+
+
+async def forever(client: Client, params: msgspec.Raw) -> bytes:
+    """A method that never returns."""
+    await trio.sleep_forever()

@@ -7,12 +7,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-import httpx2
 import msgspec
 import pytest
 import trio
-from hypercorn.config import Config
-from hypercorn.trio import serve
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ServerExited, UnknownTool
@@ -21,8 +18,8 @@ from supervisor.front.mcp_http import McpHttp
 from supervisor.front.service import Client
 from supervisor.front.settings import HttpSettings
 from supervisor.sealed import Sealer, session_digest
-from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy, opened, scope_of
-from tests.fakes.service import FakeService, raising, returning
+from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy, opened, scope_of, serving
+from tests.fakes.service import FakeService, forever, raising, returning
 
 KEY = b"k" * 32
 STREAM = {"accept": "text/event-stream"}
@@ -220,7 +217,7 @@ async def test_a_deleted_session_stays_deleted_after_a_restart() -> None:
 
 
 async def test_deleting_a_session_cancels_what_it_has_in_flight() -> None:
-    front = front_of(slow=lambda client, params: trio.sleep_forever())
+    front = front_of(slow=forever)
     token = await front.initialize()
     async with opened(front.app, "POST", {**JSON_HEADERS, "mcp-session-id": token}, legacy("slow")) as call:
         await wait_all_tasks_blocked()
@@ -318,7 +315,7 @@ async def test_only_event_streams_accepted_means_the_answer_is_one() -> None:
 
 
 async def test_a_request_is_cancelled_by_its_own_session_and_by_the_type_of_its_id() -> None:
-    front = front_of(slow=lambda client, params: trio.sleep_forever())
+    front = front_of(slow=forever)
     mine, other = await front.initialize(), await front.initialize()
 
     async def cancel(id_: Any, session: str | None) -> None:
@@ -642,24 +639,10 @@ async def test_other_paths_belong_to_the_application_inside(path: str) -> None:
     assert (exchange.status, exchange.body) == (299, b"inner")
 
 
-@asynccontextmanager
-async def serving(front: Front) -> AsyncIterator[httpx2.AsyncClient]:
-    config = Config()
-    config.bind = ["127.0.0.1:0"]
-    config.accesslog = config.errorlog = None
-    config.graceful_timeout = 0.1
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(front.app.run)
-        binds = await nursery.start(partial(serve, front.app, config))
-        async with httpx2.AsyncClient(base_url=binds[0], timeout=5, trust_env=False) as client:
-            yield client
-        nursery.cancel_scope.cancel()
-
-
 async def test_a_whole_session_over_a_real_server() -> None:
     front = front_of(tools__list=returning(b'{"tools":[]}'))
     with trio.fail_after(10):
-        async with serving(front) as client:
+        async with serving(front.app) as client:
             opened_ = await client.post(
                 "/mcp", content=legacy("initialize", {"protocolVersion": "2025-06-18"}), headers=JSON_HEADERS
             )
@@ -681,7 +664,7 @@ async def test_a_whole_session_over_a_real_server() -> None:
 
 async def test_too_much_is_refused_over_a_real_server_without_reading_it() -> None:
     with trio.fail_after(10):
-        async with serving(Front(FakeService(), max_body_bytes=1000)) as client:
+        async with serving(Front(FakeService(), max_body_bytes=1000).app) as client:
             answer = await client.post("/mcp", content=b" " * 1001, headers=JSON_HEADERS)
             assert answer.status_code == 413
             again = await client.post("/mcp", content=legacy("ping"), headers=JSON_HEADERS)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-import httpx2
 import msgspec
 import pytest
 import trio
-from hypercorn.config import Config
-from hypercorn.trio import serve
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, CallTooLarge, InvalidArguments, UnknownTool
@@ -22,14 +17,15 @@ from supervisor.front.mcp_http import McpHttp
 from supervisor.front.service import Client
 from supervisor.front.settings import HttpSettings
 from supervisor.sealed import Sealer
-from tests.fakes.asgi import META, MODERN, Exchange, fetch, legacy, modern, modern_headers, opened
-from tests.fakes.service import FakeService, raising, returning
+from tests.fakes.asgi import META, MODERN, Exchange, fetch, legacy, modern, modern_headers, opened, serving
+from tests.fakes.service import FakeService, forever, raising, returning
 
 SUBSCRIPTION = META + "subscriptionId"
 EVERYTHING = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 
 
 async def inner(scope: Any, receive: Any, send: Any) -> None:
+    await trio.lowlevel.checkpoint()
     raise AssertionError("nothing here is for the application inside")
 
 
@@ -38,7 +34,7 @@ def app_of(service: FakeService, *, closing: trio.Event | None = None, limit: in
         inner,
         service,
         sealer=Sealer(b"k" * 32),
-        closing=closing or trio.Event(),
+        closing=trio.Event() if closing is None else closing,
         settings=HttpSettings(**settings),
         limit=StreamLimit(limit),
     )
@@ -112,7 +108,7 @@ async def test_the_ladder_stands_before_the_service() -> None:
 
 
 async def test_a_notification_is_accepted_and_cancels_nothing() -> None:
-    service = FakeService(slow=lambda client, params: trio.sleep_forever())
+    service = FakeService(slow=forever)
     app = app_of(service)
     async with opened(app, "POST", modern_headers("slow"), modern("slow", id_=5)) as call:
         await wait_all_tasks_blocked()
@@ -131,7 +127,6 @@ async def test_a_client_that_leaves_has_cancelled_its_request() -> None:
             await trio.sleep_forever()
         finally:
             cancelled.set()
-        return b""
 
     async with opened(app_of(FakeService(slow=slow)), "POST", modern_headers("slow"), modern("slow")) as call:
         await wait_all_tasks_blocked()
@@ -308,20 +303,6 @@ async def test_the_daemons_end_is_told_to_every_subscription() -> None:
 # Over a real server ---------------------------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def serving(app: McpHttp) -> AsyncIterator[httpx2.AsyncClient]:
-    config = Config()
-    config.bind = ["127.0.0.1:0"]
-    config.accesslog = config.errorlog = None
-    config.graceful_timeout = 0.1
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(app.run)
-        binds = await nursery.start(partial(serve, app, config))
-        async with httpx2.AsyncClient(base_url=binds[0], timeout=5, trust_env=False) as client:
-            yield client
-        nursery.cancel_scope.cancel()
-
-
 async def test_a_request_and_a_subscription_over_a_real_server() -> None:
     service = FakeService(tools__list=returning(b'{"resultType":"complete","tools":[]}'))
     closing = trio.Event()
@@ -353,7 +334,6 @@ async def test_a_client_that_leaves_a_real_server_has_cancelled_its_request() ->
             await trio.sleep_forever()
         finally:
             cancelled.set()
-        return b""
 
     with trio.fail_after(10):
         async with serving(app_of(FakeService(slow=slow))) as client, trio.open_nursery() as nursery:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -71,7 +72,7 @@ async def test_a_storm_is_told_once_per_interval_and_its_last_change_is_not_lost
             await trio.sleep(0.01)
         await trio.sleep(5)
         nursery.cancel_scope.cancel()
-    gaps = [later - earlier for earlier, later in zip(listener.moments, listener.moments[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(listener.moments)]
     assert min(gaps) >= 1.0
     assert len(listener.told) == 11
     assert listener.told[-1][2].tools == 1000
@@ -93,7 +94,7 @@ async def test_in_any_order_the_end_is_known_and_nothing_is_told_too_often(
     assert listener.told[-1][2] == service.current
     for kind in ("tools", "resources", "prompts"):
         moments = [moment for moment, kinds, _ in listener.told if kind in kinds]
-        assert all(later - earlier >= 0.999 for earlier, later in zip(moments, moments[1:], strict=False))
+        assert all(later - earlier >= 0.999 for earlier, later in pairwise(moments))
 
 
 async def test_only_the_kinds_asked_for_are_told(autojump_clock: MockClock) -> None:
