@@ -12,21 +12,18 @@ Rules of this file:
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import trio
 
 from actors.errors import CallTooLarge
 from actors.protocol.jsonrpc import INVALID_REQUEST
+from supervisor.front.asgi import Receive, Send
 from supervisor.front.service import failure
 from supervisor.front.verdict import NULL, Refused, refuse
 
 log = logging.getLogger(__name__)
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 
 _JSON: Final = (b"content-type", b"application/json")

@@ -19,8 +19,9 @@ from actors.errors import InvalidArguments, ProtocolViolation, SupervisorError, 
 from actors.protocol import jsonrpc
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.versions import ASSUMED_LEGACY, LATEST_LEGACY, LEGACY_VERSIONS
+from supervisor.front.asgi import Receive, Send
 from supervisor.front.classify import legacy_message, legacy_version
-from supervisor.front.exchange import EventStream, Headers, KeepAlive, Receive, Send, reply
+from supervisor.front.exchange import EventStream, Headers, KeepAlive, reply
 from supervisor.front.head import Accepts, Head
 from supervisor.front.listen import Watch, list_changed
 from supervisor.front.params import read_cancelled, read_initialize, read_level

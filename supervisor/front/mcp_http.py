@@ -10,24 +10,15 @@ Rules of this file:
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import trio
 
 from actors.protocol.jsonrpc import INVALID_REQUEST
+from supervisor.front.asgi import Application, Receive, Scope, Send
 from supervisor.front.classify import classify
-from supervisor.front.exchange import (
-    CLOSE,
-    ClientGone,
-    Headers,
-    KeepAlive,
-    Receive,
-    Scope,
-    Send,
-    read_body,
-    reply,
-)
+from supervisor.front.exchange import CLOSE, ClientGone, Headers, KeepAlive, read_body, reply
 from supervisor.front.head import Head, scan
 from supervisor.front.legacy import LegacyFront
 from supervisor.front.listen import StreamLimit
@@ -37,8 +28,6 @@ from supervisor.front.sessions import Sessions
 from supervisor.front.settings import HttpSettings
 from supervisor.front.verdict import NULL, ModernRequest, Refused, refuse
 from supervisor.sealed import Sealer
-
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
 ALLOW_POST: Final[Headers] = ((b"allow", b"POST"),)
@@ -54,7 +43,7 @@ class McpHttp:
 
     def __init__(
         self,
-        inner: AsgiApp,
+        inner: Application,
         service: Service,
         *,
         sealer: Sealer,

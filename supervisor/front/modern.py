@@ -14,7 +14,8 @@ import trio
 
 from actors.errors import SupervisorError, UnknownMethod
 from actors.protocol.jsonrpc import INVALID_REQUEST
-from supervisor.front.exchange import EventStream, KeepAlive, Receive, Send, cancel_when_gone, reply
+from supervisor.front.asgi import Receive, Send
+from supervisor.front.exchange import EventStream, KeepAlive, cancel_when_gone, reply
 from supervisor.front.head import Accepts
 from supervisor.front.listen import StreamLimit, Subscription, Watch, read_subscription
 from supervisor.front.service import Answer, Client, Service, answer, failure

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import trio
 
-from supervisor.front.exchange import EventStream, Receive, cancel_when_gone, cancel_when_set
+from supervisor.front.asgi import Receive
+from supervisor.front.exchange import EventStream, cancel_when_gone, cancel_when_set
 from supervisor.front.listen import Kind, Watch
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import httpx2
 import msgspec
 import trio
-from hypercorn.config import Config
-from hypercorn.trio import serve
 
-from supervisor.front.mcp_http import AsgiApp, McpHttp
+from supervisor.front.asgi import Application
+from supervisor.front.mcp_http import McpHttp
+from tests.fakes.front_server import running
 
 JSON_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 META = "io.modelcontextprotocol/"
@@ -105,7 +104,7 @@ def scope_of(method: str, headers: Mapping[str, str] | list[tuple[str, str]], pa
 
 @asynccontextmanager
 async def opened(
-    app: AsgiApp,
+    app: Application,
     method: str,
     headers: Mapping[str, str] | list[tuple[str, str]],
     body: bytes | list[bytes] = b"",
@@ -121,7 +120,7 @@ async def opened(
 
 
 async def fetch(
-    app: AsgiApp,
+    app: Application,
     method: str,
     headers: Mapping[str, str] | list[tuple[str, str]],
     body: bytes | list[bytes] = b"",
@@ -159,14 +158,10 @@ def modern_headers(method: str, name: str | None = None, **more: str) -> dict[st
 
 @asynccontextmanager
 async def serving(app: McpHttp) -> AsyncIterator[httpx2.AsyncClient]:
-    """A real server on a free port of this machine, and a client for it."""
-    config = Config()
-    config.bind = ["127.0.0.1:0"]
-    config.accesslog = config.errorlog = None
-    config.graceful_timeout = 0.1
-    async with trio.open_nursery() as nursery:
+    """Our own server on a free port of this machine, and a client for it."""
+    async with running(app) as server, trio.open_nursery() as nursery:
         nursery.start_soon(app.run)
-        binds = await nursery.start(partial(serve, cast("Any", app), config))
-        async with httpx2.AsyncClient(base_url=binds[0], timeout=5, trust_env=False) as client:
+        url = f"http://127.0.0.1:{server.port}"
+        async with httpx2.AsyncClient(base_url=url, timeout=5, trust_env=False) as client:
             yield client
         nursery.cancel_scope.cancel()

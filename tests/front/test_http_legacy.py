@@ -19,6 +19,7 @@ from supervisor.front.service import Client
 from supervisor.front.settings import HttpSettings
 from supervisor.sealed import Sealer, session_digest
 from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy, opened, scope_of, serving
+from tests.fakes.front_server import running
 from tests.fakes.service import FakeService, forever, raising, returning
 
 KEY = b"k" * 32
@@ -669,3 +670,48 @@ async def test_too_much_is_refused_over_a_real_server_without_reading_it() -> No
             assert answer.status_code == 413
             again = await client.post("/mcp", content=legacy("ping"), headers=JSON_HEADERS)
             assert again.json()["result"] == {}
+
+
+async def test_a_late_answer_over_a_real_server_is_a_stream() -> None:
+    gate = trio.Event()
+
+    async def late(client: Client, params: msgspec.Raw) -> bytes:
+        await gate.wait()
+        return b'{"late":true}'
+
+    lines: list[str] = []
+    front = Front(FakeService(late=late), sse_keepalive_s=0.01)
+    call: dict[str, Any] = {"content": legacy("late"), "headers": JSON_HEADERS}
+    with trio.fail_after(10):
+        async with serving(front.app) as client, client.stream("POST", "/mcp", **call) as stream:
+            async for line in stream.aiter_lines():
+                lines.append(line)
+                if lines.count(": ping") == 3:
+                    gate.set()
+    assert lines[-2] == 'data: {"jsonrpc":"2.0","id":1,"result":{"late":true}}'
+
+
+@pytest.mark.parametrize("leaves", ["before", "after"])
+async def test_a_client_that_leaves_a_real_server_before_or_after_the_stream_began_has_cancelled_nothing(
+    leaves: str,
+) -> None:
+    started, done = trio.Event(), trio.Event()
+
+    async def late(client: Client, params: msgspec.Raw) -> bytes:
+        started.set()
+        await trio.sleep(0.25)  # some intervals of comments to a client that is gone
+        done.set()
+        return b"{}"
+
+    interval_s = {"before": 0.1, "after": 0.02}[leaves]
+    request = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    request += b"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
+    front = Front(FakeService(late=late), sse_keepalive_s=interval_s)
+    with trio.fail_after(10):
+        async with running(front.app) as server, keeping_alive(front):
+            async with await server.connect() as stream:
+                await stream.send_all(request % (len(legacy("late")), legacy("late")))
+                await started.wait()
+                if leaves == "after":
+                    assert b"text/event-stream" in await stream.receive_some()
+            await done.wait()
