@@ -264,6 +264,11 @@ def test_modern_clients_send_no_responses(version: str) -> None:
     assert error(classify(head(version), b'{"jsonrpc":"2.0","id":1,"result":{}}')) == (400, None, -32600)
 
 
+def test_an_envelope_without_a_method_is_no_message() -> None:
+    body = msgspec.json.encode({**msgspec.json.decode(enveloped()), "method": None})
+    assert error(classify(head(), body)) == (400, None, -32600)
+
+
 @pytest.mark.parametrize("id_", [None, True, 1.5, []])
 def test_a_modern_request_with_another_kind_of_id_is_refused(id_: Any) -> None:
     assert error(classify(head(), enveloped(id_=id_))) == (400, None, -32600)
