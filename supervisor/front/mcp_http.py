@@ -22,7 +22,7 @@ from supervisor.front.exchange import CLOSE, ClientGone, Headers, KeepAlive, rea
 from supervisor.front.head import Head, scan
 from supervisor.front.legacy import LegacyFront
 from supervisor.front.listen import StreamLimit
-from supervisor.front.modern import ModernFront
+from supervisor.front.modern import ModernFront, WantedHeaders
 from supervisor.front.service import LOCAL, Service
 from supervisor.front.sessions import Sessions
 from supervisor.front.settings import HttpSettings
@@ -54,11 +54,13 @@ class McpHttp:
         already_ended: Mapping[str, float] | None = None,
         limit: StreamLimit | None = None,
         principal_of: Callable[[Scope], str] = local_principal,
+        wanted_headers: WantedHeaders | None = None,
     ) -> None:
         """`closing`: all streams end gracefully when it is set. `now`: wall time in unix seconds, for session ids.
 
         `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
         earlier lives. `limit` counts subscriptions and may be shared with other transports.
+        `wanted_headers` knows the `Mcp-Param-*` headers of tools whose schemas have `x-mcp-header`.
         """
         settings = settings or HttpSettings()
         self._inner = inner
@@ -78,7 +80,12 @@ class McpHttp:
             service, self.sessions, settings=settings, closing=closing, keep_alive=self._keep_alive
         )
         self._modern = ModernFront(
-            service, settings=settings, closing=closing, keep_alive=self._keep_alive, limit=limit or StreamLimit()
+            service,
+            settings=settings,
+            closing=closing,
+            keep_alive=self._keep_alive,
+            limit=limit or StreamLimit(),
+            wanted_headers=wanted_headers,
         )
 
     async def run(self) -> None:
@@ -121,7 +128,7 @@ class McpHttp:
         if isinstance(verdict, Refused):
             await _refused(send, verdict)
         elif isinstance(verdict, ModernRequest):
-            await self._modern.request(verdict, accepts, self._principal_of(scope), receive, send)
+            await self._modern.request(verdict, scope["headers"], accepts, self._principal_of(scope), receive, send)
         else:
             await self._legacy.post(verdict, head, accepts, self._principal_of(scope), receive, send)
 

@@ -8,25 +8,41 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
+import msgspec
 import trio
 
 from actors.errors import SupervisorError, UnknownMethod
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.asgi import Receive, Send
+from supervisor.front.classify import HEADER_MISMATCH
 from supervisor.front.exchange import EventStream, KeepAlive, cancel_when_gone, reply
-from supervisor.front.head import Accepts
+from supervisor.front.head import Accepts, Headers
 from supervisor.front.listen import StreamLimit, Subscription, Watch, read_subscription
-from supervisor.front.service import Answer, Client, Service, answer, failure
+from supervisor.front.param_headers import ParamHeader, disagreement
+from supervisor.front.service import EMPTY_OBJECT, Answer, Client, Service, answer, failure
 from supervisor.front.settings import HttpSettings
 from supervisor.front.streams import notify
-from supervisor.front.verdict import ModernRequest, refuse
+from supervisor.front.verdict import ModernRequest, Refused, refuse
 
 REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Methods of the legacy era only (MCP 2026-07-28, changelog)."""
 
 LISTEN: Final = "subscriptions/listen"
+
+
+WantedHeaders = Callable[[str, str], tuple[ParamHeader, ...]]
+"""From a principal and the name of a tool to the headers its schema wants; kept by whoever keeps the schemas."""
+
+
+class _Call(msgspec.Struct, frozen=True):
+    name: str
+    arguments: msgspec.Raw = EMPTY_OBJECT
+
+
+_call = msgspec.json.Decoder(_Call)
 
 
 class ModernFront:
@@ -40,7 +56,9 @@ class ModernFront:
         closing: trio.Event,
         keep_alive: KeepAlive,
         limit: StreamLimit,
+        wanted_headers: WantedHeaders | None,
     ) -> None:
+        self._wanted_headers = wanted_headers
         self._service = service
         self._settings = settings
         self._closing = closing
@@ -48,10 +66,19 @@ class ModernFront:
         self._limit = limit
 
     async def request(
-        self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
+        self,
+        request: ModernRequest,
+        headers: Headers,
+        accepts: Accepts,
+        principal: str,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        """Answer one request. A checkpoint."""
-        if request.method == LISTEN:
+        """Answer one request; `headers` are all of its headers. A checkpoint."""
+        refused = self._check_params(request, headers, principal)
+        if refused is not None:
+            await reply(send, refused.status, refused.body)
+        elif request.method == LISTEN:
             await self._listen(request, accepts, principal, receive, send)
         elif request.method in REMOVED:
             error = UnknownMethod(f"{request.method} does not exist in this revision")
@@ -59,6 +86,19 @@ class ModernFront:
             await reply(send, found.status, found.body)
         else:
             await self._perform(request, accepts, principal, receive, send)
+
+    def _check_params(self, request: ModernRequest, headers: Headers, principal: str) -> Refused | None:
+        if self._wanted_headers is None or request.method != "tools/call":
+            return None
+        try:
+            call = _call.decode(request.params)
+            wanted = self._wanted_headers(principal, call.name)
+            wrong = disagreement(wanted, msgspec.json.decode(call.arguments), headers) if wanted else None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None  # the service says what is wrong with the parameters
+        if wrong is None:
+            return None
+        return refuse(400, request.id, HEADER_MISMATCH, f"the header {wrong} does not agree with the arguments")
 
     async def _perform(
         self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
