@@ -64,6 +64,13 @@ class Http11(H11Protocol):
     """HTTP/1.1 and WebSocket without compression; HTTP/2 is answered with 505."""
 
     _discarding = False
+    _refused = False
+
+    @property
+    def answering(self) -> bool:
+        """True from the first byte of an application's HTTP answer until the application has finished it."""
+        state = repr(self.connection.our_state)
+        return self.stream is not None and not self._refused and state in {"SEND_BODY", "DONE", "MUST_CLOSE"}
 
     async def handle(self, event: Event) -> None:
         """Process what arrived, unless a message was too big: then the rest is thrown away."""
@@ -87,6 +94,10 @@ class Http11(H11Protocol):
         if event.http_version not in {b"1.0", b"1.1"}:
             await self._send_error_response(505)
             raise UnspokenProtocol
+
+    async def _send_error_response(self, status_code: int) -> None:
+        self._refused = True
+        await super()._send_error_response(status_code)
 
     async def _create_stream(self, request: Any) -> None:
         if any(name == b"sec-websocket-extensions" for name, _ in request.headers):
@@ -227,6 +238,8 @@ class Connection(TCPServer):
 
     async def protocol_send(self, event: Event) -> None:
         """Send bytes with a deadline for each chunk, or do what hypercorn does with other events."""
+        if isinstance(event, Closed) and isinstance(self.protocol, Http11) and self.protocol.answering:
+            return  # input that breaks the protocol must not cut the answer short; its end closes the connection
         if not isinstance(event, RawData):
             await super().protocol_send(event)
             return
@@ -241,8 +254,8 @@ class Connection(TCPServer):
             with trio.move_on_after(self._send_timeout_s, shield=True) as scope:
                 try:
                     await self.stream.send_all(data[start : start + CHUNK_BYTES])
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    return False
+                except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+                    return False  # gone, or being closed at this moment
             if scope.cancelled_caught:
                 self._counters.stalled += 1
                 self.abort()
