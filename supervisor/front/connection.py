@@ -28,7 +28,7 @@ from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
-from hypercorn.utils import parse_socket_addr
+from hypercorn.utils import UnexpectedMessageError, parse_socket_addr
 
 log = logging.getLogger(__name__)
 
@@ -148,10 +148,16 @@ class _Tasks(TaskGroup):
         async def tell(message: Any) -> None:
             if message is None or _is_last(message):
                 queue.finish()
-            elif self._peer_gone and self._nursery is not None:
+            elif self._peer_gone:
                 # It has been told, or it never asks: whatever it sends now, it has nobody to work for.
-                self._nursery.cancel_scope.cancel()
-            await send(message)
+                self._cancel()
+            try:
+                await send(message)
+            except (UnexpectedMessageError, TypeError, ValueError):
+                raise  # the application's mistake
+            except Exception:  # the protocol's state forbids it because of what the peer sent: not worth a traceback
+                log.debug("an answer cannot be sent any more", exc_info=True)
+                self._cancel()
             # To a peer that is gone hypercorn's send returns at once: a loop of sends would never let others run.
             await trio.lowlevel.checkpoint()
 
@@ -165,6 +171,10 @@ class _Tasks(TaskGroup):
         with trio.CancelScope() as scope:
             self._helpers.add(scope)
             await func(*args)
+
+    def _cancel(self) -> None:
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
 
     def peer_gone(self) -> None:
         """End the helpers now and the application at its next attempt to send."""
@@ -231,6 +241,7 @@ class Connection(TCPServer):
                 )
                 await self.idle_task.restart(tasks, self._idle_timeout)
                 await self._read_data()
+                await self.idle_task.stop()  # or the connection would live on for the rest of its timeout
                 tasks.peer_gone()
         finally:
             with trio.move_on_after(CLOSE_S, shield=True):
