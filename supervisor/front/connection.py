@@ -28,7 +28,7 @@ from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
-from hypercorn.utils import parse_socket_addr
+from hypercorn.utils import UnexpectedMessageError, parse_socket_addr
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,13 @@ class Http11(H11Protocol):
     """HTTP/1.1 and WebSocket without compression; HTTP/2 is answered with 505."""
 
     _discarding = False
+    _refused = False
+
+    @property
+    def answering(self) -> bool:
+        """True from the first byte of an application's HTTP answer until the application has finished it."""
+        state = repr(self.connection.our_state)
+        return self.stream is not None and not self._refused and state in {"SEND_BODY", "DONE", "MUST_CLOSE"}
 
     async def handle(self, event: Event) -> None:
         """Process what arrived, unless a message was too big: then the rest is thrown away."""
@@ -87,6 +94,10 @@ class Http11(H11Protocol):
         if event.http_version not in {b"1.0", b"1.1"}:
             await self._send_error_response(505)
             raise UnspokenProtocol
+
+    async def _send_error_response(self, status_code: int) -> None:
+        self._refused = True
+        await super()._send_error_response(status_code)
 
     async def _create_stream(self, request: Any) -> None:
         if any(name == b"sec-websocket-extensions" for name, _ in request.headers):
@@ -137,10 +148,16 @@ class _Tasks(TaskGroup):
         async def tell(message: Any) -> None:
             if message is None or _is_last(message):
                 queue.finish()
-            elif self._peer_gone and self._nursery is not None:
+            elif self._peer_gone:
                 # It has been told, or it never asks: whatever it sends now, it has nobody to work for.
-                self._nursery.cancel_scope.cancel()
-            await send(message)
+                self._cancel()
+            try:
+                await send(message)
+            except (UnexpectedMessageError, TypeError, ValueError):
+                raise  # the application's mistake
+            except Exception:  # the protocol's state forbids it because of what the peer sent: not worth a traceback
+                log.debug("an answer cannot be sent any more", exc_info=True)
+                self._cancel()
             # To a peer that is gone hypercorn's send returns at once: a loop of sends would never let others run.
             await trio.lowlevel.checkpoint()
 
@@ -154,6 +171,10 @@ class _Tasks(TaskGroup):
         with trio.CancelScope() as scope:
             self._helpers.add(scope)
             await func(*args)
+
+    def _cancel(self) -> None:
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
 
     def peer_gone(self) -> None:
         """End the helpers now and the application at its next attempt to send."""
@@ -220,6 +241,7 @@ class Connection(TCPServer):
                 )
                 await self.idle_task.restart(tasks, self._idle_timeout)
                 await self._read_data()
+                await self.idle_task.stop()  # or the connection would live on for the rest of its timeout
                 tasks.peer_gone()
         finally:
             with trio.move_on_after(CLOSE_S, shield=True):
@@ -227,6 +249,8 @@ class Connection(TCPServer):
 
     async def protocol_send(self, event: Event) -> None:
         """Send bytes with a deadline for each chunk, or do what hypercorn does with other events."""
+        if isinstance(event, Closed) and isinstance(self.protocol, Http11) and self.protocol.answering:
+            return  # input that breaks the protocol must not cut the answer short; its end closes the connection
         if not isinstance(event, RawData):
             await super().protocol_send(event)
             return
@@ -241,8 +265,8 @@ class Connection(TCPServer):
             with trio.move_on_after(self._send_timeout_s, shield=True) as scope:
                 try:
                     await self.stream.send_all(data[start : start + CHUNK_BYTES])
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    return False
+                except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+                    return False  # gone, or being closed at this moment
             if scope.cancelled_caught:
                 self._counters.stalled += 1
                 self.abort()

@@ -18,33 +18,25 @@ import msgspec
 from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
 from actors.protocol.versions import (
-    LATEST_LEGACY,
-    LEGACY_VERSIONS,
     META_CAPABILITIES,
     META_CLIENT_INFO,
     META_LOG_LEVEL,
-    META_SUBSCRIPTION,
     META_VERSION,
     MODERN_VERSIONS,
 )
-from supervisor.front.service import EMPTY_OBJECT, Client
+from supervisor.front.classify import LOG_LEVELS, UNSUPPORTED_VERSION
+from supervisor.front.service import Client
+from supervisor.front.verdict import Key
 
-UNSUPPORTED_VERSION = -32022
 NULL_ID = b"null"
 MAX_ID_BYTES = 512
 MAX_BATCH = 50
 BATCHING_VERSION = "2025-03-26"
 
-LOG_LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
-"""RFC 5424's, as MCP has them."""
-
 LEGACY_ONLY = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Methods that 2026-07-28 removed."""
 
 T = TypeVar("T")
-
-Key = tuple[str, int | str]
-"""An id by type and value."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,41 +78,6 @@ class _Meta(msgspec.Struct, frozen=True):
 
 class _WithMeta(msgspec.Struct, frozen=True):
     meta: msgspec.Raw = msgspec.field(name="_meta", default=jsonrpc.NO_RAW)
-
-
-class _Cancelled(msgspec.Struct, frozen=True):
-    request_id: msgspec.Raw = msgspec.field(name="requestId")
-
-
-class _Initialize(msgspec.Struct, frozen=True):
-    protocol_version: str = msgspec.field(name="protocolVersion")
-    capabilities: msgspec.Raw = EMPTY_OBJECT
-    client_info: Any = msgspec.field(name="clientInfo", default=None)
-
-
-class _SetLevel(msgspec.Struct, frozen=True):
-    level: str
-
-
-class Filter(msgspec.Struct, frozen=True):
-    """The kinds of notifications a listen asks for (2026-07-28 basic/patterns/subscriptions)."""
-
-    tools: bool = msgspec.field(name="toolsListChanged", default=False)
-    prompts: bool = msgspec.field(name="promptsListChanged", default=False)
-    resources: bool = msgspec.field(name="resourcesListChanged", default=False)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Return the names of the wanted kinds, as `Revisions` has them."""
-        return tuple(kind for kind in ("tools", "resources", "prompts") if getattr(self, kind))
-
-    def honoured(self) -> dict[str, bool]:
-        """Return what the acknowledgement says: the wanted kinds only."""
-        return {f"{kind}ListChanged": True for kind in self.kinds}
-
-
-class _Listen(msgspec.Struct, frozen=True):
-    notifications: Filter
 
 
 def read(text: bytes, *, batching: bool) -> list[Message] | Message:
@@ -219,70 +176,8 @@ def _name(client_info: Any) -> str:
 
 
 def id_key(raw: bytes) -> Key | None:
-    """Return an id by type and value, or None if the JSON text is no id."""
-    if len(raw) > MAX_ID_BYTES:
-        return None
-    value = _decode(msgspec.Raw(raw), object)
-    if isinstance(value, str):
-        return "string", value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return "integer", value
-    return None
-
-
-def cancelled_key(params: msgspec.Raw) -> Key | None:
-    """Return which request a `notifications/cancelled` is about, or None if it names none."""
-    found = _decode(params, _Cancelled)
-    return None if found is None else id_key(bytes(found.request_id))
-
-
-def read_initialize(params: msgspec.Raw, session: str, principal: str) -> Client | None:
-    """Return the client of a new legacy session, or None if the parameters are not an `initialize`'s.
-
-    The version is the client's if we speak it, otherwise our newest (2025-11-25 basic/lifecycle).
-    """
-    found = _decode(params, _Initialize)
-    if found is None or not bytes(found.capabilities).startswith(b"{"):
-        return None
-    known = found.protocol_version in LEGACY_VERSIONS
-    return Client(
-        principal=principal,
-        era="legacy",
-        version=found.protocol_version if known else LATEST_LEGACY,
-        name=_name(found.client_info),
-        capabilities=msgspec.Raw(bytes(found.capabilities)),
-        session=session,
-    )
-
-
-def read_log_level(params: msgspec.Raw) -> str | None:
-    """Return the level of a `logging/setLevel`, or None if there is no such level."""
-    found = _decode(params, _SetLevel)
-    return found.level if found is not None and found.level in LOG_LEVELS else None
-
-
-def read_listen(params: msgspec.Raw) -> Filter | None:
-    """Return what a `subscriptions/listen` asks for, or None if it has no valid `notifications`."""
-    found = _decode(params, _Listen)
-    return None if found is None else found.notifications
-
-
-def acknowledgement(id_: bytes, wanted: Filter) -> bytes:
-    """Return the first message of a listen; the id keeps its JSON type."""
-    params = {"_meta": {META_SUBSCRIPTION: msgspec.Raw(id_)}, "notifications": wanted.honoured()}
-    return jsonrpc.notification("notifications/subscriptions/acknowledged", jsonrpc.encode(params))
-
-
-def list_changed(kind: str, id_: bytes | None = None) -> bytes:
-    """Return a `list_changed` notification, stamped with the listen's id where there is one."""
-    params = None if id_ is None else jsonrpc.encode({"_meta": {META_SUBSCRIPTION: msgspec.Raw(id_)}})
-    return jsonrpc.notification(f"notifications/{kind}/list_changed", params)
-
-
-def listen_result(id_: bytes) -> bytes:
-    """Return the answer that ends a listen gracefully."""
-    result = {"resultType": "complete", "_meta": {META_SUBSCRIPTION: msgspec.Raw(id_)}}
-    return jsonrpc.success(id_, jsonrpc.encode(result))
+    """Return the value of an id, or None if the JSON text is no id. A string and an integer are never equal."""
+    return None if len(raw) > MAX_ID_BYTES else _decode(msgspec.Raw(raw), str | int)  # type: ignore[arg-type]  # a union is no class
 
 
 def listen_cancelled(id_: bytes, reason: str) -> bytes:

@@ -17,13 +17,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 import trio
 
-from actors.errors import MailboxFull, ShuttingDown, TooManyCalls
+from actors.errors import InvalidArguments, ShuttingDown, TooManyCalls
 from actors.protocol import jsonrpc
-from actors.protocol.versions import META_VERSION
+from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, META_VERSION
 from supervisor.front import websocket_rules as rules
-from supervisor.front.service import LOCAL, Client, Revisions, Service, answer, failure
+from supervisor.front.classify import MAX_CLIENT_NAME_CHARS
+from supervisor.front.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
+from supervisor.front.params import read_cancelled, read_initialize, read_level
+from supervisor.front.service import LOCAL, Client, Service, answer, failure
+from supervisor.front.verdict import Key
 
-ALL_KINDS = ("tools", "resources", "prompts")
 SHUTDOWN_REASON = "the daemon is shutting down"
 
 
@@ -36,6 +39,7 @@ class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_queued_messages: int = 256
     max_queued_bytes: int = 1024 * 1024
     list_changed_min_interval_s: float = 1.0
+    list_changed_debounce_s: float = 0.25
     drain_s: float = 2.0
     """At shutdown, for requests in flight to end and for answers to leave."""
     principal: str = LOCAL
@@ -89,6 +93,13 @@ class _Exchange(msgspec.Struct, eq=False):
     scope: trio.CancelScope
 
 
+class _Listen(msgspec.Struct, eq=False):
+    """An open `subscriptions/listen`."""
+
+    subscription: Subscription
+    scope: trio.CancelScope
+
+
 class Session:
     """The state of one connection. `nursery` is the connection's."""
 
@@ -104,7 +115,7 @@ class Session:
         self._closing = False
         self._in_flight: set[_Exchange] = set()
         self._ended = trio.lowlevel.ParkingLot()
-        self._listens: dict[rules.Key, tuple[bytes, trio.CancelScope]] = {}
+        self._listens: dict[Key, _Listen] = {}
 
     def receive(self, text: bytes) -> None:
         """Act on one text message."""
@@ -122,10 +133,10 @@ class Session:
     async def wind_up(self) -> None:
         """End the listens with their results, wait for requests in flight and for the queue, both bounded."""
         self._closing = True
-        for id_, scope in self._listens.values():
-            scope.cancel()
-            self._outgoing.put(rules.listen_result(id_))
-            self._outgoing.put(rules.listen_cancelled(id_, SHUTDOWN_REASON))
+        for listen in self._listens.values():
+            listen.scope.cancel()
+            self._outgoing.put(listen.subscription.complete())
+            self._outgoing.put(rules.listen_cancelled(listen.subscription.id, SHUTDOWN_REASON))
         with trio.move_on_after(self._settings.drain_s):
             while self._in_flight:
                 await self._ended.park()
@@ -144,18 +155,18 @@ class Session:
 
     def _notice(self, message: rules.Notification) -> None:
         if message.method == "notifications/cancelled":
-            self._cancel(rules.cancelled_key(message.params))
+            self._cancel(read_cancelled(message.params))
         elif message.method == "notifications/initialized" and self._client is not None and not self._initialized:
             self._initialized = True
-            changes = _Changes(self._service, self._client.principal, ALL_KINDS)
-            self._nursery.start_soon(self._follow, changes, None, trio.CancelScope())
+            watch = self._watch(self._client.principal, KINDS)
+            self._nursery.start_soon(self._follow, watch, list_changed)
 
-    def _cancel(self, key: rules.Key | None) -> None:
+    def _cancel(self, key: Key | None) -> None:
         for exchange in self._in_flight:
             if exchange.request.key == key:
                 exchange.scope.cancel()
         if key is not None and key in self._listens:
-            self._listens.pop(key)[1].cancel()
+            self._listens.pop(key).scope.cancel()
 
     def _begin_request(self, request: rules.Request) -> _Exchange | bytes | None:
         if self._closing:
@@ -191,45 +202,65 @@ class Session:
     def _initialize(self, request: rules.Request) -> bytes:
         if self._client is not None:
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "this connection's session is initialized")
-        client = rules.read_initialize(request.params, secrets.token_urlsafe(16), self._settings.principal)
-        if client is None:
-            text = "initialize needs protocolVersion and capabilities"
-            return jsonrpc.failure(request.id, jsonrpc.INVALID_PARAMS, text)
-        self._client = client
-        return jsonrpc.success(request.id, self._service.initialize(client.version))
+        try:
+            asked = read_initialize(request.params)
+        except InvalidArguments as error:
+            return failure(request.id, error).body
+        # A version we do not speak is answered with our newest (2025-11-25 basic/lifecycle, "Version Negotiation").
+        self._client = Client(
+            principal=self._settings.principal,
+            era="legacy",
+            version=asked.protocol_version if asked.protocol_version in LEGACY_VERSIONS else LATEST_LEGACY,
+            name=asked.client_info.name[:MAX_CLIENT_NAME_CHARS],
+            capabilities=msgspec.Raw(bytes(asked.capabilities)),
+            session=secrets.token_urlsafe(16),
+        )
+        return jsonrpc.success(request.id, self._service.initialize(self._client.version))
 
     def _set_level(self, request: rules.Request, client: Client) -> bytes:
-        level = rules.read_log_level(request.params)
-        if level is None:
-            return jsonrpc.failure(request.id, jsonrpc.INVALID_PARAMS, "there is no such level")
-        self._service.set_log_level(client, level)
+        try:
+            self._service.set_log_level(client, read_level(request.params))
+        except InvalidArguments as error:
+            return failure(request.id, error).body
         return jsonrpc.success(request.id, b"{}")
 
     def _listen(self, request: rules.Request, client: Client) -> bytes | None:
-        wanted = rules.read_listen(request.params)
-        if wanted is None:
-            return jsonrpc.failure(request.id, jsonrpc.INVALID_PARAMS, "notifications must be an object of booleans")
+        try:
+            subscription = read_subscription(request.id, request.params)
+        except InvalidArguments as error:
+            return failure(request.id, error).body
         if request.key in self._listens:
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "a listen with this id is open")
         if len(self._listens) >= self._settings.max_listens:
-            return failure(request.id, MailboxFull("subscription limit reached")).body
-        self._outgoing.put(rules.acknowledgement(request.id, wanted))
-        if not wanted.kinds:
-            return rules.listen_result(request.id)
-        scope = trio.CancelScope()
-        self._listens[request.key] = (request.id, scope)
-        changes = _Changes(self._service, client.principal, wanted.kinds)
-        self._nursery.start_soon(self._follow, changes, request.id, scope)
+            text = f"the limit of {self._settings.max_listens} open subscriptions on one connection is reached"
+            return failure(request.id, TooManyCalls(text)).body
+        self._outgoing.put(subscription.acknowledged())
+        if not subscription.kinds:
+            return subscription.complete()
+        listen = _Listen(subscription, trio.CancelScope())
+        self._listens[request.key] = listen
+        watch = self._watch(client.principal, subscription.kinds)
+        self._nursery.start_soon(self._follow_listen, listen, watch)
         return None
 
-    async def _follow(self, changes: _Changes, id_: bytes | None, scope: trio.CancelScope) -> None:
-        with scope:
-            while True:
-                kinds = await changes.next()
+    def _watch(self, principal: str, kinds: tuple[Kind, ...]) -> Watch:
+        return Watch(
+            self._service,
+            principal,
+            kinds,
+            min_interval_s=self._settings.list_changed_min_interval_s,
+            debounce_s=self._settings.list_changed_debounce_s,
+        )
+
+    async def _follow_listen(self, listen: _Listen, watch: Watch) -> None:
+        with listen.scope:
+            await self._follow(watch, listen.subscription.changed)
+
+    async def _follow(self, watch: Watch, notification: Callable[[Kind], bytes]) -> None:
+        while True:
+            for kind in await watch.next():
                 await self._outgoing.drained()
-                for kind in kinds:
-                    self._outgoing.put(rules.list_changed(kind, id_))
-                await trio.sleep(self._settings.list_changed_min_interval_s)
+                self._outgoing.put(notification(kind))
 
     async def _perform_one(self, exchange: _Exchange) -> None:
         found = await self._perform(exchange)
@@ -261,25 +292,3 @@ class Session:
         finally:
             self._in_flight.discard(exchange)
             self._ended.unpark_all()
-
-
-class _Changes:
-    """What one principal has not been told yet about some kinds of lists."""
-
-    def __init__(self, service: Service, principal: str, kinds: Sequence[str]) -> None:
-        self._service = service
-        self._principal = principal
-        self._kinds = kinds
-        self._version = service.changes.version
-        self._told: Revisions = service.revisions(principal)
-
-    async def next(self) -> list[str]:
-        """Wait until at least one of the lists is not what was told last; return the kinds. A checkpoint."""
-        while True:
-            now = self._service.revisions(self._principal)
-            kinds = [kind for kind in self._kinds if getattr(now, kind) != getattr(self._told, kind)]
-            if kinds:
-                self._told = now
-                await trio.lowlevel.checkpoint()
-                return kinds
-            self._version = await self._service.changes.changed(self._version)

@@ -51,7 +51,9 @@ MALFORMED: dict[str, Callable[[Running], list[bytes]]] = {
 
 
 @pytest.mark.parametrize("name", sorted(MALFORMED))
-async def test_a_malformed_opening_ends_only_its_own_connection(name: str) -> None:
+async def test_a_malformed_opening_ends_only_its_own_connection_and_nothing_is_left_of_it(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with running() as server:
         for _ in range(3):
             async with await server.connect() as stream:
@@ -61,6 +63,9 @@ async def test_a_malformed_opening_ends_only_its_own_connection(name: str) -> No
                         await stream.receive_some(4096)
         assert await server.answers()
         assert not server.stopped.is_set()
+        await wait_all_tasks_blocked(0.02)
+        assert server.counters.open == 0
+    assert [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"] == []
 
 
 async def test_http_2_is_not_spoken() -> None:
