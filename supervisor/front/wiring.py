@@ -121,6 +121,8 @@ def _websocket_settings(settings: Settings) -> WebSocketSettings:
         max_message_bytes=settings.websocket_max_message_bytes,
         max_queued_messages=settings.max_sockets_queue,
         list_changed_min_interval_s=settings.list_changed_min_interval_s,
+        list_changed_debounce_s=settings.list_changed_debounce_s,
+        drain_s=settings.drain_s / 2,  # before the sockets are closed under whoever is left
     )
 
 
