@@ -9,6 +9,7 @@ from __future__ import annotations
 PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bgo to\b|\bhead to\b", ("navigate", "visit")),
     (r"\blook(ing)? up\b|\blook(ing)? for\b", ("search", "find")),
+    (r"\b(file|raise|log|submit|report) an? .{0,20}\b(bug|issue|ticket|defect|problem)", ("create",)),
     (r"\bget rid of\b", ("delete", "remove")),
     (r"\bset up\b", ("create", "setup")),
     (r"\b(sign|log) ?in\b", ("login",)),
