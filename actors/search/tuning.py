@@ -67,6 +67,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     number: float = 0.3
     in_path: float = 0.35
     in_quotes: float = 0.5
+    target: float = 1.3  # what something is to be turned into
     unknown: float = 0.15  # share of the greatest idf that an unknown word adds to what should be matched
     unknown_cjk: float = 0.03
     spans: bool = True
