@@ -14,7 +14,7 @@ from itertools import pairwise
 from actors.search.corpus import Corpus
 from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, TARGET_PATTERN, alternatives
 from actors.search.spans import Weighted, weighted_words
-from actors.search.text import is_cjk, stem
+from actors.search.text import as_written, is_cjk, stem
 from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 
 Adder = Callable[[str, float], None]
@@ -30,6 +30,7 @@ _CLOSE_TO_BEST = 0.8
 _SURE_CORRECTION = 0.7
 _HALF_OF_GLUED = 0.7
 _PHRASE_MATCH = 2.0
+_SAME_FORM = 0.999  # below 1: how rare the form is must not count, only how rare the word is
 _SHORT_TAILS = frozenset(("db", "id", "ai", "ui", "js"))
 
 
@@ -184,7 +185,9 @@ class Reader:
                 out[term] = weight
 
         own = self._reduce(word)
-        add(own, 1.0)
+        add(own, 1.0 if own == word else self.tuning.other_form)
+        if own != word:
+            add(as_written(word), _SAME_FORM)
         for other, weight in self._alternatives.get(own, {}).items():
             add(other, weight)
         if not self._is_known(word):
