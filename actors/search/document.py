@@ -40,8 +40,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """One document of an answer.
 
-    `score` is comparable within one answer only, higher is better. `distance` is in 0..1, 0 is best, comparable between
-    answers and never falls from one hit to the next. `exact` says that the query is the document's name or path.
+    `score` is comparable within one answer only, higher is better, but exact hits come first whatever their score.
+    `distance` is in 0..1, 0 is best: about the chance that this is not what was meant. It is comparable between answers
+    and never falls from one hit to the next. `exact` says that the query is the document's name or path.
     """
 
     document: Document

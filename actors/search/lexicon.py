@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.search.text import stem
-from actors.search.words_phrases import PHRASES
+from actors.search.words_phrases import IDIOMS, OPENINGS, PHRASES, TARGET
 from actors.search.words_synonyms import ABBREVIATIONS, SYNONYMS
 
 _SEVERAL_MEANINGS = 0.85
@@ -21,6 +21,17 @@ PHRASE_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), meant) for pattern, meant in PHRASES
 )
 """Compiled turns of phrase and the words they mean."""
+
+OPENING_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern), meant) for pattern, meant in OPENINGS
+)
+"""The same for the beginning of a text."""
+
+IDIOM_PATTERN = re.compile(IDIOMS, re.IGNORECASE)
+"""Expressions to be taken out of a query."""
+
+TARGET_PATTERN = re.compile(TARGET)
+"""What something is turned into, as the only group."""
 
 
 @lru_cache(maxsize=16)

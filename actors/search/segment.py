@@ -17,7 +17,7 @@ import numpy as np
 
 from actors.search.document import KINDS, Document
 from actors.search.postings import Floats, Ints, Triples
-from actors.search.text import camel_words, squash, stem, words
+from actors.search.text import as_written, camel_words, squash, stem, words
 from actors.search.tuning import DEFAULT_TUNING, FieldName, Tuning
 from actors.search.words_common import STOP_WORDS, VERB_CLASS
 
@@ -138,14 +138,14 @@ class _Analysis:
             field: [self.reduce(w) for w in found if w not in STOP_WORDS or field in _NAMES]
             for field, found in fields.items()
         }
-        self._post(number, stems)
+        self._post(number, stems, fields)
         own = set(stems["name"])
         for word in sorted(own):
             self.names.add(self._term(word), number, 1.0)
         for word in sorted(set(stems["joined"]) - own):
             self.names.add(self._term(word), number, 0.0)
 
-    def _post(self, number: int, stems: Fields) -> None:
+    def _post(self, number: int, stems: Fields, fields: Fields) -> None:
         gained: dict[str, float] = {}
         only_instructions: set[str] = set()
         for field, found in stems.items():
@@ -156,6 +156,8 @@ class _Analysis:
             weight = settings.weight / length
             if field == "instructions":
                 only_instructions = set(found) - gained.keys()
+            elif field != "joined" and self.tuning.stemming:
+                found = found + self._inflected(field, fields[field])
             for word, count in Counter(found).items():
                 gained[word] = gained.get(word, 0.0) + weight * min(count, self.tuning.repeat_limit)
         for word, weight in gained.items():
@@ -163,6 +165,11 @@ class _Analysis:
             self.postings.add(term, number, weight / (self.tuning.saturation + weight))
             if word not in only_instructions:  # a server's instructions must not make its own words common
                 self.counts[term] += 1
+
+    def _inflected(self, field: FieldName, found: list[str]) -> list[str]:
+        """Return the terms for words that are not their own stem, as the form that was asked for counts a little more."""
+        counted = (word for word in found if word not in STOP_WORDS or field in _NAMES)
+        return [as_written(word) for word in counted if self.reduce(word) != word]
 
     def _term(self, word: str) -> int:
         term = self.terms.setdefault(word, len(self.terms))

@@ -82,6 +82,9 @@ def query_words(text: str, known: Container[str], tuning: Tuning) -> list[str]:
         return words(text, split=False)
     out: list[str] = []
     for part in clean(text).split():
+        if part.isascii() and part.isalpha() and part.islower():  # most of a query; nothing to take apart
+            out.append(part)
+            continue
         pieces = words(part)
         if len(pieces) > 1:
             whole = words(part, split=False)

@@ -6,14 +6,15 @@ completion, a correction, a glued or broken form - whichever scores best: the ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from actors.search.corpus import Corpus
-from actors.search.lexicon import PHRASE_PATTERNS, alternatives
+from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, TARGET_PATTERN, alternatives
 from actors.search.spans import Weighted, weighted_words
-from actors.search.text import is_cjk, stem
+from actors.search.text import as_written, is_cjk, stem
 from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 
 Adder = Callable[[str, float], None]
@@ -29,6 +30,7 @@ _CLOSE_TO_BEST = 0.8
 _SURE_CORRECTION = 0.7
 _HALF_OF_GLUED = 0.7
 _PHRASE_MATCH = 2.0
+_SAME_FORM = 0.999  # below 1: how rare the form is must not count, only how rare the word is
 _SHORT_TAILS = frozenset(("db", "id", "ai", "ui", "js"))
 
 
@@ -43,7 +45,7 @@ class Term:
 
 
 class Reader:
-    """Reads one query against one corpus. Remembers corrections, as sentences of a query repeat its words."""
+    """Reads one query against one corpus: first the whole, then its sentences, for which it remembers what it found."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
@@ -51,6 +53,7 @@ class Reader:
         self._known = corpus.vocabulary
         self._reduce = stem if self.tuning.stemming else str
         self._alternatives = alternatives(self.tuning.synonym, self.tuning.abbreviation, self.tuning.stemming)
+        self._possible: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = PHRASE_PATTERNS
         self._corrected: dict[str, list[Weighted]] = {}
 
     def terms(self, text: str, *, wordy: bool = False) -> list[Term]:
@@ -58,17 +61,25 @@ class Reader:
 
         `wordy`: it is part of a long query, in which words of courtesy count less.
         """
+        lowered = text.lower()
+        text = IDIOM_PATTERN.sub(" ", text)
         pairs = weighted_words(text, self._known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [p for p in pairs if p[0] in self._known]
-        lowered = text.lower()
         out = self._hyphenated(pairs, lowered)
         seen = {term.word for term in out}
         out += self._phrases(lowered)
+        target = self._target(lowered)
         for place, (word, weight) in enumerate(used):
             if word not in seen:
                 seen.add(word)
-                out += self._read(word, weight * self._role(word, wordy), place, used, seen)
+                weight *= self._role(word, wordy) * (self.tuning.target if word == target else 1.0)
+                out += self._read(word, weight, place, used, seen)
         return out
+
+    def _target(self, lowered: str) -> str:
+        """Return the word for what something is to be turned into, or an empty string."""
+        found = TARGET_PATTERN.search(lowered) if len(lowered) < _MAX_PHRASE_CHARS else None
+        return found.group(1) if found else ""
 
     def _number(self, word: str) -> int:
         return self.corpus.term_of.get(self._reduce(word), -1)
@@ -106,11 +117,13 @@ class Reader:
         if not weight or len(lowered) >= _MAX_PHRASE_CHARS:
             return []
         out: list[Term] = []
-        for pattern, meant in PHRASE_PATTERNS:
-            if pattern.search(lowered):
-                matches = {term: weight * _PHRASE_MATCH for word in meant if (term := self._number(word)) >= 0}
-                if matches:
-                    out.append(Term("", -1, matches, weight))
+        present = [pair for pair in self._possible if pair[0].search(lowered)]
+        if self._possible is PHRASE_PATTERNS:  # the first text read is the whole query: its sentences hold no others
+            self._possible = present
+        for _, meant in [pair for pair in OPENING_PATTERNS if pair[0].match(lowered)] + present:
+            matches = {term: weight * _PHRASE_MATCH for word in meant if (term := self._number(word)) >= 0}
+            if matches:
+                out.append(Term("", -1, matches, weight))
         return out
 
     def _read(self, word: str, weight: float, place: int, used: list[Weighted], seen: set[str]) -> list[Term]:
@@ -172,7 +185,9 @@ class Reader:
                 out[term] = weight
 
         own = self._reduce(word)
-        add(own, 1.0)
+        add(own, 1.0 if own == word else self.tuning.other_form)
+        if own != word:
+            add(as_written(word), _SAME_FORM)
         for other, weight in self._alternatives.get(own, {}).items():
             add(other, weight)
         if not self._is_known(word):

@@ -41,6 +41,11 @@ def stem(word: str) -> str:
     return sys.intern(stemmed)
 
 
+def as_written(word: str) -> str:
+    """Return the term for a word exactly as it is written; no stem and no word looks like it."""
+    return sys.intern(f"={word}")
+
+
 def is_cjk(word: str) -> bool:
     """Say whether the word begins with a character of a script written without spaces."""
     return _CJK_CHAR.match(word) is not None

@@ -29,7 +29,7 @@ DEFAULT_FIELDS: dict[FieldName, Field] = {
     "server": Field(3.5, 0.0, 1.5),
     "title": Field(1.0, 0.3, 3.0),
     "summary": Field(1.2, 0.4, 11.0),
-    "description": Field(0.75, 0.4, 40.0),
+    "description": Field(0.75, 0.4, 30.0),
     "parameter": Field(0.6, 0.9, 8.0),
     "parameter_text": Field(0.35, 0.9, 45.0),
     "joined": Field(1.76, 0.0, 3.0),
@@ -51,6 +51,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     # a query word's alternatives
     synonym: float = 0.45
     abbreviation: float = 0.85
+    other_form: float = 0.95  # another form of the same word (file, files)
     typo_one: float = 0.85
     typo_two: float = 0.5
     prefix: float = 0.7
@@ -62,11 +63,12 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     rarity_cap: float = 1.25  # the idf of an alternative is at most this many times that of the word typed
 
     # a query word's weight by its role
-    verb: float = 0.75
+    verb: float = 0.78
     low_information: float = 0.8
     number: float = 0.3
     in_path: float = 0.35
     in_quotes: float = 0.5
+    target: float = 1.3  # what something is to be turned into
     unknown: float = 0.15  # share of the greatest idf that an unknown word adds to what should be matched
     unknown_cjk: float = 0.03
     spans: bool = True

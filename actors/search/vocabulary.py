@@ -6,7 +6,7 @@ corrections whatever the order in which its servers came and went.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from actors.search.text import is_cjk
 _MIN_CORRECTED_CHARS = 4
 _ONE_EDIT_CHARS = 6
 _MIN_WRONG_FIRST_CHARS = 6
+_LAST_CHAR = "\U0010ffff"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MIN_BROKEN_CHARS = 6
 _MAX_BROKEN_CHARS = 40
@@ -83,9 +84,9 @@ class Vocabulary:
         """Return longer words that begin with this one, at most 200, in alphabetical order."""
         if len(word) < 3:
             return []
-        at = bisect_left(self.ordered, word)
-        found = [other for other in self.ordered[at : at + _MAX_COMPLETIONS + 1] if other.startswith(word)]
-        return [other for other in found if other != word][:_MAX_COMPLETIONS]
+        low = bisect_right(self.ordered, word)
+        high = bisect_right(self.ordered, word + _LAST_CHAR, low)
+        return list(self.ordered[low : min(high, low + _MAX_COMPLETIONS)])
 
     def corrections(self, word: str) -> list[tuple[str, int]]:
         """Return words at most one edit away (two from seven letters on) with their distance, nearest first.

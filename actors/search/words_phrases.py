@@ -9,6 +9,7 @@ from __future__ import annotations
 PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bgo to\b|\bhead to\b", ("navigate", "visit")),
     (r"\blook(ing)? up\b|\blook(ing)? for\b", ("search", "find")),
+    (r"\b(file|raise|log|submit|report) an? .{0,20}\b(bug|issue|ticket|defect|problem)", ("create",)),
     (r"\bget rid of\b", ("delete", "remove")),
     (r"\bset up\b", ("create", "setup")),
     (r"\b(sign|log) ?in\b", ("login",)),
@@ -22,9 +23,6 @@ PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bstep by step\b", ("sequential", "thinking")),
     (r"\bpull request", ("pr",)),
     (r"\bmerge request", ("mr",)),
-    (r"^(what|which)\b.{0,60}\b(are|is|exist|have|has)\b", ("list", "get")),
-    (r"^(who)\b", ("user", "member")),
-    (r"^(where)\b", ("location", "find")),
     (r"\bhow (far|long)\b", ("distance", "duration")),
     (r"\bhow much\b", ("price", "cost")),
     (r"\bhow (do|can) i get from\b", ("directions", "route")),
@@ -74,7 +72,28 @@ PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\btext of\b", ("content", "text")),
     (r"\bswap(ping)? out\b", ("replace",)),
     (r"\btake (a )?notes?\b|\bnote down\b|\bwrite .{1,30} down\b", ("note", "create")),
+    (r"\b(recording|audio|voice|speech|podcast)\b.{0,40}\b(in)?to (a )?text\b", ("transcribe", "speech")),
+    (r"\bspeak\b|\bsay\b.{0,40}\b(aloud|voice)\b", ("speech",)),
+    (r"\bwork in progress\b|\bwithout committing\b", ("stash",)),
+    (r"\bhow (big|large)\b|\bsize of\b", ("size", "info")),
+    (r"\bhow (tall|high)\b", ("elevation", "height")),
+    (r"\bhow long\b.{0,40}\b(drive|walk|fly|travel|get (to|from))\b", ("directions", "distance")),
+    (r"\b(download|copy|get)\b.{0,20}\brepo(sitory)?\b", ("clone",)),
+    (r"\bmove\b.{0,30}\bto (in progress|done|review|to ?do|closed|open|backlog)\b", ("transition", "status")),
+    (r"\bstep through\b|\bthink through\b", ("thinking", "sequential")),
+    (r"\bsign(ing)? (out|off)\b|\blog ?(out|off)\b", ("logout",)),
+    (r"\bshare\b.{0,40}\bwith\b", ("permission", "access", "share")),
+    (r"\bat the same time\b|\bat once\b|\bin one go\b", ("multiple", "batch")),
+    (r"\bright now\b|\bat the moment\b", ("current",)),
+    (r"\bhow much (does|do|is|are|would|will)\b", ("price", "cost")),
 )
+
+OPENINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"(what|which)\b.{0,60}\b(are|is|exist|have|has)\b", ("list", "get")),
+    (r"(who)\b", ("user", "member")),
+    (r"(where)\b", ("location", "find")),
+)
+"""The same for the beginning of a sentence."""
 
 COURTESY = (
     r"\W{0,8}("
@@ -86,3 +105,12 @@ COURTESY = (
     r")"
 )
 """How a sentence begins that greets, thanks, or tells the circumstances of what is asked."""
+
+IDIOMS = (
+    r"\b(right now|right away|at the moment|of course|in order to|so far|at least|as well|at the same time|at once"
+    r"|in one go|a lot of|a bit of|take a look at)\b"
+)
+"""Expressions whose words do not mean what they say; they are taken out before words are counted."""
+
+TARGET = r"\b(?:convert|turn|transform|change|export|translate|save)\w*\b.{1,60}?\b(?:in)?to (?:an? |the )?(\w{2,30})"
+"""What something is turned into; this, not what it was, names the tool."""

@@ -325,6 +325,24 @@ uuid guid
 checksum hash digest
 teach learn tutorial
 lecture course
+bold italic format
+restart rollout
+speak speech voice
+aloud speech voice
+recording audio transcribe
+tall height elevation
+big size large
+machine computer local
+login signin authenticate
+logout signout
+signup register registration
+unsubscribe leave
+join enter
+hourly daily weekly schedule
+recurring repeat schedule
+thumbs reaction
+coordinate location position
+restaurant cafe coffee place
 """
 
 ABBREVIATIONS = """

@@ -1,0 +1,291 @@
+"""What is found for which query, on a small catalogue of this file's invention."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.search import KINDS, Document, Index, Kind, Tuning, analyse, parameters_of
+
+CATALOGUE: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
+    "github": {
+        "create_issue": ("Create a new issue in a repository.", ("title", "body", "labels")),
+        "list_issues": ("List issues of a repository. Filter by state and label.", ("state", "label")),
+        "create_pull_request": ("Open a new pull request.", ("head", "base")),
+        "search_repositories": ("Search for repositories on GitHub.", ("query",)),
+        "get_file_contents": ("Get the contents of a file or directory in a repository.", ("path", "ref")),
+    },
+    "filesystem": {
+        "read_file": ("Read the complete contents of a file.", ("path",)),
+        "write_file": ("Create a new file or overwrite an existing one.", ("path", "content")),
+        "list_directory": ("List files and directories at a path.", ("path",)),
+        "move_file": ("Move or rename files and directories.", ("source", "destination")),
+    },
+    "postgres-mcp": {
+        "run_query": ("Run a read-only SQL query against the database.", ("sql",)),
+        "describe_table": ("Show the columns and types of a table.", ("table",)),
+    },
+    "calendar": {
+        "create_event": ("Add an event with attendees to the calendar.", ("start", "end", "attendees")),
+        "list_events": ("List upcoming events.", ("time_min", "time_max")),
+        "deleteEvent": ("Delete an event.", ("event_id",)),
+    },
+    "weather": {
+        "get_forecast": ("Weather forecast for a place, up to seven days.", ("latitude", "longitude")),
+        "get_alerts": ("Severe weather alerts for a region.", ("region",)),
+    },
+    "kubernetes": {
+        "list_pods": ("List pods in a namespace of the cluster.", ("namespace",)),
+        "delete_pod": ("Delete a pod.", ("name", "namespace")),
+        "get_pod_logs": ("Fetch the logs of a pod.", ("name", "tail_lines")),
+    },
+    "weibo": {
+        "热搜": ("获取微博热搜榜单, 实时热门话题", ()),
+        "搜索用户": ("根据关键词搜索微博用户", ("关键词",)),
+    },
+    "keyvault": {"secret_get": ("Get a secret from Key Vault.", ("vault",))},
+}
+
+
+def document(server: str, name: str, description: str = "", *, kind: Kind = "tool", **more: object) -> Document:
+    return Document(key=f"{server}:{name}", kind=kind, server=server, name=name, description=description, **more)  # type: ignore[arg-type]  # fields of Document
+
+
+def documents(server: str) -> list[Document]:
+    return [
+        document(server, name, text, parameters=tuple((parameter, "") for parameter in parameters))
+        for name, (text, parameters) in CATALOGUE[server].items()
+    ]
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    return Index.build(analyse(server, documents(server)) for server in CATALOGUE)
+
+
+def keys(index: Index, query: str, limit: int = 10) -> list[str]:
+    return [hit.document.key for hit in index.search(query, limit=limit).hits]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "create_issue",
+        "create-issue",
+        "createIssue",
+        "CREATE ISSUE",
+        "github:create_issue",
+        "mcp__github__create_issue",
+        "github.create_issue",
+        "github create issue",
+        " github/create-issue ",
+    ],
+)
+def test_a_name_or_path_in_any_spelling_is_the_first_hit_and_exact(index: Index, query: str) -> None:
+    hit = index.search(query).hits[0]
+    assert (hit.document.key, hit.exact, hit.distance) == ("github:create_issue", True, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("open a PR", "github:create_pull_request"),  # abbreviation
+        ("pull request", "github:create_pull_request"),
+        ("file a bug report", "github:create_issue"),  # synonym
+        ("k8s pods", "kubernetes:list_pods"),
+        ("db query", "postgres-mcp:run_query"),
+        ("creat isue", "github:create_issue"),  # typing errors
+        ("wether forcast", "weather:get_forecast"),
+        ("ithub repositories", "github:search_repositories"),  # first letter lost
+        ("kubernets pod lgos", "kubernetes:get_pod_logs"),
+        ("key vault secret", "keyvault:secret_get"),  # glued and apart
+        ("listdirectory", "filesystem:list_directory"),
+        ("listing directories", "filesystem:list_directory"),  # word forms
+        ("forec", "weather:get_forecast"),  # still being typed
+        ("what files are in this folder", "filesystem:list_directory"),
+        ("get rid of a pod", "kubernetes:delete_pod"),  # turn of phrase
+        ("delete event", "calendar:deleteEvent"),  # camelCase in the catalogue
+        ("ＬＩＳＴ　ｐｏｄｓ", "kubernetes:list_pods"),  # noqa: RUF001  full width
+        ("prévisions weathér forecâst", "weather:get_forecast"),  # accents
+        ("fore\u200bcast", "weather:get_forecast"),  # invisible characters
+        ("list%20pods", "kubernetes:list_pods"),
+        ("微博热搜", "weibo:热搜"),
+        ("搜索微博用户", "weibo:搜索用户"),
+        ("read /etc/hosts", "filesystem:read_file"),
+    ],
+)
+def test_a_sentence_finds_the_tool_it_means(index: Index, query: str, wanted: str) -> None:
+    assert keys(index, query)[0] == wanted
+
+
+def test_a_long_polite_message_is_read_by_its_request(index: Index) -> None:
+    query = (
+        "Good morning! I'm sorry to bother you again, we had a long meeting about the events of last week. "
+        "Please fetch the logs of the pod that crashed. "
+        "Thanks a lot in advance, and let me know if anything is unclear about the calendar or the files."
+    )
+    assert keys(index, query)[0] == "kubernetes:get_pod_logs"
+
+
+@pytest.mark.parametrize("query", ["", " ", "\n\t", "a", "?", "图", "\u200b", " x ", "\u0301"])
+def test_a_query_of_at_most_one_character_finds_nothing(index: Index, query: str) -> None:
+    found = index.search(query)
+    assert found.hits == ()
+    assert found.total == 0
+
+
+@pytest.mark.parametrize("query", ["zzqxv wkjjq", "%00%ff%fe", "!!!???", "qwzx" * 40, "0xdeadbeefdeadbeef"])
+def test_garbage_finds_nothing(index: Index, query: str) -> None:
+    assert index.search(query).hits == ()
+
+
+def test_a_star_lists_everything_in_path_order(index: Index) -> None:
+    found = index.search("*", limit=1000)
+    listed = [hit.document.key for hit in found.hits]
+    assert listed == sorted(listed)
+    assert found.total == len(index) == sum(len(tools) for tools in CATALOGUE.values())
+    assert index.search(" * ", limit=3).hits == found.hits[:3]
+
+
+def test_total_counts_all_that_match_and_not_only_the_page(index: Index) -> None:
+    page = index.search("list", limit=1)
+    assert len(page.hits) == 1
+    assert page.total == index.search("list", limit=100).total == len(index.search("list", limit=100).hits) > 1
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_of_nothing_still_counts(index: Index, limit: int) -> None:
+    found = index.search("list pods", limit=limit)
+    assert found.hits == ()
+    assert found.total > 0
+
+
+def test_the_distance_never_falls_and_tells_a_good_match_from_a_poor_one(index: Index) -> None:
+    distances = [hit.distance for hit in index.search("list pods in a namespace").hits]
+    assert distances == sorted(distances)
+    poor = index.search("something about a region with unheardof zebrafish requirements").hits
+    assert 0 < distances[0] < 0.3 < poor[0].distance < 1
+
+
+def test_equal_documents_come_in_path_order() -> None:
+    index = Index.build(
+        analyse(server, [document(server, f"tool_{n}", "Frobnicate the widget.") for n in (2, 1)])
+        for server in ("zeta", "beta", "alpha")
+    )
+    assert keys(index, "frobnicate widget") == [
+        f"{server}:tool_{n}" for server in ("alpha", "beta", "zeta") for n in (1, 2)
+    ]
+
+
+def test_other_kinds_are_found_only_when_asked_for() -> None:
+    manuals = [document("docs", f"manual_{kind}", "The manual", kind=kind) for kind in KINDS]
+    index = Index.build([analyse("docs", manuals)])
+    assert keys(index, "manual") == ["docs:manual_tool"]
+    found = index.search("manual", kinds=frozenset({"resource", "prompt"}))
+    assert {hit.document.kind for hit in found.hits} == {"resource", "prompt"}
+    assert found.total == 2
+    assert not any(hit.exact for hit in index.search("manual_resource").hits)
+    assert index.search("*", kinds=frozenset({"template"})).total == 1
+    assert index.search("manual", kinds=frozenset()).hits == ()
+
+
+def test_filters_work_before_limit_and_total(index: Index) -> None:
+    visible = frozenset({"calendar", "kubernetes"})
+    found = index.search("list", limit=2, servers=visible)
+    assert {hit.document.server for hit in found.hits} <= visible
+    assert len(found.hits) == 2
+    assert found.total == index.search("list", limit=50, servers=visible).total
+    assert {hit.document.server for hit in index.search("github:create_issue", servers=visible).hits} == {"calendar"}
+    assert index.search("list", servers=frozenset()).total == 0
+
+
+def test_a_filter_on_documents_is_asked_only_about_what_shares_a_word(index: Index) -> None:
+    asked: list[str] = []
+
+    def allowed(candidate: Document) -> bool:
+        asked.append(candidate.key)
+        return candidate.name != "list_pods"
+
+    found = index.search("pod logs", allowed=allowed)
+    assert "kubernetes:list_pods" not in {hit.document.key for hit in found.hits}
+    assert found.hits[0].document.key == "kubernetes:get_pod_logs"
+    assert "kubernetes:list_pods" in asked
+    assert "weather:get_alerts" not in asked
+    assert all(hit.document.name != "list_pods" for hit in index.search("list_pods", allowed=allowed).hits)
+    assert "kubernetes:list_pods" not in [hit.document.key for hit in index.search("*", limit=99, allowed=allowed).hits]
+
+
+def test_title_parameters_and_instructions_are_searched_too() -> None:
+    documents = [
+        document("crm", "op_17", title="Merge duplicate customers"),
+        document("crm", "op_18", parameters=(("warehouse_code", "Which depot to ship from"),)),
+        document("crm", "op_19", instructions="This server talks to Zephyrcrm."),
+    ]
+    index = Index.build([analyse("crm", documents)])
+    assert keys(index, "duplicate customers") == ["crm:op_17"]
+    assert keys(index, "warehouse") == ["crm:op_18"]
+    assert keys(index, "depot") == ["crm:op_18"]
+    assert keys(index, "zephyrcrm") == ["crm:op_19"]
+
+
+def test_replacing_and_removing_a_server_leave_the_older_index_as_it_was(index: Index) -> None:
+    changed = index.replace(analyse("weather", [document("weather", "get_tides", "Tide table of a harbour.")]))
+    assert keys(changed, "tides") == ["weather:get_tides"]
+    assert keys(changed, "severe weather alerts")[0] != "weather:get_alerts"
+    assert keys(index, "tides") == []
+    assert keys(index, "severe weather alerts")[0] == "weather:get_alerts"
+    gone = changed.remove("weather")
+    assert keys(gone, "tides") == []
+    assert len(gone) == len(changed) - 1
+    assert "weather" not in gone.servers
+    assert gone.remove("weather") is gone
+    assert len(gone.replace(analyse("empty", []))) == len(gone)
+
+
+def test_of_documents_with_one_key_the_last_counts() -> None:
+    index = Index.build([analyse("s", [document("s", "tool", "first words"), document("s", "tool", "second meaning")])])
+    assert len(index) == 1
+    assert keys(index, "meaning") == ["s:tool"]
+    assert keys(index, "first words") == []
+
+
+def test_an_empty_index_finds_nothing() -> None:
+    assert len(Index.empty()) == 0
+    assert Index.empty().search("create issue").hits == ()
+    assert Index.empty().search("*").total == 0
+
+
+def test_every_technique_can_be_switched_off() -> None:
+    plain = Tuning(
+        stemming=False, splitting=False, joining=False, spans=False, synonym=0, abbreviation=0, typo_one=0, typo_two=0,
+        prefix=0, phrases=0, name_coverage=0, query_coverage=0, server_prior=0, verb_contradiction=0, sentences_from=0,
+    )  # fmt: skip
+    index = Index.build([analyse(server, documents(server), plain) for server in CATALOGUE], plain)
+    assert keys(index, "forecast")[0] == "weather:get_forecast"
+    for query in ("wether", "forec", "k8s", "listing"):
+        assert keys(index, query) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (None, ()),
+        ({"properties": []}, ()),
+        ({"properties": {"path": {"description": "Where"}, "mode": True}}, (("path", "Where"), ("mode", ""))),
+        (
+            {"properties": {"filter": {"properties": {"state": {"properties": {"deep": {}}}}}}},
+            (("filter", ""), ("state", "")),
+        ),
+        (
+            {"properties": {"rows": {"items": {"properties": {"cell": {"description": 7}}}}}},
+            (("rows", ""), ("cell", "")),
+        ),
+    ],
+)
+def test_parameters_are_read_one_level_deep_from_any_shape(
+    schema: object, expected: tuple[tuple[str, str], ...]
+) -> None:
+    assert parameters_of(schema) == expected
+
+
+def test_at_most_sixty_parameters_are_read() -> None:
+    assert len(parameters_of({"properties": {f"p{n}": {} for n in range(500)}})) == 60

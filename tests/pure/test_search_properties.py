@@ -1,0 +1,122 @@
+"""What holds for every text and every history of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.search import KINDS, TOOLS, Document, Found, Index, analyse
+
+TEXT = "create list delete issue file pod event weather forecast query table mail logs userId k8s 图像 naïve"
+WORDS = TEXT.split()
+SERVERS = ("alpha", "beta-mcp", "gammaServer", "delta_4")
+
+sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+anything = st.one_of(st.text(max_size=200), sentences, st.text(alphabet=st.characters(), max_size=20))
+names = st.one_of(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map("_".join), st.text(max_size=12))
+
+
+@st.composite
+def servers(draw: st.DrawFn) -> list[Document]:
+    server = draw(st.sampled_from(SERVERS))
+    return [
+        Document(
+            key=f"{server}:{name}",
+            kind=draw(st.sampled_from(KINDS)),
+            server=server,
+            name=name,
+            title=draw(st.one_of(st.just(""), anything)),
+            description=draw(anything),
+            parameters=tuple(draw(st.lists(st.tuples(names, anything), max_size=2))),
+            instructions=draw(st.one_of(st.just(""), sentences)),
+        )
+        for name in draw(st.lists(names, min_size=1, max_size=4, unique=True))
+    ]
+
+
+def build(catalogue: dict[str, list[Document]]) -> Index:
+    return Index.build(analyse(server, documents) for server, documents in catalogue.items())
+
+
+def everything(index: Index, query: str) -> Found:
+    return index.search(query, limit=100, kinds=frozenset(KINDS))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(servers(), max_size=3), anything, st.integers(-1, 30))
+def test_any_text_may_be_searched_in_any_documents(catalogue: list[list[Document]], query: str, limit: int) -> None:
+    index = build({documents[0].server: documents for documents in catalogue})
+    found = index.search(query, limit=limit)
+    assert len(found.hits) <= max(0, limit)
+    assert found.total >= len(found.hits)
+    assert all(0.0 <= hit.distance <= 1.0 and hit.document.kind in TOOLS for hit in found.hits)
+    assert len({hit.document.key for hit in found.hits}) == len(found.hits)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(servers(), st.sampled_from(SERVERS)), max_size=8), st.lists(sentences, max_size=4))
+def test_an_index_changed_step_by_step_answers_like_one_built_at_once(
+    history: Sequence[list[Document] | str], queries: list[str]
+) -> None:
+    index = Index.empty()
+    catalogue: dict[str, list[Document]] = {}
+    for change in history:
+        if isinstance(change, str):
+            index = index.remove(change)
+            catalogue.pop(change, None)
+        else:
+            catalogue[change[0].server] = change
+            index = index.replace(analyse(change[0].server, change))
+    rebuilt = build(catalogue)
+    assert len(index) == len(rebuilt)
+    assert index.servers == rebuilt.servers
+    for query in [*queries, *WORDS, "*", "creat isue", "wether", "lis"]:
+        assert everything(index, query) == everything(rebuilt, query)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(servers(), min_size=1, max_size=4), anything)
+def test_the_order_in_which_servers_come_changes_nothing(catalogue: list[list[Document]], query: str) -> None:
+    latest = {documents[0].server: documents for documents in catalogue}
+    backwards = dict(reversed(latest.items()))
+    assert everything(build(latest), query) == everything(build(backwards), query)
+    assert everything(build(latest), query) == everything(build(latest), query)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(servers(), min_size=1, max_size=4),
+    st.one_of(sentences, st.just("*")),
+    st.frozensets(st.sampled_from(SERVERS)),
+    st.frozensets(st.sampled_from(KINDS)),
+)
+def test_nothing_filtered_out_is_found_or_counted(
+    catalogue: list[list[Document]], query: str, visible: frozenset[str], kinds: frozenset[str]
+) -> None:
+    index = build({documents[0].server: documents for documents in catalogue})
+
+    def allowed(document: Document) -> bool:
+        return len(document.name) % 2 == 0
+
+    found = index.search(query, limit=100, servers=visible, kinds=kinds, allowed=allowed)
+    assert found.total == len(found.hits)
+    for hit in found.hits:
+        assert hit.document.server in visible
+        assert hit.document.kind in kinds
+        assert allowed(hit.document)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(servers(), min_size=1, max_size=4), st.data())
+def test_a_document_asked_for_by_path_is_the_first_hit(catalogue: list[list[Document]], data: st.DataObject) -> None:
+    latest = {documents[0].server: documents for documents in catalogue}
+    every = [document for documents in latest.values() for document in documents]
+    wanted = data.draw(st.sampled_from([document for document in every if document.name.strip().isascii()] or every))
+    hits = everything(build(latest), wanted.key).hits
+    if not any(char.isalnum() for char in wanted.name):
+        return
+    same = {document.key for document in every if document.key.casefold().strip() == wanted.key.casefold().strip()}
+    assert hits[0].exact
+    assert len(same) > 1 or hits[0].document == wanted
