@@ -78,7 +78,7 @@ class Corpus:
 
     def changed(self, server: str, segment: Segment | None) -> Corpus:
         """Return the corpus with this server's segment replaced, added, or (None) removed."""
-        place = bisect_left(self.segments, server, key=lambda held: held.server)
+        place = self.place(server)
         present = place < len(self.segments) and self.segments[place].server == server
         old = self.segments[place : place + 1] if present else ()
         new = (segment,) if segment is not None else ()
@@ -90,11 +90,9 @@ class Corpus:
         low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
         return _changed(self, segments, old, new, low)
 
-    def place(self, server: str) -> int | None:
-        """Return the number of a server's segment, None if it has none."""
-        place = bisect_left(self.segments, server, key=lambda held: held.server)
-        present = place < len(self.segments) and self.segments[place].server == server
-        return place if present else None
+    def place(self, server: str) -> int:
+        """Return the number of a server's segment, or the one it would get."""
+        return bisect_left(self.segments, server, key=lambda held: held.server)
 
     def mask(self, kinds: frozenset[str], servers: frozenset[str] | None) -> Bools | None:
         """Return which documents are of these kinds and servers (None: every server); None if that is all of them."""

@@ -43,8 +43,6 @@ def exact_matches(corpus: Corpus, query: str, mask: Bools | None, allowed: Allow
     for path in (text, text.removeprefix(_MCP_PREFIX)) if text else ():
         for server in corpus.named.get(path, ()):
             place = corpus.place(server)
-            if place is None:
-                continue
             first, segment = corpus.firsts[place], corpus.segments[place]
             named = [first + number for number in segment.by_name.get(text, ())]
             whole = [first + number for number in segment.by_path.get(path, ())]

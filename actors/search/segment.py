@@ -167,7 +167,7 @@ class _Analysis:
                 self.counts[term] += 1
 
     def _inflected(self, field: FieldName, found: list[str]) -> list[str]:
-        """Return the terms for words that are not their own stem, as the form that was asked for counts a little more."""
+        """Return the terms for words that are not their own stem: the form that is asked for counts a little more."""
         counted = (word for word in found if word not in STOP_WORDS or field in _NAMES)
         return [as_written(word) for word in counted if self.reduce(word) != word]
 

@@ -30,7 +30,7 @@ _CLOSE_TO_BEST = 0.8
 _SURE_CORRECTION = 0.7
 _HALF_OF_GLUED = 0.7
 _PHRASE_MATCH = 2.0
-_SAME_FORM = 0.999  # below 1: how rare the form is must not count, only how rare the word is
+_SAME_FORM = 0.999  # below 1, so that a form may be rarer than its word but not without limit
 _SHORT_TAILS = frozenset(("db", "id", "ai", "ui", "js"))
 
 
@@ -186,7 +186,7 @@ class Reader:
 
         own = self._reduce(word)
         add(own, 1.0 if own == word else self.tuning.other_form)
-        if own != word:
+        if own != word and self.tuning.other_form < 1:
             add(as_written(word), _SAME_FORM)
         for other, weight in self._alternatives.get(own, {}).items():
             add(other, weight)
@@ -228,10 +228,10 @@ class Reader:
         return self._corrected[word]
 
     def _similarity(self, word: str, other: str, edits: int) -> float:
-        """Return the weight of a correction. The first letter is rarely wrong, in a short word never taken to be."""
+        """Return the weight of a correction: the first letter is rarely wrong."""
         weight = self.tuning.typo_one if edits == 1 else self.tuning.typo_two
         if other[0] != word[0]:
-            weight *= _WRONG_FIRST_LETTER if len(word) >= 6 else 0.0
+            weight *= _WRONG_FIRST_LETTER
         return weight * (1 - edits / len(word))
 
     def _frequency(self, word: str) -> int:

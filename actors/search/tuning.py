@@ -51,7 +51,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     # a query word's alternatives
     synonym: float = 0.45
     abbreviation: float = 0.85
-    other_form: float = 0.95  # another form of the same word (file, files)
+    other_form: float = 0.95  # another form of the same word (files for file); 1 makes all forms equal
     typo_one: float = 0.85
     typo_two: float = 0.5
     prefix: float = 0.7

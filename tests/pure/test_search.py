@@ -95,7 +95,7 @@ def test_a_name_or_path_in_any_spelling_is_the_first_hit_and_exact(index: Index,
         ("db query", "postgres-mcp:run_query"),
         ("creat isue", "github:create_issue"),  # typing errors
         ("wether forcast", "weather:get_forecast"),
-        ("ithub repositories", "github:search_repositories"),  # first letter lost
+        ("ubernetes pods", "kubernetes:list_pods"),  # first letter lost
         ("kubernets pod lgos", "kubernetes:get_pod_logs"),
         ("key vault secret", "keyvault:secret_get"),  # glued and apart
         ("listdirectory", "filesystem:list_directory"),
@@ -115,6 +115,65 @@ def test_a_name_or_path_in_any_spelling_is_the_first_hit_and_exact(index: Index,
 )
 def test_a_sentence_finds_the_tool_it_means(index: Index, query: str, wanted: str) -> None:
     assert keys(index, query)[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ('search "list the pods and delete the pod" in repositories', "github:search_repositories"),
+        ("read the text in /weather/region.txt", "filesystem:read_file"),
+        ("what is at https://www.example.com/kubernetes/pods ? add it to my calendar", "calendar:create_event"),
+        ("add an event with weather@forecast.example", "calendar:create_event"),
+        ("list pods " + "QWxhZGRpbjpvcGVuIHNlc2FtZQ" * 4, "kubernetes:list_pods"),
+        ("write notes.md", "filesystem:write_file"),
+    ],
+)
+def test_what_is_quoted_or_an_address_says_less_than_the_words_around_it(index: Index, query: str, wanted: str) -> None:
+    assert keys(index, query)[0] == wanted
+
+
+def small(*descriptions: tuple[str, str]) -> Index:
+    """Return an index of one server `s` with tools of these names and descriptions."""
+    return Index.build([analyse("s", [document("s", name, text) for name, text in descriptions])])
+
+
+def test_a_glued_word_nobody_wrote_is_taken_apart() -> None:
+    index = small(("show_invoice", "Show an invoice."), ("show_reminder", "Show a reminder."))
+    assert keys(index, "invoicereminder zz") == ["s:show_invoice", "s:show_reminder"]
+
+
+def test_a_likely_typing_error_is_not_taken_apart() -> None:
+    index = small(("forecast", "Look ahead."), ("cast", "Assign an actor."), ("fox", "Not a word for it: fore."))
+    assert keys(index, "forcast")[0] == "s:forecast"
+    assert keys(small(("pod_cast", "Listen."), ("podiast", "Something else.")), "podxast")[0] == "s:podiast"
+
+
+def test_a_known_glued_word_also_means_the_name_it_begins_with() -> None:
+    index = small(("postgres", "Run SQL."), ("mirror", "Copy from a postgresdb or another db."))
+    assert set(keys(index, "postgresdb")) == {"s:postgres", "s:mirror"}
+
+
+def test_a_hyphenated_word_with_a_stop_word_is_one_word() -> None:
+    index = small(("signup", "Register an account."), ("sign_document", "Sign a document."))
+    assert keys(index, "sign-up")[0] == "s:signup"
+
+
+def test_a_number_nobody_knows_is_no_reason_to_find_less(index: Index) -> None:
+    with_number, without = index.search("list pods 987654"), index.search("list pods")
+    assert [hit.document for hit in with_number.hits] == [hit.document for hit in without.hits]
+
+
+def test_words_of_servers_that_went_are_forgotten() -> None:
+    index = small(("forecast", "Weather."))
+    for turn in "abcdefghijkl":
+        texts = [
+            " ".join(f"{turn * 9}{tool * 3}{n}{m}" for n in "uvwxyz" for m in "klmnopqrstuvwxyz") for tool in "mnopqr"
+        ]
+        index = index.replace(analyse("churn", [document("churn", f"t{n}", text) for n, text in enumerate(texts)]))
+        assert keys(index, f"{turn * 9}oooyk") == ["churn:t2"]
+    assert keys(index, "aaaaaaaaaoooyk") == keys(index, "bbbbbbbbboooyk") == []
+    assert keys(index, "forecast") == ["s:forecast"]
+    assert keys(index.remove("churn"), "forecast") == ["s:forecast"]
 
 
 def test_a_long_polite_message_is_read_by_its_request(index: Index) -> None:

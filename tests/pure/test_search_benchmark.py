@@ -1,0 +1,62 @@
+"""The benchmark's own arithmetic, and that it runs on files of the form it documents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import search
+from benchmarks.search import Query, judged
+
+A, B, C = ("s", "a"), ("s", "b"), ("t", "c")
+
+
+@pytest.mark.parametrize(
+    ("groups", "found", "expected"),
+    [
+        ([[A]], [A], {"recall@1": 1, "recall@5": 1, "hit@1": 1, "mrr": 1, "ndcg@10": 1, "nothing": 0}),
+        ([[A, B]], [C, B], {"recall@1": 0, "recall@5": 1, "hit@1": 0, "mrr": 0.5, "ndcg@10": 0.6309, "nothing": 0}),
+        ([[A], [C]], [C], {"recall@1": 0.5, "recall@10": 0.5, "hit@1": 1, "mrr": 1, "ndcg@10": 0.6131}),
+        ([[A]], [], {"recall@10": 0, "mrr": 0, "ndcg@10": 0, "nothing": 1}),
+        ([], [A], {"returned": 1}),
+        ([], [], {"returned": 0}),
+    ],
+)
+def test_an_answer_is_judged_by_the_needs_it_meets(
+    groups: list[list[tuple[str, str]]], found: list[tuple[str, str]], expected: dict[str, float]
+) -> None:
+    metrics = judged(Query("q", "text", "nl", groups), found)
+    assert {name: round(metrics[name], 4) for name in expected} == expected
+
+
+def test_the_benchmark_reads_its_files_and_writes_the_ranks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = [
+        {
+            "server": "s",
+            "name": "read_file",
+            "description": "Read a file.",
+            "input_schema": {"properties": {"path": {}}},
+        },
+        {"server": "s", "name": "send_mail", "description": None, "title": "Send a mail"},
+    ]
+    queries = [
+        {"id": "1", "query": "read a file", "kind": "nl", "groups": [[["s", "read_file"]]], "source": "mine"},
+        {"id": "2", "query": "zzqx", "kind": "garbage", "groups": []},
+    ]
+    catalog, asked, ranks = tmp_path / "tools.jsonl", tmp_path / "queries.jsonl", tmp_path / "ranks.jsonl"
+    catalog.write_text("\n".join(map(json.dumps, tools)))
+    asked.write_text("\n".join(map(json.dumps, queries)))
+    monkeypatch.setattr(sys, "argv", ["search", str(catalog), str(asked), "--top", "1", "--ranks", str(ranks)])
+    search.main()
+    assert [json.loads(line) for line in ranks.read_text().splitlines()] == [
+        {"id": "1", "paths": [["s", "read_file"]]},
+        {"id": "2", "paths": []},
+    ]
+    printed = capsys.readouterr().out
+    assert "hit@1 100.0" in printed
+    assert "2 tools indexed" in printed
