@@ -2,17 +2,20 @@
 
 A call belongs to its server, not to whoever waits for its answer. Each call settles exactly once; what it settles with
 says what is known of its execution (`outcome`): `not_sent` is never said of a call whose bytes may have left.
+A call whose client went away keeps its place until the server answers, its deadline passes or `drop` is called.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from actors.errors import CallTimedOut, ServerExited, ServerStarting, SupervisorError
 from actors.kit.mailbox import Reply
 from actors.messages import CallServer, Result
+
+_SLACK = 64
+"""How many settled calls the heap of deadlines may hold beside as many as are open."""
 
 
 class Call:
@@ -34,16 +37,16 @@ class Calls:
     def __init__(self, server: str) -> None:
         self._server = server
         self._number = 0
-        self._waiting: deque[Call] = deque()
+        self._waiting: dict[int, Call] = {}
         self._in_flight: dict[int, Call] = {}
-        self._deadlines: list[tuple[float, int, Call]] = []
+        self._deadlines: list[tuple[float, int]] = []
         self.total = 0
         self.failures = 0
 
     @property
     def waiting(self) -> int:
         """How many wait to be sent."""
-        return sum(not call.reply.settled for call in self._waiting)
+        return len(self._waiting)
 
     @property
     def in_flight(self) -> int:
@@ -51,43 +54,58 @@ class Calls:
         return len(self._in_flight)
 
     def admit(self, message: CallServer, reply: Reply[Result], now: float) -> Call:
-        """Take a new call; it waits until `send` takes it."""
+        """Take a new call; it waits until `sendable` takes it."""
         self._number += 1
         call = Call(self._number, message, reply, now + message.deadline_s)
-        heapq.heappush(self._deadlines, (call.deadline, call.number, call))
-        self._waiting.append(call)
+        if len(self._deadlines) > _SLACK + 2 * (len(self._waiting) + len(self._in_flight)):
+            self._deadlines = [entry for entry in self._deadlines if self._find(entry[1]) is not None]
+            heapq.heapify(self._deadlines)
+        heapq.heappush(self._deadlines, (call.deadline, call.number))
+        self._waiting[call.number] = call
         self.total += 1
         return call
 
     def sendable(self, limit: int) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight."""
         while self._waiting and len(self._in_flight) < limit:
-            call = self._waiting.popleft()
+            number = next(iter(self._waiting))
+            call = self._waiting.pop(number)
             if not call.reply.settled:
                 call.sent = True
-                self._in_flight[call.number] = call
+                self._in_flight[number] = call
                 yield call
 
     def take(self, number: int) -> Call | None:
         """Take a call out of those in flight; None if it is not (timed out, abandoned)."""
         return self._in_flight.pop(number, None)
 
+    def drop(self, number: int) -> bool:
+        """Forget a call that nobody waits for; return whether it was in flight."""
+        self._waiting.pop(number, None)
+        return self._in_flight.pop(number, None) is not None
+
+    def fail(self, call: Call, error: Exception) -> None:
+        """Settle a call with a failure, if nobody settled it before."""
+        if not call.reply.settled:
+            self.failures += 1
+            call.reply.fail(error)
+
     def fail_in_flight(self, reason: str) -> None:
         """The process is gone: whether those calls were executed is not known."""
-        for call in list(self._in_flight.values()):
-            message = f"server {self._server!r} stopped while the call was in flight: {reason}"
-            self._fail(call, ServerExited(message, server=self._server, outcome="unknown"))
-        self._in_flight.clear()
+        message = f"server {self._server!r} stopped while the call was in flight: {reason}"
+        calls, self._in_flight = self._in_flight, {}
+        for call in calls.values():
+            self.fail(call, ServerExited(message, server=self._server, outcome="unknown"))
 
-    def fail_waiting(self, error: SupervisorError) -> None:
-        """The server will not come up: nothing of those calls was sent."""
-        for call in self._waiting:
-            self._fail(call, error)
-        self._waiting.clear()
+    def fail_waiting(self, error: Callable[[], SupervisorError]) -> None:
+        """The server will not come up: nothing of those calls was sent. Each gets an error object of its own."""
+        calls, self._waiting = self._waiting, {}
+        for call in calls.values():
+            self.fail(call, error())
 
     def next_deadline(self) -> float | None:
-        """Return the earliest deadline of an unsettled call; forgets settled ones."""
-        while self._deadlines and self._deadlines[0][2].reply.settled:
+        """Return the earliest deadline of a call that waits or is in flight; forgets the others."""
+        while self._deadlines and self._find(self._deadlines[0][1]) is None:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
@@ -95,11 +113,16 @@ class Calls:
         """Fail every call whose deadline has passed; return those that had been sent."""
         late: list[Call] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
-            call = heapq.heappop(self._deadlines)[2]
-            self._fail(call, self._late(call))
-            if self._in_flight.pop(call.number, None) is not None:
-                late.append(call)
+            number = heapq.heappop(self._deadlines)[1]
+            call = self._find(number)
+            if call is not None:
+                self.fail(call, self._late(call))
+                if self.drop(number):
+                    late.append(call)
         return late
+
+    def _find(self, number: int) -> Call | None:
+        return self._in_flight.get(number) or self._waiting.get(number)
 
     def _late(self, call: Call) -> SupervisorError:
         limit = call.message.deadline_s
@@ -108,8 +131,3 @@ class Calls:
             return CallTimedOut(text, server=self._server, outcome="unknown")
         text = f"server {self._server!r} was not ready within the call's deadline of {limit:g} s; nothing was sent"
         return ServerStarting(text, server=self._server, retry_after_s=5.0)
-
-    def _fail(self, call: Call, error: SupervisorError) -> None:
-        if not call.reply.settled:
-            self.failures += 1
-            call.reply.fail(error)

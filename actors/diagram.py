@@ -31,6 +31,7 @@ def events(incarnation: int) -> tuple[lc.Event, ...]:
         lc.Expired(incarnation),
         lc.Drained(incarnation),
         lc.Exited(incarnation, "reason"),
+        lc.Exited(incarnation, "reason", normal=True),
         lc.BackoffOver(),
         lc.GaveUp(),
     )

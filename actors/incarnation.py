@@ -13,11 +13,13 @@ import msgspec
 import trio
 
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
-from actors.kit import Address, Gate, Outbox
+from actors.kit import Address, Gate, Outbox, Turn
 from actors.transport.base import Connection, Exit, Transport
 
 DEAF_GRACE_S = 0.5
 """How long after its output closed a process may take to exit before it counts as deaf."""
+LAST_LINES = 5
+"""How many lines of stderr are shown with an exit."""
 LAST_WORDS_S = 0.25
 """How long output is still read after the process is gone."""
 
@@ -76,6 +78,7 @@ class Incarnation:
         self.outbox = Outbox(64 * 1024 * 1024)
         self.connection: Connection | None = None
         self.up = trio.Event()
+        self._turn = Turn(urgent=False)
         self._transport = transport
         self._post = post
         self._spawn_timeout_s = spawn_timeout_s
@@ -83,6 +86,10 @@ class Incarnation:
         self._stop = trio.Event()
         self._scope = trio.CancelScope()
         self._asked = False
+
+    def hurry(self) -> None:
+        """Somebody waits for a call now: pass those who only wait to be discovered."""
+        self._turn.urgent = True
 
     def stop(self, *, polite: bool) -> None:
         """Ask for the end: by the stop sequence, or at once."""
@@ -92,23 +99,31 @@ class Incarnation:
         else:
             self._scope.cancel()
 
-    async def run(self, gate: Gate, *, urgent: bool) -> None:
+    async def run(self, gate: Gate) -> None:
         """Live through one process. The gate's place is held until `up` is set or the process ends."""
-        end: ProcessFact = Ended(self.number, Exit(asked=True))
+        end: ProcessFact | None = None
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    await nursery.start(self._hold_place, gate, urgent)
+                    await nursery.start(self._hold_place, gate)
                     self._scope.deadline = trio.current_time() + self._spawn_timeout_s
                     end = Ended(self.number, await self._live())
                     nursery.cancel_scope.cancel()
         except* SpawnFailed as group:
             error = _first(group)
             end = NotStarted(self.number, error.message, error.permanent)
-        await self._post.tell(end)
+        await self._post.tell(end or self._cut_short())
 
-    async def _hold_place(self, gate: Gate, urgent: bool, *, task_status: trio.TaskStatus[None]) -> None:
-        async with gate.place(urgent=urgent):
+    def _cut_short(self) -> ProcessFact:
+        """What to report of a process that was killed, or not even started."""
+        if self.connection is not None:
+            return Ended(self.number, Exit(asked=True, last_stderr=self.connection.last_stderr(LAST_LINES)))
+        if self._asked:
+            return Ended(self.number, Exit(asked=True))
+        return NotStarted(self.number, f"it could not be started within {self._spawn_timeout_s:g} s", permanent=False)
+
+    async def _hold_place(self, gate: Gate, *, task_status: trio.TaskStatus[None]) -> None:
+        async with gate.place(self._turn):
             task_status.started()
             await self.up.wait()
 
@@ -126,7 +141,7 @@ class Incarnation:
                 with trio.move_on_after(LAST_WORDS_S):
                     await reading.wait()
                 nursery.cancel_scope.cancel()
-        return msgspec.structs.replace(exit_, asked=self._asked, last_stderr=connection.last_stderr(5))
+        return msgspec.structs.replace(exit_, asked=self._asked, last_stderr=connection.last_stderr(LAST_LINES))
 
     async def _read(self, connection: Connection, finished: trio.Event) -> None:
         try:
@@ -136,10 +151,14 @@ class Incarnation:
             await self._post.tell(Broken(self.number, error.message))
         finally:
             finished.set()
+        await self._closed(connection, "it closed its output and did not exit")
+
+    async def _closed(self, connection: Connection, reason: str) -> None:
+        """A pipe was closed: mostly because the process is about to exit, which says more."""
         with trio.move_on_after(DEAF_GRACE_S):
             await connection.wait()
             return
-        await self._post.tell(Broken(self.number, "it closed its output and did not exit"))
+        await self._post.tell(Broken(self.number, reason))
 
     async def _write(self, connection: Connection) -> None:
         while True:
@@ -148,11 +167,11 @@ class Incarnation:
                 try:
                     await connection.send(data)
                 except ServerExited:
-                    await self._post.tell(Broken(self.number, "it closed its input"))
-                    return
+                    break
             if scope.cancelled_caught:  # half a message may be in the pipe: the process is lost
                 await self._post.tell(Broken(self.number, "it does not read its input"))
                 return
+        await self._closed(connection, "it closed its input and did not exit")
 
     async def _stop_when_asked(self, connection: Connection) -> None:
         await self._stop.wait()

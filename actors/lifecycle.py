@@ -109,9 +109,10 @@ class Drained(OfProcess, frozen=True, tag=True):
 
 
 class Exited(OfProcess, frozen=True, tag=True):
-    """The process is gone, with everything it started."""
+    """The process is gone, with everything it started. `normal`: it ended by itself with nothing to do, no failure."""
 
     reason: str
+    normal: bool = False
 
 
 class BackoffOver(Event, frozen=True, tag=True):
@@ -187,6 +188,8 @@ ALIVE = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.R
 RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})
 STARTING = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.RESPAWNING})
 
+ASLEEP = "it was sent to sleep"
+
 Step = tuple[Life, tuple[Effect, ...]]
 
 
@@ -208,7 +211,7 @@ def _without_process(life: Life, event: Event) -> Step:
         case (State.RESPAWNING, GaveUp()):
             return replace(life, state=State.FAILED), (FailWaiting(life.reason),)
         case (State.RESPAWNING, Sleep()):
-            return replace(life, state=State.DORMANT, wanted="dormant"), (FailWaiting(life.reason),)
+            return replace(life, state=State.DORMANT, wanted="dormant"), (FailWaiting(ASLEEP),)
         case (_, Stop()):
             return replace(life, state=State.STOPPED, wanted="stopped"), (FailWaiting("stopped"),)
         case _:
@@ -219,6 +222,8 @@ def _alive(life: Life, event: Event) -> Step:
     match life.state, event:
         case (State.SPAWNING | State.DRAINING, SpawnRefused(reason=reason, permanent=permanent)):
             return _down(replace(life, permanent=permanent), reason)
+        case (State.READY, Exited(reason=reason, normal=True)):
+            return _down(replace(life, wanted="dormant"), reason)
         case (_, Exited(reason=reason)):
             return _down(life, reason)
         case (State.SPAWNING, Spawned()):
@@ -279,7 +284,7 @@ def _down(life: Life, reason: str) -> Step:
     if life.permanent:
         return replace(life, state=State.FAILED, reason=known), (fail, FailWaiting(known))
     if life.wanted == "dormant":
-        return replace(life, state=State.DORMANT, reason="", fallback=False), (fail, FailWaiting(known))
+        return replace(life, state=State.DORMANT, reason="", fallback=False), (fail, FailWaiting(life.reason or ASLEEP))
     if life.fallback:
         following, effects = _spawn(life)
         return following, (fail, *effects)

@@ -3,7 +3,8 @@
 Time forgives, success does not: a server that starts well and dies again uses up its budget all the same
 (Erlang/OTP `supervisor:add_restart`). Only time spent *ready* lowers the level of the back-off.
 Values: exponential from 1 s to 60 s with equal jitter (Kubernetes' reduced curve, Envoy's jitter); five failed starts
-within ten minutes give up (systemd); afterwards one probe per 300 s, on demand only.
+within ten minutes give up (systemd); afterwards one probe per 300 s, on demand only, and one failed probe gives up
+again. A failure that is the only one of its period starts the back-off from the beginning.
 """
 
 from __future__ import annotations
@@ -39,19 +40,25 @@ class RestartLog:
         self._level = 0
         self._ready_since: float | None = None
         self._last_probe: float | None = None
+        self._probing = False
         self.total = 0
 
     def ready(self, now: float) -> None:
         """Note that the server is ready from now on."""
         self._ready_since = now
+        self._probing = False
 
     def admit(self, now: float) -> float | None:
         """Record a failure; return the delay in seconds before the next start, or None to give up."""
         stable = self._forgive(now)
         self._ready_since = None
         self.total += 1
-        self._failures = [moment for moment in self._failures if moment > now - self.policy.period_s] + [now]
-        if self.policy.restart == "temporary" or len(self._failures) > self.policy.max_restarts:
+        recent = [moment for moment in self._failures if moment > now - self.policy.period_s]
+        if not recent:
+            self._level = 0
+        self._failures = [*recent, now]
+        probing, self._probing = self._probing, False
+        if probing or self.policy.restart == "temporary" or len(self._failures) > self.policy.max_restarts:
             self._last_probe = now
             return None
         if stable and self._level == 0:
@@ -77,6 +84,7 @@ class RestartLog:
         self._failures.clear()
         self._level = 0
         self._last_probe = None
+        self._probing = False
 
     def probe(self, now: float) -> float:
         """Ask for one demand probe of a failed server: 0.0 grants it, else the seconds until the next is due."""
@@ -85,6 +93,7 @@ class RestartLog:
             if wait > 0:
                 return wait
         self._last_probe = now
-        # One more failure gives up again at once, without five more starts.
-        self._failures = self._failures[-self.policy.max_restarts :]
+        self._probing = True
+        # Should the probe succeed, the next failure finds room in the window, but little.
+        self._failures = self._failures[1 - self.policy.max_restarts :] if self.policy.max_restarts > 1 else []
         return 0.0

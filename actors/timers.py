@@ -1,40 +1,66 @@
-"""Named timers of an actor: child tasks that post a message when they fire. Starting one again replaces the older."""
+"""Named timers of an actor: child tasks that post a message when they fire. Starting one again replaces the older.
+
+A firing that is already in the mailbox cannot be taken back: hence it carries a number, and only the number of the
+newest timer of that name counts (`take`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import trio
 
-Fire = Callable[[str], Awaitable[None]]
+Fire = Callable[[str, int], Awaitable[None]]
+
+
+class _Timer(msgspec.Struct, frozen=True):
+    number: int
+    moment: float
+    scope: trio.CancelScope
 
 
 class Timers:
-    """Timers by name; `fire(name)` is awaited in the timer's own task."""
+    """Timers by name; `fire(name, number)` is awaited in the timer's own task."""
 
     def __init__(self, fire: Fire) -> None:
         self._fire = fire
-        self._scopes: dict[str, trio.CancelScope] = {}
+        self._number = 0
+        self._timers: dict[str, _Timer] = {}
 
     def start(self, nursery: trio.Nursery, name: str, seconds: float) -> None:
         """Fire `name` in that many seconds, instead of any earlier timer of that name."""
         self.cancel(name)
-        scope = self._scopes[name] = trio.CancelScope()
-        nursery.start_soon(self._run, name, seconds, scope)
+        self._number += 1
+        timer = _Timer(self._number, trio.current_time() + seconds, trio.CancelScope())
+        self._timers[name] = timer
+        nursery.start_soon(self._run, name, timer)
+
+    def start_by(self, nursery: trio.Nursery, name: str, moment: float) -> None:
+        """Fire `name` at `moment` of the trio clock, unless a timer of that name fires no later anyway."""
+        timer = self._timers.get(name)
+        if timer is None or timer.moment > moment:
+            self.start(nursery, name, max(0.0, moment - trio.current_time()))
 
     def cancel(self, name: str) -> None:
-        """Stop a timer if it runs; one that has already posted its message cannot be taken back."""
-        scope = self._scopes.pop(name, None)
-        if scope is not None:
-            scope.cancel()
+        """Stop a timer; its firing does not count any more, even if it was posted."""
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.scope.cancel()
 
     def running(self, name: str) -> bool:
-        """Return whether a timer of that name runs."""
-        return name in self._scopes
+        """Return whether a timer of that name runs, or fired and was not taken yet."""
+        return name in self._timers
 
-    async def _run(self, name: str, seconds: float, scope: trio.CancelScope) -> None:
-        with scope:
-            await trio.sleep(seconds)
-            if self._scopes.get(name) is scope:
-                del self._scopes[name]
-            await self._fire(name)
+    def take(self, name: str, number: int) -> bool:
+        """Return whether a firing counts: the timer was neither cancelled nor replaced since."""
+        timer = self._timers.get(name)
+        if timer is None or timer.number != number:
+            return False
+        del self._timers[name]
+        return True
+
+    async def _run(self, name: str, timer: _Timer) -> None:
+        with timer.scope:
+            await trio.sleep_until(timer.moment)
+            await self._fire(name, timer.number)

@@ -50,7 +50,10 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that one server offers, as of one discovery. `problems` are reasons an operator can read."""
+    """All that one server offers, as of one discovery. `problems` are reasons an operator can read.
+
+    `partial`: the tools could not be listed, and none were known before; not worth remembering.
+    """
 
     tools: tuple[Tool, ...] = ()
     resources: tuple[Resource, ...] = ()
@@ -64,6 +67,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problems: tuple[str, ...] = ()
     token_counts: dict[str, int] = {}
     tokens_exact: bool = False
+    partial: bool = False
 
 
 def encode_offer(offer: Offer) -> bytes:

@@ -6,18 +6,20 @@ levels. A schema without `type` gets `"type": "object"`: some real servers forge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.catalogue.entries import NO_RAW, Offer, Prompt, Resource, Tool
 from actors.protocol.era import Agreement
-from actors.protocol.listing import Listed
+from actors.protocol.listing import Kind, Listed
 
 MAX_NAME = 256
 MAX_DESCRIPTION = 16 * 1024
 MAX_DEFINITION_BYTES = 1024 * 1024
+MAX_DEPTH = 128
 MAX_PARAMETERS = 60
 MAX_PROBLEMS = 50
 
@@ -72,6 +74,19 @@ def offer(agreement: Agreement, listed: Listed) -> Offer:
         era=agreement.era,
         version=agreement.version,
         problems=tuple(problems[:MAX_PROBLEMS]),
+        partial="tools" in listed.missing,
+    )
+
+
+def keeping(found: Offer, known: Offer, missing: Collection[Kind]) -> Offer:
+    """Return `found` with what was `known` of the lists that could not be had this time."""
+    return replace(
+        found,
+        tools=known.tools if "tools" in missing else found.tools,
+        resources=known.resources if "resources" in missing else found.resources,
+        templates=known.templates if "templates" in missing else found.templates,
+        prompts=known.prompts if "prompts" in missing else found.prompts,
+        partial=found.partial and known.partial,
     )
 
 
@@ -150,12 +165,27 @@ def _resource_entry(found: _Resource, uri: str, raw: msgspec.Raw, *, template_: 
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw) -> Any:
-    if len(bytes(raw)) > MAX_DEFINITION_BYTES:
+    data = bytes(raw)
+    if len(data) > MAX_DEFINITION_BYTES:
         raise Unusable(f"its definition is over {MAX_DEFINITION_BYTES} bytes")
     try:
+        # Without that many brackets nothing can be that deep: most definitions are read once only.
+        if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _deeper(msgspec.json.decode(data), MAX_DEPTH):
+            raise Unusable(f"its definition is nested more than {MAX_DEPTH} levels deep")
         return decoder.decode(raw)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Unusable(str(error)[:200]) from None
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Return whether objects and arrays are nested more than `levels` deep; without recursion."""
+    level = [value]
+    for _ in range(levels + 1):
+        nested = [part for part in level if isinstance(part, dict | list)]
+        if not nested:
+            return False
+        level = [child for part in nested for child in (part.values() if isinstance(part, dict) else part)]
+    return True
 
 
 def _check_name(name: str) -> None:

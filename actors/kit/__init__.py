@@ -2,6 +2,7 @@
 
 from actors.kit.actor import Actor as Actor
 from actors.kit.gate import Gate as Gate
+from actors.kit.gate import Turn as Turn
 from actors.kit.latest import Feed as Feed
 from actors.kit.latest import Latest as Latest
 from actors.kit.latest import Outbox as Outbox

@@ -55,11 +55,14 @@ class Feed(Generic[T]):
         self._latest.set(self._latest.value + 1)
 
     async def after(self, number: int) -> tuple[int, int, list[T]]:
-        """Wait for events newer than `number`; return (newest number, how many were missed, events). A checkpoint."""
-        while self.newest <= number:
-            await self._latest.changed(self._latest.version)
-        wanted = self.newest - number
-        events = list(self._events)[-wanted:] if wanted < len(self._events) else list(self._events)
+        """Wait for events newer than `number`; return (newest number, how many were missed, events). A checkpoint.
+
+        A number that was never given out, of another run of the daemon say, counts as "from now on".
+        """
+        seen = min(max(number, 0), self.newest)
+        await self._latest.changed(seen)
+        wanted = self.newest - seen
+        events = list(self._events)[max(0, len(self._events) - wanted) :]
         return self.newest, wanted - len(events), events
 
 
@@ -86,6 +89,7 @@ class Outbox:
 
     async def take(self) -> bytes:
         """Wait for bytes and take them all. A checkpoint."""
+        await trio.lowlevel.checkpoint()
         while not self._parts:
             await self._waiters.park()
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)

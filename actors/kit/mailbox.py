@@ -5,7 +5,8 @@ Rules:
   it never waits in front of the mailbox, so that load is shed where it can still be explained to the client.
 - A `Reply` settles exactly once: answered, failed or abandoned. Whoever holds it may pass it on with its message.
 - Closing a trio channel drops what is buffered, and trio closes nothing at garbage collection. Hence a mailbox
-  remembers every reply it handed out, and leaving its ``with`` block fails those and the unread ones.
+  remembers every reply it handed out, and leaving its ``with`` block fails those and the unread ones: what an actor had
+  taken may have been carried out (outcome `unknown`), what it had not read was not.
 """
 
 from __future__ import annotations
@@ -73,11 +74,14 @@ class Reply(Generic[R]):
                 self._on_abandon()
 
     def on_abandon(self, callback: Callable[[], None]) -> None:
-        """Call `callback` (which must not block or raise) if the waiter goes away first."""
+        """Call `callback` (which must not block or raise) if the waiter goes away first; replaces an earlier one."""
         self._on_abandon = callback
 
     def on_settled(self, callback: Callable[[], None]) -> None:
-        """Call `callback` (which must not block or raise) when the reply settles, however it does."""
+        """Call `callback` (which must not block or raise) when the reply settles, however it does; now if it has."""
+        if self._settled.is_set():
+            callback()
+            return
         previous = self._on_settled
         if previous is None:
             self._on_settled = callback
@@ -191,13 +195,19 @@ class Mailbox(Generic[M]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        unread = self._unread()
+        self._receive.close()
+        for reply in list(self._held):
+            reply.fail(ActorStopped(outcome="unknown"))
+        for reply in unread:
+            reply.fail(ActorStopped())
+
+    def _unread(self) -> list[Reply[Any]]:
+        replies: list[Reply[Any]] = []
         while True:
             try:
                 envelope = self._receive.receive_nowait()
             except (trio.WouldBlock, trio.EndOfChannel):
-                break
+                return replies
             if envelope.reply is not None:
-                envelope.reply.held_by(self._held)
-        self._receive.close()
-        for reply in list(self._held):
-            reply.fail(ActorStopped())
+                replies.append(envelope.reply)

@@ -16,7 +16,6 @@ from actors.protocol.era import (
     Agreement,
     Identity,
     Impossible,
-    NeedsFreshProcess,
     Negotiation,
     Send,
     Settled,
@@ -78,7 +77,7 @@ class ListsChanged(msgspec.Struct, frozen=True):
     """The server says that a list changed."""
 
 
-Fact = Agreed | Fresh | NoAgreement | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
+Fact = Agreed | NoAgreement | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
 Tag = int | Kind | Literal["negotiation", "listen"]
 
 
@@ -93,7 +92,7 @@ class Conversation:
         self._listing: Listing | None = None
         self._output: list[bytes] = []
         self._meta = b""
-        self._ids: dict[int, bytes] = {}
+        self._ids: dict[Tag, bytes] = {}
         self.agreement: Agreement | None = None
 
     @property
@@ -103,8 +102,8 @@ class Conversation:
 
     @property
     def probing(self) -> bool:
-        """True while the era is only being probed."""
-        return self.agreement is None and self._negotiation.probing
+        """True while the first probe of the era is unanswered."""
+        return self._negotiation.probing
 
     @property
     def listing(self) -> bool:
@@ -121,10 +120,9 @@ class Conversation:
         """Begin the handshake."""
         self._follow(self._negotiation.start())
 
-    def silence(self) -> Fact:
-        """No answer to the handshake came in time, or the process ended."""
-        fact = self._follow(self._negotiation.on_silence())
-        return fact or NoAgreement("no answer")
+    def silence(self) -> Fresh | None:
+        """Say that no answer came in time, or that the process ended; None: that says nothing about the era."""
+        return Fresh() if self._negotiation.on_silence() is not None else None
 
     def list_all(self) -> AllListed | None:
         """Begin a walk over all lists; returns its (empty) result at once if the server announces none."""
@@ -133,6 +131,14 @@ class Conversation:
         for kind, params in self._listing.first():
             self._ask(kind, METHODS[kind], params)
         return self._finish_listing()
+
+    def stop_listing(self) -> None:
+        """Give up a walk over the lists that takes too long; late pages are dropped."""
+        self._listing = None
+        for kind in METHODS:
+            id_ = self._ids.pop(kind, None)
+            if id_ is not None:
+                self._peer.forget(id_)
 
     def listen(self) -> None:
         """Ask a modern server to tell about changes (`subscriptions/listen`); a legacy one tells unasked."""
@@ -196,6 +202,7 @@ class Conversation:
         if listing is None or event.tag not in METHODS:
             return None
         kind: Kind = event.tag
+        self._ids.pop(kind, None)
         match event:
             case Answered(result=result):
                 following = listing.on_page(kind, result)
@@ -226,8 +233,6 @@ class Conversation:
                 if notify is not None:
                     self._write(notify)
                 return Agreed(agreement)
-            case NeedsFreshProcess():
-                return Fresh()
             case Impossible(reason=reason):
                 return NoAgreement(reason)
 
@@ -243,7 +248,7 @@ class Conversation:
         members = params[1:-1] if params else b""
         meta = b'"_meta":{' + self._meta + b"}" if self._meta else b""
         body = b",".join(part for part in (members, meta) if part)
-        _, message = self._peer.request(tag, method, b"{" + body + b"}" if body else None)
+        self._ids[tag], message = self._peer.request(tag, method, b"{" + body + b"}" if body else None)
         self._write(message)
 
     def _reply(self, id_: bytes, method: str) -> None:

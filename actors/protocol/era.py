@@ -2,7 +2,8 @@
 
 Policy (MCP 2026-07-28, basic/versioning and stdio "Backward Compatibility"): probe with `server/discover`; anything but
 positive evidence of the modern era means `initialize`; one re-probe at most; silence or exit under the probe means
-`initialize` on a *fresh* process, because old servers can be broken by an unknown method before the handshake.
+`initialize` on a *fresh* process, because old servers can be broken by an unknown method before the handshake. Silence
+after any answer says nothing about the era: it is an outage.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from actors.protocol.versions import (
     LEGACY_VERSIONS,
     META_CAPABILITIES,
     META_CLIENT_INFO,
+    META_SERVER_INFO,
     META_VERSION,
     MODERN_VERSIONS,
     Era,
@@ -67,7 +69,7 @@ class Impossible(msgspec.Struct, frozen=True):
     reason: str
 
 
-Action = Send | Settled | NeedsFreshProcess | Impossible
+Action = Send | Settled | Impossible
 
 
 class _Discovered(msgspec.Struct):
@@ -101,25 +103,25 @@ class Negotiation:
 
     @property
     def probing(self) -> bool:
-        """True while only a probe was sent: an exit or silence now says something about the era."""
-        return self._phase is not _Phase.INITIALIZING
+        """True while the first probe is unanswered: an exit or silence now says something about the era."""
+        return self._phase is _Phase.PROBING
 
     def start(self) -> Send:
         """Return the first request."""
         return self._probe(MODERN_VERSIONS[-1]) if self.probing else self._initialize()
 
-    def on_silence(self) -> Action:
-        """Call when no answer came in time or the process ended."""
-        return NeedsFreshProcess() if self.probing else Impossible("no answer to initialize")
+    def on_silence(self) -> NeedsFreshProcess | None:
+        """Call when no answer came in time or the process ended; None: that says nothing about the era."""
+        return NeedsFreshProcess() if self.probing else None
 
     def on_result(self, result: msgspec.Raw) -> Action:
         """Call with the result of the request sent last."""
-        return self._discovered(result) if self.probing else self._initialized(result)
+        return self._initialized(result) if self._phase is _Phase.INITIALIZING else self._discovered(result)
 
     def on_error(self, error: jsonrpc.ErrorObject) -> Action:
         """Call with the error of the request sent last."""
         supported = _supported(error) if error.code == UNSUPPORTED_VERSION else None
-        if not self.probing:
+        if self._phase is _Phase.INITIALIZING:
             return self._on_initialize_error(error, supported)
         if supported is None:
             return self._initialize()
@@ -158,7 +160,7 @@ class Negotiation:
         version = _newest(MODERN_VERSIONS, found.supported)
         if version is None:
             return self._initialize()
-        info = msgspec.Raw(jsonrpc.encode(found.meta.get("io.modelcontextprotocol/serverInfo", {})))
+        info = msgspec.Raw(jsonrpc.encode(found.meta.get(META_SERVER_INFO, {})))
         return Settled(
             Agreement(
                 era="modern",
@@ -192,10 +194,12 @@ def _newest(ours: tuple[str, ...], theirs: list[str]) -> str | None:
 
 
 def _supported(error: jsonrpc.ErrorObject) -> list[str]:
-    """The versions an UnsupportedProtocolVersion error names; empty if it names none."""
+    """The versions an UnsupportedProtocolVersion error names; empty if it names none, or something else."""
     try:
         data = msgspec.json.decode(error.data)
     except (msgspec.MsgspecError, RecursionError):
         return []
     versions = data.get("supported") if isinstance(data, dict) else None
-    return [str(version) for version in versions] if isinstance(versions, list) else []
+    if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
+        return []
+    return versions

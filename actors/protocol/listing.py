@@ -44,12 +44,16 @@ class ListLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was listed, as the server wrote it. `failed`: kinds whose list could not be had."""
+    """Everything that was listed, as the server wrote it. `missing`: kinds whose list could not be had to its end.
+
+    `failed` and `truncated` are texts for operators.
+    """
 
     tools: tuple[msgspec.Raw, ...] = ()
     resources: tuple[msgspec.Raw, ...] = ()
     templates: tuple[msgspec.Raw, ...] = ()
     prompts: tuple[msgspec.Raw, ...] = ()
+    missing: frozenset[Kind] = frozenset()
     failed: tuple[str, ...] = ()
     truncated: tuple[str, ...] = ()
 
@@ -63,10 +67,13 @@ class Listing:
         self._open: set[Kind] = {kind for kind in METHODS if CAPABILITIES[kind] in declared}
         self._entries: dict[Kind, list[msgspec.Raw]] = {kind: [] for kind in METHODS}
         self._seen: set[tuple[Kind, bytes]] = set()
+        self._missing: set[Kind] = set()
         self._failed: list[str] = []
         self._truncated: list[str] = []
         self._pages = 0
+        self._count = 0
         self._bytes = 0
+        self._full = False
 
     @property
     def done(self) -> bool:
@@ -87,16 +94,16 @@ class Listing:
             self.on_failure(kind, "the page is malformed")
             return None
         fresh = self._add(kind, entries)
-        if not isinstance(cursor, str) or not fresh:
+        more = isinstance(cursor, str) and fresh
+        if self._over(kind, more=more) or not more:
             self._open.discard(kind)
-            return None
-        if self._over(kind):
             return None
         return kind, jsonrpc.encode({"cursor": cursor})
 
     def on_failure(self, kind: Kind, reason: str) -> None:
         """The list of that kind could not be had; what came before is kept."""
         self._open.discard(kind)
+        self._missing.add(kind)
         if kind != "templates":  # many servers declare resources and have no templates/list
             self._failed.append(f"{METHODS[kind]}: {reason}")
 
@@ -107,30 +114,36 @@ class Listing:
             resources=tuple(self._entries["resources"]),
             templates=tuple(self._entries["templates"]),
             prompts=tuple(self._entries["prompts"]),
+            missing=frozenset(self._missing),
             failed=tuple(self._failed),
             truncated=tuple(self._truncated),
         )
 
     def _add(self, kind: Kind, entries: list[msgspec.Raw]) -> bool:
+        """Keep what is new and within the limits; return whether anything was new."""
         fresh = False
         for entry in entries:
             data = bytes(entry)
-            if (kind, data) not in self._seen:
-                fresh = True
-                self._seen.add((kind, data))
-                self._entries[kind].append(msgspec.Raw(data))
-                self._bytes += len(data)
+            if (kind, data) in self._seen:
+                continue
+            fresh = True
+            if self._count >= self._limits.max_entries or self._bytes + len(data) > self._limits.max_bytes:
+                self._full = True
+                break
+            self._seen.add((kind, data))
+            self._entries[kind].append(msgspec.Raw(data))
+            self._count += 1
+            self._bytes += len(data)
         self._pages += 1
         return fresh
 
-    def _over(self, kind: Kind) -> bool:
-        limits = self._limits
-        total = sum(len(entries) for entries in self._entries.values())
-        if self._pages < limits.max_pages and total < limits.max_entries and self._bytes < limits.max_bytes:
-            return False
-        self._open.discard(kind)
-        self._truncated.append(f"{METHODS[kind]}: cut after {self._pages} pages, {total} entries, {self._bytes} bytes")
-        return True
+    def _over(self, kind: Kind, *, more: bool) -> bool:
+        """Return whether the walk must end here although there is more; notes it for the operator."""
+        cut = self._full or (more and self._pages >= self._limits.max_pages)
+        if cut:
+            so_far = f"{self._pages} pages, {self._count} entries, {self._bytes} bytes"
+            self._truncated.append(f"{METHODS[kind]}: cut after {so_far}")
+        return cut
 
 
 def _keys(capabilities: msgspec.Raw) -> set[str]:

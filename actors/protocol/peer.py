@@ -4,6 +4,8 @@ Rules:
 - Ids towards a server are ours: opaque strings, unique for the life of the process, never re-used. An answer is
   matched by the JSON text of its id, so by type and value; anything else is counted and dropped.
 - The first answer to an id wins; later ones are strays.
+- A request of the server has a string or a number for its id; one with any other id is a stray, as it could not be
+  answered. An `error` or `result` that is `null` beside the other one is taken for absent: some servers write both.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
 
 T = TypeVar("T")
+_ID_STARTS = frozenset(bytes([byte]) for byte in b'"-0123456789')
 
 
 class Answered(msgspec.Struct, Generic[T], frozen=True):
@@ -86,17 +89,25 @@ class Peer(Generic[T]):
         """Take one message; None for what means nothing to us (counted). Raises `ProtocolViolation` for no JSON-RPC."""
         found = jsonrpc.decode(message)
         if found.method is not None:
-            if found.is_request:
+            if not found.is_request:
+                return Notified(found.method, found.params)
+            if bytes(found.id)[:1] in _ID_STARTS:
                 return Asked(bytes(found.id), found.method, found.params)
-            return Notified(found.method, found.params)
+            self.strays += 1
+            return None
         tag = self._pending.pop(_canonical(bytes(found.id)), None)
         if tag is None:
             self.strays += 1
             return None
-        result, error = bytes(found.result), bytes(found.error)
+        result, error = _present(found.result), _present(found.error)
         if bool(result) == bool(error) or (result and result[:1] != b"{"):
             return Malformed(tag)
         return Answered(tag, found.result) if result else Refused(tag, jsonrpc.decode_error(found.error))
+
+
+def _present(member: msgspec.Raw) -> bytes:
+    data = bytes(member)
+    return b"" if data == b"null" else data
 
 
 def _canonical(id_: bytes) -> bytes:

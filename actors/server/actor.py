@@ -1,0 +1,199 @@
+"""The actor of one MCP server: takes its messages, owns its calls, and leaves its life to the performer.
+
+Everything that waits runs in child tasks (the process, the timers, the reports), which post messages; the handler
+itself never waits. Messages of an older incarnation change nothing, nor do timers that were cancelled or replaced after
+they fired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from actors import lifecycle as lc
+from actors.catalogue.entries import Offer
+from actors.errors import ServerGaveUp, ShuttingDown, SupervisorError, TooManyCalls
+from actors.incarnation import Broken, Ended, NotStarted, Received, Started
+from actors.kit import Actor, Gate, Reply
+from actors.lifecycle import State
+from actors.messages import CallServer, ReadServer, Result, ServerStatus, SleepServer, StopServer, WakeServer
+from actors.policy import RestartLog
+from actors.protocol.era import Identity
+from actors.protocol.versions import Era
+from actors.reporter import Reporter
+from actors.server.inbox import CallAbandoned, Message, TimerFired
+from actors.server.link import Launcher
+from actors.server.performer import Performer
+from actors.server.record import Record
+from actors.server.settings import ServerSettings
+from actors.transport.base import Transport
+
+
+class ServerActor(Actor[Message]):
+    """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
+
+    `clock` gives unix time in seconds; deadlines run by the trio clock.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        settings: ServerSettings,
+        restarts: RestartLog,
+        gate: Gate,
+        reporter: Reporter,
+        clock: Callable[[], float],
+        *,
+        identity: Identity,
+        known: Offer | None = None,
+        era: Era | None = None,
+    ) -> None:
+        super().__init__(settings.max_in_flight + settings.max_queued + 256)
+        self.name = name
+        self._idle_timeout_s = settings.idle_timeout_s
+        self._restarts = restarts
+        self._reporter = reporter
+        launcher = Launcher(transport, settings, gate, self.address, identity)
+        record = Record(name, transport.kind, reporter, clock, era)
+        self._server = Performer(name, launcher, settings, restarts, record, self.address, known)
+        self._traffic = self._server.traffic
+        self._timers = self._server.timers
+
+    @property
+    def life(self) -> lc.Life:
+        """The present state and what is wanted."""
+        return self._server.life
+
+    def started(self) -> None:
+        """Start the task that carries facts to the registry."""
+        self._server.nursery = self.nursery
+        self.nursery.start_soon(self._reporter.run)
+
+    def status(self) -> ServerStatus:
+        """Return how the server is doing now."""
+        return self._server.status()
+
+    def handle(self, message: Message, reply: Reply[Any] | None) -> None:
+        """React to one message."""
+        match message:
+            case Received(incarnation=number, messages=messages):
+                if number == self.life.incarnation:
+                    self._server.on_received(messages)
+            case CallServer():
+                assert reply is not None
+                self._on_call(message, reply)
+            case CallAbandoned(call=number):
+                self._traffic.abandon(number, self._server.link)
+                self._server.pump()
+            case TimerFired(name=name, number=number):
+                if self._timers.take(name, number):
+                    self._on_timer(name)
+            case Started() | NotStarted() | Broken() | Ended():
+                if message.incarnation == self.life.incarnation:
+                    self._server.on_process(message)
+            case _:
+                assert reply is not None
+                self._on_order(message, reply)
+        if self.life.state is State.STOPPED:
+            self.finish()
+
+    # Orders ---------------------------------------------------------------------------------------------------------
+
+    def _on_order(self, message: ReadServer | WakeServer | SleepServer | StopServer, reply: Reply[Any]) -> None:
+        """What operators and the daemon ask for."""
+        match message:
+            case ReadServer():
+                reply.answer(self.status())
+            case WakeServer(operator=operator, urgent=urgent):
+                self._on_wake(reply, operator=operator, urgent=urgent)
+            case SleepServer():
+                self._server.orders.sleep(reply)
+                self._server.step(lc.Sleep())
+            case StopServer():
+                self._server.orders.stop(reply)
+                self._server.step(lc.Stop())
+
+    def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
+        if operator:
+            self._restarts.forget()
+        elif (refusal := self._refusal()) is not None:
+            reply.fail(refusal)
+            return
+        self._server.orders.wake(reply, urgent=urgent)
+        self._server.wake(urgent=urgent)
+        if operator:  # need not wait for a back-off that belongs to the forgotten failures
+            self._server.step(lc.BackoffOver())
+
+    def _refusal(self) -> SupervisorError | None:
+        """Why nothing can be asked of this server now, None if it can. Grants the probe that is due."""
+        if self.life.state is State.STOPPED or self.life.wanted == "stopped":
+            return ShuttingDown(f"server {self.name!r} is being stopped", server=self.name)
+        if self.life.state is not State.FAILED:
+            return None
+        text = f"server {self.name!r} is not available: {self.life.reason}"
+        if self.life.permanent:
+            return ServerGaveUp(f"{text}; correct its configuration and restart the daemon", server=self.name)
+        wait = self._restarts.probe(trio.current_time())
+        return ServerGaveUp(text, server=self.name, retry_after_s=wait) if wait > 0 else None
+
+    # Calls ----------------------------------------------------------------------------------------------------------
+
+    def _on_call(self, message: CallServer, reply: Reply[Result]) -> None:
+        if reply.settled:  # the client went away before anybody looked
+            return
+        if (refusal := self._refusal()) is not None:
+            reply.fail(refusal)
+            return
+        try:
+            call = self._traffic.enter(message, reply, trio.current_time())
+        except TooManyCalls as error:
+            reply.fail(error)
+            return
+        reply.on_abandon(lambda: self._abandon(call.number))
+        if self.life.state is State.READY:
+            self._server.pump()
+        else:
+            self._server.wake(urgent=True)
+        self._watch_deadlines()
+
+    def _abandon(self, number: int) -> None:
+        try:
+            self.address.tell_nowait(CallAbandoned(number))
+        except SupervisorError:  # full or gone: the late answer, or the deadline, frees its place
+            return
+
+    def _watch_deadlines(self) -> None:
+        deadline = self._traffic.next_deadline()
+        if deadline is not None:
+            self._timers.start_by(self.nursery, "deadlines", deadline)
+
+    # Timers ---------------------------------------------------------------------------------------------------------
+
+    def _on_timer(self, name: str) -> None:
+        match name:
+            case "deadlines":
+                self._traffic.time_out(trio.current_time(), self._server.link)
+                self._server.pump()
+                self._watch_deadlines()
+            case "idle":
+                self._on_idle()
+            case "backoff":
+                self._server.step(lc.BackoffOver())
+            case "stage":
+                self._server.on_stage_late()
+            case "relist":
+                self._server.read_lists()
+            case "listing":
+                self._server.on_listing_late()
+
+    def _on_idle(self) -> None:
+        left = self._traffic.last_activity + self._idle_timeout_s - trio.current_time()
+        if self._traffic.open:
+            left = self._idle_timeout_s
+        if left > 0:
+            self._timers.start(self.nursery, "idle", left)
+        else:
+            self._server.step(lc.Sleep())

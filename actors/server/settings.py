@@ -1,0 +1,23 @@
+"""What a deployment may set for one server."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.protocol.listing import ListLimits
+
+
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Deadlines in seconds and bounds of one server. `idle_timeout_s` 0 means never."""
+
+    idle_timeout_s: float = 180.0
+    start_timeout_s: float = 60.0
+    probe_timeout_s: float = 20.0
+    discovery_timeout_s: float = 60.0
+    drain_s: float = 5.0
+    write_timeout_s: float = 10.0
+    relist_debounce_s: float = 0.25
+    relist_interval_s: float = 1.0
+    max_in_flight: int = 64
+    max_queued: int = 128
+    list_limits: ListLimits = ListLimits()

@@ -1,0 +1,71 @@
+"""The calls of a server on their way through its link: admitted, sent, answered, cancelled, late.
+
+Synchronous throughout. `link` is the present incarnation, None if there is none; whoever calls flushes it afterwards.
+"""
+
+from __future__ import annotations
+
+from actors.calls import Call, Calls
+from actors.errors import ProtocolViolation, TooManyCalls
+from actors.kit.mailbox import Reply
+from actors.messages import CallServer, Result
+from actors.protocol import conversation as talk
+from actors.protocol.jsonrpc import RemoteError
+from actors.server.link import Link
+from actors.server.settings import ServerSettings
+
+
+class Traffic(Calls):
+    """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock."""
+
+    def __init__(self, server: str, settings: ServerSettings) -> None:
+        super().__init__(server)
+        self.server = server
+        self.last_activity = 0.0
+        self._max_in_flight = settings.max_in_flight
+        self._max_open = settings.max_in_flight + settings.max_queued
+
+    @property
+    def open(self) -> int:
+        """How many calls wait or are in flight."""
+        return self.waiting + self.in_flight
+
+    def enter(self, message: CallServer, reply: Reply[Result], now: float) -> Call:
+        """Take a new call. Raises `TooManyCalls`."""
+        if self.open >= self._max_open:
+            text = f"server {self.server!r} is busy: {self.in_flight} calls are in flight, {self.waiting} wait"
+            raise TooManyCalls(text, server=self.server)
+        self.last_activity = now
+        return self.admit(message, reply, now)
+
+    def send(self, link: Link) -> None:
+        """Send what waits, as far as the limit of calls in flight allows."""
+        for call in self.sendable(self._max_in_flight):
+            message = call.message
+            link.talk.call(call.number, message.method, message.members, message.meta)
+
+    def settle(self, fact: talk.CallAnswered | talk.CallRefused | talk.CallMalformed, link: Link, now: float) -> None:
+        """Give a call its answer; one that nobody waits for is dropped."""
+        call = self.take(fact.call)
+        if call is None:
+            return
+        self.last_activity = now
+        match fact:
+            case talk.CallAnswered(result=result):
+                call.reply.answer(Result(result, link.era))
+            case talk.CallRefused(error=error):
+                self.fail(call, RemoteError(error))
+            case talk.CallMalformed():
+                text = f"server {self.server!r} answered with something that is no answer"
+                self.fail(call, ProtocolViolation(text, server=self.server, outcome="unknown"))
+
+    def abandon(self, number: int, link: Link | None) -> None:
+        """Nobody waits for a call any more: tell the server, if it was sent."""
+        if self.drop(number) and link is not None:
+            link.talk.cancel(number, "the client went away")
+
+    def time_out(self, now: float, link: Link | None) -> None:
+        """Fail the calls whose deadline passed, and tell the server of those that were sent."""
+        for call in self.expire(now):
+            if link is not None:
+                link.talk.cancel(call.number, "deadline passed")
