@@ -1,7 +1,8 @@
 """The registry: facts of all servers in, one immutable catalogue out. It asks nobody.
 
-The costly part, analysing texts for the index and counting tokens, runs in worker threads of a child task; what it made
-comes back as a message, so the catalogue and its index are always published together.
+The costly parts, analysing texts for the index and counting tokens, run in worker threads of two child tasks; what they
+made comes back as messages, so the catalogue and its index are always published together, and no server waits to be
+found until another one's tokens are counted.
 """
 
 from __future__ import annotations
@@ -65,6 +66,9 @@ class Counted(msgspec.Struct, frozen=True):
     exact: bool
 
 
+_AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
+"""What entering a state says about whether a server can be used; starting and stopping say nothing."""
+
 Message = ServerListed | ServerChanged | ServerRemoved | EraLearned | Indexed | Counted
 
 
@@ -91,10 +95,13 @@ class Registry(Actor[Message]):
         self._dirty: set[str] = set(self._entries)
         self._restored: set[str] = set(self._entries)
         self._work = trio.Event()
+        self._uncounted: dict[str, Offer] = {}
+        self._counting = trio.Event()
 
     def started(self) -> None:
-        """Start the task that indexes and counts."""
+        """Start the tasks that index and count."""
         self.nursery.start_soon(self._index_for_ever)
+        self.nursery.start_soon(self._count_for_ever)
         self._work.set()
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
@@ -125,13 +132,11 @@ class Registry(Actor[Message]):
         if message.reason or status.state in (State.FAILED, State.RESPAWNING):
             data["reason"] = message.reason or status.last_error or ""
         self._emit("server_state", status.server, data)
-        self._set_available(status.server, status.state is not State.FAILED)
-
-    def _set_available(self, server: str, available: bool) -> None:
-        entry = self._entries.get(server)
-        if entry is not None and entry.available != available:
-            self._entries[server] = replace(entry, available=available)
-            self._mark(server)
+        available = _AVAILABLE.get(status.state)
+        entry = self._entries.get(status.server)
+        if entry is not None and available is not None and entry.available != available:
+            self._entries[status.server] = replace(entry, available=available)
+            self._mark(status.server)
 
     def _on_listed(self, server: str, offer: Offer) -> None:
         status = self.statuses.value.get(server)
@@ -139,9 +144,11 @@ class Registry(Actor[Message]):
         if before is not None and _same(before.offer, offer):
             offer = replace(offer, token_counts=before.offer.token_counts, tokens_exact=before.offer.tokens_exact)
         kind = status.transport if status is not None else "stdio"
-        self._entries[server] = Entry.make(server, kind, offer)
+        available = status is None or status.state is not State.FAILED
+        self._entries[server] = Entry.make(server, kind, offer, available=available)
         self._restored.discard(server)
-        self._memory.save_offer(server, offer)
+        if not offer.partial:
+            self._memory.save_offer(server, offer)
         self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
         self._mark(server)
 
@@ -151,7 +158,8 @@ class Registry(Actor[Message]):
 
     def _on_indexed(self, message: Indexed) -> None:
         catalogue = self.catalogue.value
-        following, changes = catalogue.with_entries(message.entries, message.index)
+        entries = {name: self._with_counts(entry) for name, entry in message.entries.items()}
+        following, changes = catalogue.with_entries(entries, message.index)
         for server in message.removed & catalogue.entries.keys():
             following, changes[server] = following.without(server, message.index)
         self.catalogue.set(following)
@@ -159,15 +167,28 @@ class Registry(Actor[Message]):
             if server not in self._restored:
                 self._emit_change(server, change)
         self._restored -= message.entries.keys()
+        self._uncounted.update({name: entry.offer for name, entry in entries.items() if not _counted(entry.offer)})
+        self._counting.set()
+
+    def _with_counts(self, entry: Entry) -> Entry:
+        """Fill in what was counted while the entry was being indexed."""
+        newest = self._entries.get(entry.server)
+        if newest is None or newest.offer is entry.offer or not _same(newest.offer, entry.offer):
+            return entry
+        offer = newest.offer
+        return replace(
+            entry, offer=replace(entry.offer, token_counts=offer.token_counts, tokens_exact=offer.tokens_exact)
+        )
 
     def _on_counted(self, message: Counted) -> None:
         entry = self._entries.get(message.server)
-        if entry is None or entry.offer is not message.offer:
+        if entry is None or not _same(entry.offer, message.offer):
             return
         offer = replace(entry.offer, token_counts=message.counts, tokens_exact=message.exact)
         self._entries[message.server] = replace(entry, offer=offer)
         self._memory.save_offer(message.server, offer)
-        if message.server in self.catalogue.value.entries:
+        shown = self.catalogue.value.entries.get(message.server)
+        if shown is not None and _same(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
 
     def _emit_change(self, server: str, change: OfferChange) -> None:
@@ -181,26 +202,37 @@ class Registry(Actor[Message]):
         revision = self.catalogue.value.revision
         self.feed.append(Happening(type=type_, time=self._clock(), server=server, revision=revision, data=data))
 
-    # The child task -------------------------------------------------------------------------------------------------
+    # The child tasks ------------------------------------------------------------------------------------------------
 
     async def _index_for_ever(self) -> None:
         index = Index.empty()
+        indexed: dict[str, Offer] = {}
         while True:
             await self._work.wait()
             self._work = trio.Event()
             dirty, self._dirty = self._dirty, set()
             entries = {name: self._entries[name] for name in sorted(dirty) if name in self._entries}
             removed = frozenset(dirty - entries.keys())
-            index = await trio.to_thread.run_sync(_reindex, index, entries, removed)
+            fresh = {name: entry for name, entry in entries.items() if indexed.get(name) is not entry.offer}
+            if fresh or removed:
+                index = await trio.to_thread.run_sync(_reindex, index, fresh, removed)
+            indexed.update({name: entry.offer for name, entry in fresh.items()})
+            for name in removed:
+                indexed.pop(name, None)
             await self.address.tell(Indexed(index, entries, removed))
-            for entry in entries.values():
-                await self._count_tokens(entry)
 
-    async def _count_tokens(self, entry: Entry) -> None:
-        if entry.offer.tokens_exact and entry.offer.token_counts.keys() >= entry.tools.keys():
-            return
-        counts, exact = await self._count(entry.offer)
-        await self.address.tell(Counted(entry.server, entry.offer, counts, exact))
+    async def _count_for_ever(self) -> None:
+        while True:
+            await self._counting.wait()
+            self._counting = trio.Event()
+            while self._uncounted:
+                server, offer = self._uncounted.popitem()
+                counts, exact = await self._count(offer)
+                await self.address.tell(Counted(server, offer, counts, exact))
+
+
+def _counted(offer: Offer) -> bool:
+    return offer.tokens_exact and offer.token_counts.keys() >= {tool.name for tool in offer.tools}
 
 
 def _reindex(index: Index, entries: Mapping[str, Entry], removed: frozenset[str]) -> Index:

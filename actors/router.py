@@ -47,6 +47,8 @@ class Router(Actor[Message]):
                 self._report_drained()
 
     def _forward(self, message: CallServer | WakeServer | SleepServer, reply: Reply[Any]) -> None:
+        if reply.settled:  # nobody waits any more
+            return
         if self._shut:
             reply.fail(ShuttingDown())
             return

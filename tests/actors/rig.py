@@ -1,0 +1,132 @@
+"""A server actor over the memory transport, with its facts collected. Bounded by the virtual clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors.catalogue.entries import Offer
+from actors.kit import Gate, Mailbox
+from actors.lifecycle import State
+from actors.messages import (
+    CallServer,
+    EraLearned,
+    ReadServer,
+    ServerChanged,
+    ServerListed,
+    ServerStatus,
+    SleepServer,
+    StopServer,
+    WakeServer,
+)
+from actors.policy import RestartLog, RestartPolicy
+from actors.protocol.era import Identity
+from actors.protocol.versions import Era
+from actors.reporter import Reporter
+from actors.server import ServerActor, ServerSettings
+from actors.transport.base import Transport
+from actors.transport.memory import MemoryTransport
+from tests.fakes.mcp_server import FakeServer
+
+F = TypeVar("F")
+WEEK_S = 7 * 86400.0
+
+
+@dataclass
+class Rig:
+    """One running actor. `facts` is what it reported."""
+
+    actor: ServerActor
+    fake: FakeServer
+    restarts: RestartLog
+    facts: list[Any] = field(default_factory=list)
+
+    async def call(self, tool: str = "echo", deadline_s: float = 60.0, **arguments: Any) -> Any:
+        """Call a tool and return its structured content."""
+        members = b'"name":' + json.dumps(tool).encode() + b',"arguments":' + json.dumps(arguments).encode()
+        message = CallServer(server="s", method="tools/call", members=members, deadline_s=deadline_s)
+        result = await self.actor.address.ask(message)
+        return msgspec.json.decode(result.body)["structuredContent"]
+
+    async def wake(self, *, operator: bool = False, urgent: bool = True) -> None:
+        await self.actor.address.ask(WakeServer(server="s", operator=operator, urgent=urgent))
+
+    async def sleep(self) -> None:
+        await self.actor.address.ask(SleepServer(server="s"))
+
+    async def stop(self) -> None:
+        await self.actor.address.ask(StopServer())
+
+    async def status(self) -> ServerStatus:
+        return await self.actor.address.ask(ReadServer())
+
+    async def reach(self, state: State) -> None:
+        """Let time pass until the state is reached."""
+        while self.actor.life.state is not state:
+            await trio.sleep(0.05)
+            await wait_all_tasks_blocked()
+
+    def of(self, kind: type[F]) -> list[F]:
+        return [fact for fact in self.facts if isinstance(fact, kind)]
+
+    @property
+    def states(self) -> list[State]:
+        return [fact.status.state for fact in self.of(ServerChanged)]
+
+    @property
+    def listed(self) -> list[list[str]]:
+        return [[tool.name for tool in fact.offer.tools] for fact in self.of(ServerListed)]
+
+    @property
+    def eras(self) -> list[Era]:
+        return [fact.era for fact in self.of(EraLearned)]
+
+
+@asynccontextmanager
+async def running_server(
+    fake: FakeServer | None = None,
+    *,
+    settings: ServerSettings | None = None,
+    policy: RestartPolicy | None = None,
+    transport: Transport | None = None,
+    gate: Gate | None = None,
+    known: Offer | None = None,
+    era: Era | None = "legacy",
+) -> AsyncIterator[Rig]:
+    """Run a server actor for the block, at most a week of virtual time; everything is settled at the end."""
+    fake = fake or FakeServer()
+    restarts = RestartLog(policy or RestartPolicy(), lambda: 1.0)
+    box: Mailbox[Any] = Mailbox(4096)
+    actor = ServerActor(
+        "s",
+        transport or MemoryTransport(fake.serve),
+        settings or ServerSettings(),
+        restarts,
+        gate or Gate(4),
+        Reporter(box.address),
+        lambda: 0.0,
+        identity=Identity(),
+        known=known,
+        era=era,
+    )
+    rig = Rig(actor, fake, restarts)
+
+    async def collect() -> None:
+        while True:
+            rig.facts.append((await box.receive()).message)
+
+    with trio.fail_after(WEEK_S):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collect)
+            nursery.start_soon(actor.run)
+            yield rig
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    assert fake.starts == fake.exits

@@ -1,0 +1,230 @@
+"""The registry: facts in, one catalogue with its index out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.catalogue.entries import Offer, Resource, Tool
+from actors.catalogue.snapshot import Catalogue
+from actors.lifecycle import State
+from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.registry import Registry
+
+
+@dataclass
+class Kept:
+    """What the registry asked to be kept."""
+
+    offers: dict[str, Offer] = field(default_factory=dict)
+    eras: dict[str, str] = field(default_factory=dict)
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        self.offers[server] = offer
+
+    def forget(self, server: str) -> None:
+        self.offers.pop(server, None)
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        self.eras[server] = fact.era
+
+
+@dataclass
+class Counting:
+    """Counts characters of descriptions; waits while `held`."""
+
+    calls: int = 0
+    held: trio.Event | None = None
+
+    async def __call__(self, offer: Offer) -> tuple[dict[str, int], bool]:
+        self.calls += 1
+        if self.held is not None:
+            await self.held.wait()
+        await trio.lowlevel.checkpoint()
+        return {tool.name: len(tool.description) for tool in offer.tools}, True
+
+
+def offering(*tools: str, description: str = "words", **more: Any) -> Offer:
+    made = tuple(
+        Tool(
+            name=name,
+            description=description,
+            definition=msgspec.Raw(msgspec.json.encode({"name": name, "description": description})),
+        )
+        for name in tools
+    )
+    return Offer(tools=made, **more)
+
+
+def changed(server: str, state: State, previous: State = State.DORMANT) -> ServerChanged:
+    return ServerChanged(status=ServerStatus(server=server, state=state, wanted="up", since=0.0), previous=previous)
+
+
+def listed(server: str, offer: Offer) -> ServerListed:
+    return ServerListed(server=server, incarnation=1, offer=offer)
+
+
+class Rig:
+    def __init__(self, known: dict[str, tuple[str, Offer]]) -> None:
+        self.kept = Kept()
+        self.count = Counting()
+        self.registry = Registry(known, self.kept, self.count, lambda: 1.0)
+        self.revisions: list[int] = []
+
+    async def tell(self, *facts: Any) -> None:
+        for fact in facts:
+            await self.registry.address.tell(fact)
+
+    async def until(self, condition: Any) -> Catalogue:
+        """Wait for a catalogue for which the condition holds."""
+        cell = self.registry.catalogue
+        with trio.fail_after(20):
+            while not condition(cell.value):
+                await cell.changed(cell.version)
+        return cell.value
+
+    @property
+    def events(self) -> list[tuple[str, str | None]]:
+        return [(event.type, event.server) for event in self.registry.feed._events]
+
+    async def watch(self) -> None:
+        """Each catalogue that is published is of one piece."""
+        cell, seen = self.registry.catalogue, 0
+        while True:
+            catalogue = cell.value
+            self.revisions.append(catalogue.revision)
+            found = catalogue.index.search("*", limit=1000)
+            assert found.total == sum(len(entry.tools) for entry in catalogue.entries.values())
+            seen = await cell.changed(seen)
+
+
+@asynccontextmanager
+async def running(**known: Offer) -> AsyncIterator[Rig]:
+    rig = Rig({name: ("stdio", offer) for name, offer in known.items()})
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.registry.run)
+        nursery.start_soon(rig.watch)
+        yield rig
+        nursery.cancel_scope.cancel()
+    assert rig.revisions == sorted(rig.revisions)
+
+
+async def test_a_listed_server_appears_with_its_index_and_then_with_its_token_counts() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a", "b")))
+        catalogue = await rig.until(lambda seen: "s" in seen.entries)
+        assert catalogue.index.search("s:a").hits[0].document.name == "a"
+        revision = catalogue.revision
+        counted = await rig.until(lambda seen: seen.entries["s"].offer.tokens_exact)
+        assert counted.entries["s"].offer.token_counts == {"a": 5, "b": 5}
+        assert counted.revision == revision
+        assert rig.kept.offers["s"].token_counts == {"a": 5, "b": 5}
+
+
+async def test_what_was_known_at_the_start_is_published_without_events_of_change() -> None:
+    known = offering("a", token_counts={"a": 5}, tokens_exact=True)
+    async with running(s=known) as rig:
+        catalogue = await rig.until(lambda seen: seen.indexed)
+        assert list(catalogue.entries) == ["s"]
+        assert rig.events == []
+        assert rig.count.calls == 0
+
+
+async def test_only_visible_changes_move_the_revision() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a")))
+        first = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        await rig.tell(listed("s", offering("a", problems=("something",))))
+        second = await rig.until(lambda seen: seen.entries["s"].offer.problems)
+        assert second.revision == first.revision
+        assert second.entries["s"].offer.token_counts == {"a": 5}
+        await rig.tell(listed("s", offering("a", description="other words")))
+        third = await rig.until(lambda seen: seen.revision > first.revision)
+        assert (third.tools_revision, third.resources_revision) == (first.tools_revision + 1, 0)
+        await rig.tell(listed("s", offering("a", description="other words", resources=(Resource(uri="x:1"),))))
+        fourth = await rig.until(lambda seen: seen.revision > third.revision)
+        assert (fourth.tools_revision, fourth.resources_revision) == (third.tools_revision, 1)
+
+
+async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")), listed("t", offering("b")))
+        first = await rig.until(lambda seen: seen.visible == {"s", "t"})
+        await rig.tell(changed("s", State.FAILED))
+        hidden = await rig.until(lambda seen: seen.visible == {"t"})
+        assert hidden.revision > first.revision
+        assert hidden.find_tool("s:a") is not None
+        await rig.tell(changed("s", State.SPAWNING), changed("s", State.RESPAWNING), changed("s", State.FAILED))
+        await rig.tell(changed("s", State.SPAWNING), changed("s", State.READY))
+        back = await rig.until(lambda seen: seen.visible == {"s", "t"})
+        assert back.revision == hidden.revision + 1
+
+
+async def test_a_removed_server_leaves_nothing_behind() -> None:
+    async with running(s=offering("a"), t=offering("b")) as rig:
+        await rig.until(lambda seen: seen.indexed)
+        await rig.tell(changed("s", State.READY), ServerRemoved(server="s"))
+        catalogue = await rig.until(lambda seen: list(seen.entries) == ["t"])
+        assert catalogue.index.servers == ("t",)
+        assert "s" not in rig.kept.offers
+        assert "s" not in rig.registry.statuses.value
+        assert ("tools_changed", "s") in rig.events
+
+
+async def test_events_tell_states_discoveries_and_what_changed() -> None:
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        await rig.tell(listed("s", offering("b")))
+        await rig.until(lambda seen: "b" in seen.entries["s"].tools)
+        assert rig.events == [
+            ("server_state", "s"),
+            ("discovery_completed", "s"),
+            ("tools_changed", "s"),
+            ("discovery_completed", "s"),
+            ("tools_changed", "s"),
+        ]
+        assert list(rig.registry.feed._events)[-1].data == {"added": ("b",), "removed": ("a",)}
+
+
+async def test_a_partial_offer_is_shown_but_not_kept() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering(partial=True)))
+        await rig.until(lambda seen: "s" in seen.entries)
+        assert rig.kept.offers == {}
+
+
+async def test_an_era_is_kept() -> None:
+    async with running() as rig:
+        await rig.tell(EraLearned(server="s", era="modern"), listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        assert rig.kept.eras == {"s": "modern"}
+
+
+async def test_slow_counting_keeps_no_other_server_from_being_found() -> None:
+    async with running() as rig:
+        rig.count.held = trio.Event()
+        await rig.tell(listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        await rig.tell(listed("t", offering("b")), changed("s", State.FAILED))
+        await rig.until(lambda seen: seen.visible == {"t"})
+        rig.count.held.set()
+        catalogue = await rig.until(lambda seen: all(entry.offer.tokens_exact for entry in seen.entries.values()))
+        assert set(catalogue.entries) == {"s", "t"}
+
+
+async def test_counts_of_an_older_offer_are_dropped() -> None:
+    async with running() as rig:
+        rig.count.held = trio.Event()
+        await rig.tell(listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        await rig.tell(listed("s", offering("a", description="other words")))
+        await rig.until(lambda seen: seen.entries["s"].tools["a"].description == "other words")
+        rig.count.held.set()
+        catalogue = await rig.until(lambda seen: seen.entries["s"].offer.tokens_exact)
+        assert catalogue.entries["s"].offer.token_counts == {"a": 11}

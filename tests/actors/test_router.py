@@ -1,0 +1,161 @@
+"""The router: admission, lookup, drain. And the directory, and the restarts of crashed actors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors import server
+from actors.directory import Directory
+from actors.errors import MailboxFull, ShuttingDown, TooManyCalls, UnknownTool
+from actors.kit import Mailbox, Reply
+from actors.messages import CallServer, Result, SleepServer, WakeServer
+from actors.policy import RestartLog, RestartPolicy
+from actors.router import BeginShutdown, ReadLoad, Router
+from supervisor.tree import supervise
+
+
+def call(name: str = "s") -> CallServer:
+    return CallServer(server=name, method="tools/call", members=b"")
+
+
+class Rig:
+    """A router before one mailbox that nobody empties but the test."""
+
+    def __init__(self, max_in_flight: int, capacity: int) -> None:
+        self.directory: Directory[server.Message] = Directory()
+        self.box: Mailbox[Any] = Mailbox(capacity)
+        self.router = Router(self.directory, max_in_flight)
+
+    async def taken(self) -> Reply[Any]:
+        reply = (await self.box.receive()).reply
+        assert reply is not None
+        return reply
+
+    async def load(self) -> int:
+        return await self.router.address.ask(ReadLoad())
+
+
+@asynccontextmanager
+async def running(max_in_flight: int = 10, capacity: int = 10) -> AsyncIterator[Rig]:
+    rig = Rig(max_in_flight, capacity)
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(rig.router.run)
+            with rig.box, rig.directory.registered("s", rig.box.address):
+                yield rig
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_call_goes_to_its_server_and_the_answer_back_past_the_router(autojump_clock: MockClock) -> None:
+    async with running() as rig:
+        reply = rig.router.address.request(call())
+        (await rig.taken()).answer(Result(msgspec.Raw(b"{}"), "legacy"))
+        assert (await reply.wait()).era == "legacy"
+        assert await rig.load() == 0
+
+
+@pytest.mark.parametrize("message", [call("t"), WakeServer(server="t"), SleepServer(server="t")])
+async def test_a_server_that_is_not_there_is_unknown(autojump_clock: MockClock, message: Any) -> None:
+    async with running() as rig:
+        with pytest.raises(UnknownTool):
+            await rig.router.address.ask(message)
+
+
+async def test_calls_over_the_limit_are_refused_until_others_settle(autojump_clock: MockClock) -> None:
+    async with running(max_in_flight=2) as rig:
+        first = rig.router.address.request(call())
+        second = rig.router.address.request(call())
+        with pytest.raises(TooManyCalls):
+            await rig.router.address.ask(call())
+        first.abandon()
+        (await rig.taken()).answer(None)
+        (await rig.taken()).fail(UnknownTool("no"))
+        with pytest.raises(UnknownTool):
+            await second.wait()
+        assert await rig.load() == 0
+
+
+async def test_a_call_abandoned_before_the_router_reads_it_takes_no_place(autojump_clock: MockClock) -> None:
+    async with running(max_in_flight=1) as rig:
+        rig.router.address.request(call()).abandon()
+        await wait_all_tasks_blocked()
+        assert await rig.load() == 0
+        assert len(rig.box) == 0
+
+
+async def test_a_full_server_mailbox_refuses_and_frees_the_place(autojump_clock: MockClock) -> None:
+    async with running(capacity=1) as rig:
+        rig.router.address.request(call())
+        with pytest.raises(MailboxFull):
+            await rig.router.address.ask(call())
+        assert await rig.load() == 1
+
+
+async def test_shutdown_refuses_new_calls_and_waits_for_those_in_flight(autojump_clock: MockClock) -> None:
+    async with running() as rig:
+        rig.router.address.request(call())
+        drained = rig.router.address.request(BeginShutdown())
+        with pytest.raises(ShuttingDown):
+            await rig.router.address.ask(call())
+        assert not drained.settled
+        (await rig.taken()).answer(None)
+        await drained.wait()
+
+
+async def test_shutdown_with_nothing_in_flight_is_drained_at_once(autojump_clock: MockClock) -> None:
+    async with running() as rig:
+        await rig.router.address.ask(BeginShutdown())
+
+
+def test_a_name_in_the_directory_belongs_to_the_newest_actor() -> None:
+    directory: Directory[Any] = Directory()
+    old, new = Mailbox[Any](1).address, Mailbox[Any](1).address
+    with directory.registered("s", old):
+        with directory.registered("s", new):
+            assert directory.find("s") is new
+        assert directory.find("s") is None
+    with directory.registered("t", new):
+        assert directory.names() == ["t"]
+    assert directory.find("t") is None
+
+
+async def test_crashes_are_bounded_by_intensity(autojump_clock: MockClock) -> None:
+    runs: list[float] = []
+
+    async def crash() -> None:
+        runs.append(trio.current_time())
+        raise RuntimeError("bug")
+
+    policy = RestartPolicy(max_restarts=3, period_s=60, backoff_initial_s=0.5)
+    assert not await supervise("x", crash, RestartLog(policy, lambda: 1.0))
+    assert [round(after - before, 3) for before, after in zip(runs, runs[1:], strict=False)] == [0.5, 1.0, 2.0]
+
+
+async def test_crashes_that_are_far_apart_are_forgiven_for_ever(autojump_clock: MockClock) -> None:
+    runs: list[float] = []
+
+    async def crash() -> None:
+        runs.append(trio.current_time())
+        await trio.sleep(3600)
+        if len(runs) == 100:
+            return
+        raise RuntimeError("bug")
+
+    policy = RestartPolicy(max_restarts=3, period_s=60, backoff_initial_s=0.5)
+    assert await supervise("x", crash, RestartLog(policy, lambda: 1.0))
+    assert max(after - before for before, after in zip(runs, runs[1:], strict=False)) == 3600.5
+
+
+async def test_cancelling_supervision_is_no_crash(autojump_clock: MockClock) -> None:
+    log = RestartLog(RestartPolicy(), lambda: 1.0)
+    with trio.move_on_after(1) as scope:
+        await supervise("x", trio.sleep_forever, log)
+    assert scope.cancelled_caught
+    assert log.total == 0

@@ -1,0 +1,147 @@
+"""The lists of a server through its actor: read, re-read, kept, guarded against hiccups."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.catalogue.entries import Offer, Tool
+from actors.lifecycle import State
+from actors.messages import ServerListed
+from actors.server import ServerSettings
+from tests.actors.rig import running_server
+from tests.fakes.mcp_server import FakeServer, tool
+
+CHANGED = "notifications/tools/list_changed"
+KNOWN = Offer(tools=(Tool(name="old"),))
+FAILURE = {"tools/list": {"code": -32603, "message": "resources/list prompts/list"}}
+
+
+async def test_a_thousand_changes_cost_few_readings_and_the_last_one_counts(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        for number in range(10):
+            rig.fake.tools = [tool(f"t{number}")]
+            await rig.fake.notify(CHANGED, 100)
+            await trio.sleep(0.02)
+        await trio.sleep(3)
+        assert rig.listed[-1] == ["t9"]
+        assert rig.fake.count("tools/list") <= 3
+
+
+async def test_steady_changes_are_read_at_most_once_per_interval(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        for _ in range(100):
+            await rig.fake.notify(CHANGED)
+            await trio.sleep(0.1)
+        assert 8 <= rig.fake.count("tools/list") <= 12
+
+
+async def test_a_change_during_the_first_reading_is_not_lost(autojump_clock: MockClock) -> None:
+    fake = FakeServer(silent_at={"tools/list"})
+    async with running_server(fake) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.wake)
+        await rig.reach(State.DISCOVERING)
+        await fake.notify(CHANGED)
+        await wait_all_tasks_blocked()
+        sent = next(found for found in fake.messages if found["method"] == "tools/list")
+        fake.silent_at.clear()
+        fake.tools.append(tool("more"))
+        answer = {"jsonrpc": "2.0", "id": sent["id"], "result": {"tools": [tool("echo")]}}
+        await fake.write(json.dumps(answer).encode() + b"\n")
+        await trio.sleep(2)
+        assert rig.listed == [["echo"], ["echo", "more"]]
+
+
+async def test_one_empty_list_is_read_again_before_it_counts(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(tools=[]), known=KNOWN) as rig:
+        await rig.wake()
+        assert rig.listed == []
+        await trio.sleep(3)
+        assert rig.listed == [[]]
+        assert rig.fake.count("tools/list") == 2
+
+
+async def test_an_empty_list_that_was_a_hiccup_wipes_nothing(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(tools=[]), known=KNOWN) as rig:
+        await rig.wake()
+        rig.fake.tools = [tool("echo")]
+        await trio.sleep(3)
+        assert rig.listed == [["echo"]]
+
+
+async def test_a_failing_reading_keeps_what_is_known(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(errors_at=dict(FAILURE)), known=KNOWN) as rig:
+        await rig.wake()
+        await trio.sleep(3)
+        assert rig.listed == [["old"]]
+        offer = rig.of(ServerListed)[0].offer
+        assert not offer.partial
+        assert "tools/list" in offer.problems[0]
+
+
+async def test_a_first_reading_that_fails_is_marked_partial(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(errors_at=dict(FAILURE))) as rig:
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert rig.of(ServerListed)[0].offer.partial
+
+
+async def test_a_server_whose_lists_hang_answers_calls_if_its_tools_are_known(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(silent_at={"tools/list"}), known=KNOWN) as rig:
+        assert await rig.call(deadline_s=120, a=1) == {"a": 1}
+        assert trio.current_time() == pytest.approx(60, abs=1)
+        assert (await rig.status()).last_error == "its lists could not be read in time"
+
+
+async def test_a_server_whose_first_lists_hang_is_started_again(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(silent_at={"tools/list"})) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.wake)
+        await rig.reach(State.RESPAWNING)
+        rig.fake.silent_at.clear()
+        await rig.reach(State.READY)
+        assert rig.listed == [["echo"]]
+
+
+async def test_a_reading_that_hangs_while_ready_does_not_stop_later_ones(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(idle_timeout_s=0)) as rig:
+        await rig.wake()
+        rig.fake.silent_at.add("tools/list")
+        await rig.fake.notify(CHANGED)
+        await trio.sleep(5)
+        await rig.fake.notify(CHANGED)
+        await trio.sleep(1)
+        rig.fake.silent_at.clear()
+        rig.fake.tools = [tool("new")]
+        await trio.sleep(70)
+        assert rig.listed[-1] == ["new"]
+        assert rig.actor.life.state is State.READY
+
+
+async def test_all_pages_are_read(autojump_clock: MockClock) -> None:
+    names = [f"t{number}" for number in range(25)]
+    async with running_server(FakeServer(tools=[tool(name) for name in names], page=10)) as rig:
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert rig.listed == [names]
+
+
+async def test_a_modern_server_tells_of_changes_too(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="modern"), era=None) as rig:
+        await rig.wake()
+        rig.fake.tools = [tool("new")]
+        await rig.fake.notify(CHANGED)
+        await trio.sleep(2)
+        assert rig.listed == [["echo"], ["new"]]
+
+
+async def test_a_server_without_lists_is_ready_with_nothing(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(capabilities={})) as rig:
+        await rig.wake()
+        assert rig.actor.life.state is State.READY
+        await wait_all_tasks_blocked()
+        assert rig.listed == [[]]

@@ -1,0 +1,171 @@
+"""A scriptable MCP server for the memory transport: what it does wrong is data, and what it was asked is remembered."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import trio
+
+from actors.transport.memory import MemoryPeer
+
+Probe = Literal["error", "silent", "exit", "modern"]
+META_VERSION = "io.modelcontextprotocol/protocolVersion"
+
+
+def tool(name: str, description: str = "does something") -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}}
+
+
+class Exits(Exception):
+    """The server ends with this code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+@dataclass
+class FakeServer:
+    """`serve` is one incarnation; the fields may be changed between and during incarnations.
+
+    `probe`: what `server/discover` does. `exits_at`: the method at which it exits with code 1. `silent_at`: methods it
+    never answers. `errors_at`: the JSON-RPC error it answers to a method. `page`: tools per page.
+    A call of the tool `echo` gives its arguments back, `hang` never answers, `crash` exits, `refuse` is an error,
+    `sleep` answers after `s` seconds, `late` answers after its cancellation.
+    """
+
+    tools: list[dict[str, Any]] = field(default_factory=lambda: [tool("echo")])
+    probe: Probe = "error"
+    supported: list[str] = field(default_factory=lambda: ["2026-07-28"])
+    exits_at: str | None = None
+    silent_at: set[str] = field(default_factory=set)
+    errors_at: dict[str, dict[str, Any]] = field(default_factory=dict)
+    capabilities: dict[str, Any] = field(default_factory=lambda: {"tools": {"listChanged": True}})
+    ignores_eof: bool = False
+    page: int = 1000
+    start_s: float = 0.0
+    starts: int = 0
+    exits: int = 0
+    asked: list[list[str]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    peer: MemoryPeer | None = None
+
+    async def serve(self, peer: MemoryPeer) -> int:
+        self.starts += 1
+        self.asked.append([])
+        self.peer = peer
+        code = 0
+        try:
+            await self._live(peer)
+        except* Exits as group:
+            code = next(error.code for error in group.exceptions if isinstance(error, Exits))
+        except* trio.BrokenResourceError:
+            code = 0
+        finally:
+            self.exits += 1
+        return code
+
+    async def _live(self, peer: MemoryPeer) -> None:
+        async with trio.open_nursery() as nursery:
+            await trio.sleep(self.start_s)
+            await self._read(peer, nursery)
+            if self.ignores_eof:
+                await trio.sleep_forever()
+            nursery.cancel_scope.cancel()
+
+    async def notify(self, method: str, times: int = 1) -> None:
+        """Send a notification, in one write."""
+        assert self.peer is not None
+        line = json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n"
+        await self.peer.write(line * times)
+
+    async def write(self, data: bytes) -> None:
+        """Send any bytes."""
+        assert self.peer is not None
+        await self.peer.write(data)
+
+    def count(self, method: str) -> int:
+        """How often a method was asked, over all incarnations."""
+        return sum(asked.count(method) for asked in self.asked)
+
+    async def _read(self, peer: MemoryPeer, nursery: trio.Nursery) -> None:
+        rest = b""
+        while data := await peer.read():
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                await self._on_message(peer, json.loads(line), nursery)
+
+    async def _on_message(self, peer: MemoryPeer, message: dict[str, Any], nursery: trio.Nursery) -> None:
+        method = message.get("method", "")
+        self.asked[-1].append(method)
+        self.messages.append(message)
+        if method == self.exits_at:
+            peer.log("last words\n")
+            raise Exits(1)
+        if "id" not in message or method in self.silent_at:
+            return
+        if method in self.errors_at:
+            await self._send(peer, {"id": message["id"], "error": self.errors_at[method]})
+        elif method == "tools/call":
+            nursery.start_soon(self._call, peer, message)
+        elif (answer := self._answer(method, message)) is not None:
+            await self._send(peer, {"id": message["id"], **answer})
+
+    def _answer(self, method: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        match method:
+            case "server/discover":
+                return self._discovered()
+            case "initialize" if self.probe == "modern":
+                return {"error": {"code": -32022, "message": "no", "data": {"supported": self.supported}}}
+            case "initialize":
+                info = {"name": "fake", "version": "1"}
+                return {
+                    "result": {
+                        "protocolVersion": "2025-11-25",
+                        "capabilities": self.capabilities,
+                        "serverInfo": info,
+                    }
+                }
+            case "tools/list":
+                return {"result": self._page(message.get("params", {}).get("cursor"))}
+            case "subscriptions/listen":
+                return None
+            case _:
+                return {"error": {"code": -32601, "message": f"unknown method {method}"}}
+
+    def _discovered(self) -> dict[str, Any] | None:
+        if self.probe == "modern":
+            return {"result": {"supportedVersions": self.supported, "capabilities": self.capabilities}}
+        if self.probe == "silent":
+            return None
+        if self.probe == "exit":
+            raise Exits(1)
+        return {"error": {"code": -32601, "message": "unknown method"}}
+
+    def _page(self, cursor: str | None) -> dict[str, Any]:
+        start = int(cursor or 0)
+        found: dict[str, Any] = {"tools": self.tools[start : start + self.page]}
+        if start + self.page < len(self.tools):
+            found["nextCursor"] = str(start + self.page)
+        return found
+
+    async def _call(self, peer: MemoryPeer, message: dict[str, Any]) -> None:
+        params = message["params"]
+        name, arguments = params["name"], params.get("arguments", {})
+        if name == "hang":
+            return
+        if name == "crash":
+            raise Exits(3)
+        if name == "refuse":
+            await self._send(peer, {"id": message["id"], "error": {"code": -32602, "message": "refused"}})
+            return
+        if name == "late":
+            while not any(m.get("method") == "notifications/cancelled" for m in self.messages):
+                await trio.sleep(0.1)
+        if name == "sleep":
+            await trio.sleep(arguments["s"])
+        await self._send(peer, {"id": message["id"], "result": {"content": [], "structuredContent": arguments}})
+
+    async def _send(self, peer: MemoryPeer, message: dict[str, Any]) -> None:
+        await peer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
