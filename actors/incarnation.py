@@ -79,6 +79,7 @@ class Incarnation:
         self.connection: Connection | None = None
         self.up = trio.Event()
         self._turn = Turn(urgent=False)
+        self._placed = trio.Event()
         self._transport = transport
         self._post = post
         self._spawn_timeout_s = spawn_timeout_s
@@ -105,7 +106,8 @@ class Incarnation:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    await nursery.start(self._hold_place, gate)
+                    nursery.start_soon(self._hold_place, gate)
+                    await self._placed.wait()
                     self._scope.deadline = trio.current_time() + self._spawn_timeout_s
                     end = Ended(self.number, await self._live())
                     nursery.cancel_scope.cancel()
@@ -122,9 +124,9 @@ class Incarnation:
             return Ended(self.number, Exit(asked=True))
         return NotStarted(self.number, f"it could not be started within {self._spawn_timeout_s:g} s", permanent=False)
 
-    async def _hold_place(self, gate: Gate, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _hold_place(self, gate: Gate) -> None:
         async with gate.place(self._turn):
-            task_status.started()
+            self._placed.set()
             await self.up.wait()
 
     async def _live(self) -> Exit:

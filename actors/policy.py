@@ -91,7 +91,7 @@ class RestartLog:
         if self._last_probe is not None:
             wait = self._last_probe + self.policy.probe_interval_s - now
             if wait > 0:
-                return wait
+                return min(wait, self.policy.probe_interval_s)
         self._last_probe = now
         self._probing = True
         # Should the probe succeed, the next failure finds room in the window, but little.

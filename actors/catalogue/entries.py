@@ -1,6 +1,7 @@
 """What one server offers: its tools, resources, templates and prompts, as it declared them.
 
 `definition` is always the server's own JSON text, untouched; the other fields are what ranking and routing need of it.
+Defaults are omitted when an offer is stored: `NO_RAW` is no JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ EMPTY_OBJECT = msgspec.Raw(b"{}")
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One tool. `tokens` counts name, description and schema (cl100k), None until counted."""
+    """One tool. `parameters` are (name, description) pairs, those of nested objects one level deep included."""
 
     name: str
     title: str = ""

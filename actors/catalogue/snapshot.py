@@ -81,7 +81,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     def without(self, server: str, index: Index) -> tuple[Catalogue, OfferChange]:
         """Return the next catalogue without one server."""
         entries = {name: entry for name, entry in self.entries.items() if name != server}
-        change = compare(self.entries[server].offer, Offer())
+        change = _change(self.entries[server], Entry(server=server))
         return self._bumped([change], entries, index), change
 
     def with_counts(self, server: str, counts: dict[str, int], *, exact: bool) -> Catalogue:

@@ -19,17 +19,20 @@ from actors.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.server.inbox import TimerFired
 from actors.transport.base import Connection, Exit
+from actors.transport.memory import MemoryTransport
 from tests.actors.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
 
 
 class Unstartable:
-    """A transport that starts nothing."""
+    """A transport that starts nothing the first `failures` times."""
 
     kind = "memory"
 
-    def __init__(self, *, permanent: bool, after_s: float = 0.0) -> None:
+    def __init__(self, *, permanent: bool, after_s: float = 0.0, failures: int = 1000) -> None:
         self.tries = 0
+        self._failures = failures
+        self._real = MemoryTransport(FakeServer().serve)
         self._permanent = permanent
         self._after_s = after_s
 
@@ -37,8 +40,10 @@ class Unstartable:
     async def connect(self) -> AsyncIterator[Connection]:
         self.tries += 1
         await trio.sleep(self._after_s)
-        raise SpawnFailed("there is no such program", permanent=self._permanent)
-        yield  # the type of an async generator
+        if self.tries <= self._failures:
+            raise SpawnFailed("there is no such program", permanent=self._permanent)
+        async with self._real.connect() as connection:
+            yield connection
 
 
 async def outcome(rig: Rig, action: Callable[[], Any]) -> Exception | None:
@@ -129,6 +134,13 @@ async def test_a_passing_failure_to_start_is_tried_again(autojump_clock: MockClo
     async with running_server(transport=transport) as rig:
         assert isinstance(await outcome(rig, lambda: rig.call(deadline_s=3600)), ServerGaveUp)
         assert transport.tries == 6
+
+
+async def test_a_call_is_answered_once_a_start_succeeds(autojump_clock: MockClock) -> None:
+    transport = Unstartable(permanent=False, failures=2)
+    async with running_server(transport=transport) as rig:
+        assert await rig.call(a=1) == {"a": 1}
+        assert transport.tries == 3
 
 
 async def test_a_start_that_hangs_is_given_up_and_says_so(autojump_clock: MockClock) -> None:

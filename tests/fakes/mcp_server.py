@@ -11,7 +11,6 @@ import trio
 from actors.transport.memory import MemoryPeer
 
 Probe = Literal["error", "silent", "exit", "modern"]
-META_VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
 def tool(name: str, description: str = "does something") -> dict[str, Any]:
@@ -50,6 +49,7 @@ class FakeServer:
     asked: list[list[str]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
     peer: MemoryPeer | None = None
+    cancelled: trio.Event = field(default_factory=trio.Event)
 
     async def serve(self, peer: MemoryPeer) -> int:
         self.starts += 1
@@ -100,6 +100,8 @@ class FakeServer:
         method = message.get("method", "")
         self.asked[-1].append(method)
         self.messages.append(message)
+        if method == "notifications/cancelled":
+            self.cancelled.set()
         if method == self.exits_at:
             peer.log("last words\n")
             raise Exits(1)
@@ -161,8 +163,7 @@ class FakeServer:
             await self._send(peer, {"id": message["id"], "error": {"code": -32602, "message": "refused"}})
             return
         if name == "late":
-            while not any(m.get("method") == "notifications/cancelled" for m in self.messages):
-                await trio.sleep(0.1)
+            await self.cancelled.wait()
         if name == "sleep":
             await trio.sleep(arguments["s"])
         await self._send(peer, {"id": message["id"], "result": {"content": [], "structuredContent": arguments}})

@@ -77,9 +77,9 @@ def test_a_call_without_params_is_well_formed(era: Era) -> None:
 
 def test_a_probe_that_is_refused_leads_to_initialize() -> None:
     line = Line()
-    assert line.talk.probing
+    probing = [line.talk.probing]
     line.greet("legacy")
-    assert not line.talk.probing
+    assert [*probing, line.talk.probing] == [True, False]
     assert line.talk.silence() is None
 
 

@@ -20,24 +20,24 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "lifecycle.md"
 # state stays". For a life that is wanted up, without a reason, at incarnation 1.
 COLUMNS = tuple(State)
 TABLE = {
-    #                              dormant   spawning     handshaking  discovering  ready     draining      respawning failed    stopped
-    "Wake":                       "spawning  .            .            .            .         .             .          spawning  .",
-    "Sleep":                      ".         draining     draining     draining     draining  =             dormant    .         .",
-    "Stop":                       "stopped   draining     draining     draining     draining  =             stopped    stopped   .",
-    "Spawned":                    ".         handshaking  .            .            .         .             .          .         .",
-    "SpawnRefused":               ".         respawning   .            .            .         spawning      .          .         .",
-    "SpawnRefused permanent":     ".         failed       .            .            .         failed        .          .         .",
-    "Greeted":                    ".         .            discovering  .            .         .             .          .         .",
-    "Rejected":                   ".         .            draining     .            .         .             .          .         .",
-    "Fallback":                   ".         .            draining     .            .         .             .          .         .",
-    "Listed":                     ".         .            .            ready        .         .             .          .         .",
-    "Violated":                   ".         draining     draining     draining     draining  =             .          .         .",
-    "Expired":                    ".         draining     draining     draining     .         =             .          .         .",
-    "Drained":                    ".         .            .            .            .         =             .          .         .",
-    "Exited":                     ".         respawning   respawning   respawning   respawning spawning     .          .         .",
-    "Exited normal":              ".         respawning   respawning   respawning   dormant   spawning      .          .         .",
-    "BackoffOver":                ".         .            .            .            .         .             spawning   .         .",
-    "GaveUp":                     ".         .            .            .            .         .             failed     .         .",
+    #                          dormant  spawning    handshaking discovering ready      draining respawning failed   stop
+    "Wake":                   "spawning .           .           .           .          .        .          spawning .",
+    "Sleep":                  ".        draining    draining    draining    draining   =        dormant    .        .",
+    "Stop":                   "stopped  draining    draining    draining    draining   =        stopped    stopped  .",
+    "Spawned":                ".        handshaking .           .           .          .        .          .        .",
+    "SpawnRefused":           ".        respawning  .           .           .          spawning .          .        .",
+    "SpawnRefused permanent": ".        failed      .           .           .          failed   .          .        .",
+    "Greeted":                ".        .           discovering .           .          .        .          .        .",
+    "Rejected":               ".        .           draining    .           .          .        .          .        .",
+    "Fallback":               ".        .           draining    .           .          .        .          .        .",
+    "Listed":                 ".        .           .           ready       .          .        .          .        .",
+    "Violated":               ".        draining    draining    draining    draining   =        .          .        .",
+    "Expired":                ".        draining    draining    draining    .          =        .          .        .",
+    "Drained":                ".        .           .           .           .          =        .          .        .",
+    "Exited":                 ".        respawning  respawning  respawning  respawning spawning .          .        .",
+    "Exited normal":          ".        respawning  respawning  respawning  dormant    spawning .          .        .",
+    "BackoffOver":            ".        .           .           .           .          .        spawning   .        .",
+    "GaveUp":                 ".        .           .           .           .          .        failed     .        .",
 }  # fmt: skip
 
 

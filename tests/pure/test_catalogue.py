@@ -1,0 +1,323 @@
+"""From what a server listed to a catalogue: validation, names, differences, snapshots."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.catalogue import validation
+from actors.catalogue.diff import Change, compare
+from actors.catalogue.entries import Offer, Prompt, Resource, Tool, decode_offer, encode_offer
+from actors.catalogue.naming import readings, resource_path, split_resource, tool_path
+from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.protocol.era import Agreement
+from actors.protocol.listing import Listed
+from actors.search import Index
+
+AGREEMENT = Agreement(era="legacy", version="2025-11-25", instructions="read me")
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def offer_of(*tools: Any, **lists: Any) -> Offer:
+    found: dict[str, Any] = {kind: tuple(raw(entry) for entry in entries) for kind, entries in lists.items()}
+    return validation.offer(AGREEMENT, Listed(tools=tuple(raw(entry) for entry in tools), **found))
+
+
+def nested(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+# Validation -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_tool_keeps_its_own_definition_and_what_ranking_needs() -> None:
+    schema = {"type": "object", "properties": {"p": {"description": "d"}}, "required": ["p"]}
+    definition = {"name": "t", "title": "T", "description": "D", "inputSchema": schema, "annotations": {"x": 1}, "y": 2}
+    (tool,) = offer_of(definition).tools
+    assert json.loads(bytes(tool.definition)) == definition
+    assert (tool.name, tool.title, tool.description, tool.required) == ("t", "T", "D", ("p",))
+    assert tool.parameters == (("p", "d"),)
+    assert json.loads(bytes(tool.input_schema)) == schema
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (7, "object"),
+        ({}, "name"),
+        ({"name": 1}, "name"),
+        ({"name": ""}, "empty"),
+        ({"name": "x" * 257}, "256"),
+        ({"name": "a\u200bb"}, "invisible"),
+        ({"name": "a\nb"}, "invisible"),
+        ({"name": " a"}, "spaces"),
+        ({"name": "a", "description": 1}, "str"),
+        ({"name": "a", "inputSchema": []}, "not an object"),
+        ({"name": "a", "inputSchema": None}, "not an object"),
+        ({"name": "a", "inputSchema": "{}"}, "not an object"),
+        ({"name": "a", "inputSchema": nested(126)}, ""),
+        ({"name": "a", "_meta": nested(200)}, "128 levels"),
+        ({"name": "a", "inputSchema": nested(127)}, "128 levels"),
+        ({"name": "a", "description": "x" * 1024 * 1024}, "1048576 bytes"),
+    ],
+)
+def test_a_bad_tool_is_left_out_with_a_reason_and_the_others_stay(entry: Any, reason: str) -> None:
+    found = offer_of(entry, {"name": "good"})
+    if not reason:
+        assert [tool.name for tool in found.tools] == ["a", "good"]
+        return
+    assert [tool.name for tool in found.tools] == ["good"]
+    assert found.problems[0].startswith("tool 1 left out: ")
+    assert reason in found.problems[0]
+
+
+def test_hopelessly_deep_definitions_are_left_out() -> None:
+    deep = b'{"name":"a","_meta":' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}"
+    found = validation.offer(AGREEMENT, Listed(tools=(msgspec.Raw(deep), raw({"name": "good"}))))
+    assert [tool.name for tool in found.tools] == ["good"]
+
+
+def test_of_two_tools_of_one_name_the_first_stays() -> None:
+    found = offer_of({"name": "a", "description": "first"}, {"name": "a", "description": "second"})
+    assert [tool.description for tool in found.tools] == ["first"]
+    assert "a second tool of the name 'a'" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({}, {"type": "object"}),
+        ({"properties": {}}, {"type": "object", "properties": {}}),
+        ({"type": "object", "a": 1}, {"type": "object", "a": 1}),
+    ],
+)
+def test_a_schema_without_a_type_gets_one(schema: Any, expected: Any) -> None:
+    (tool,) = offer_of({"name": "a", "inputSchema": schema}).tools
+    assert json.loads(bytes(tool.input_schema)) == expected
+
+
+def test_a_tool_without_a_schema_takes_an_object() -> None:
+    (tool,) = offer_of({"name": "a"}).tools
+    assert json.loads(bytes(tool.input_schema)) == {"type": "object"}
+
+
+def test_parameters_are_found_one_level_deep_and_are_bounded() -> None:
+    inner = {"properties": {"deep": {"description": "found", "properties": {"deeper": {}}}}}
+    schema = {"properties": {"list": {"items": inner}, "object": inner, "odd": 7}, "required": ["list", 7]}
+    (tool,) = offer_of({"name": "a", "inputSchema": schema}).tools
+    assert [name for name, _ in tool.parameters] == ["list", "deep", "object", "deep", "odd"]
+    assert tool.required == ("list",)
+    wide: dict[str, Any] = {"properties": {f"p{number}": {} for number in range(1000)}}
+    assert len(offer_of({"name": "a", "inputSchema": wide}).tools[0].parameters) == validation.MAX_PARAMETERS
+
+
+def test_long_descriptions_are_cut_but_the_definition_is_not() -> None:
+    (tool,) = offer_of({"name": "a", "description": "x" * 20_000}).tools
+    assert len(tool.description) == validation.MAX_DESCRIPTION
+    assert len(json.loads(bytes(tool.definition))["description"]) == 20_000
+
+
+def test_problems_are_bounded() -> None:
+    assert len(offer_of(*range(1000)).problems) == validation.MAX_PROBLEMS
+
+
+def test_resources_templates_and_prompts_are_read_too() -> None:
+    found = offer_of(
+        resources=[{"uri": "x:1", "name": "n", "mimeType": "text/plain"}, {"name": "no uri"}, {"uri": "x:\n"}],
+        templates=[{"uriTemplate": "x:{a}", "name": "n"}],
+        prompts=[{"name": "p", "description": "d"}, {"name": ""}],
+    )
+    assert [(one.uri, one.mime_type, one.template) for one in found.resources] == [("x:1", "text/plain", False)]
+    assert [(one.uri, one.template) for one in found.templates] == [("x:{a}", True)]
+    assert [one.name for one in found.prompts] == ["p"]
+    assert [problem.split(" left")[0] for problem in found.problems] == ["resource 2", "resource 3", "prompt 2"]
+
+
+@given(st.binary(max_size=100))
+def test_no_entry_raises_anything(data: bytes) -> None:
+    listed = Listed(tools=(msgspec.Raw(data),), resources=(msgspec.Raw(data),), prompts=(msgspec.Raw(data),))
+    assert len(validation.offer(AGREEMENT, listed).problems) <= 3
+
+
+def test_what_could_not_be_listed_is_kept_from_before() -> None:
+    known = Offer(
+        tools=(Tool(name="t"),),
+        resources=(Resource(uri="x:1"),),
+        templates=(Resource(uri="x:{a}", template=True),),
+        prompts=(Prompt(name="p"),),
+    )
+    fresh = validation.offer(AGREEMENT, Listed(missing=frozenset({"tools", "templates"})))
+    assert fresh.partial
+    kept = validation.keeping(fresh, known, {"tools", "templates"})
+    assert (len(kept.tools), len(kept.resources), len(kept.templates), len(kept.prompts)) == (1, 0, 1, 0)
+    assert not kept.partial
+
+
+def test_an_offer_survives_the_store() -> None:
+    found = offer_of(
+        {"name": "a"}, {"name": "b", "annotations": {"x": 1}}, resources=[{"uri": "x:1"}], prompts=[{"name": "p"}]
+    )
+    kept = decode_offer(encode_offer(found))
+    assert [bytes(tool.annotations) for tool in kept.tools] == [b"", b'{"x": 1}']
+    assert not compare(found, kept)
+    assert encode_offer(decode_offer(encode_offer(found))) == encode_offer(found)
+
+
+# Names ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "first"),
+    [
+        ("git:log", ("git", "log")),
+        (" git:log ", ("git", "log")),
+        ("git-log", ("git", "log")),
+        ("git/log", ("git", "log")),
+        ("git.log", ("git", "log")),
+        ("git__log", ("git", "log")),
+        ("mcp__git__log", ("git", "log")),
+        ("git-hub-log", ("git-hub", "log")),
+        ("git:hub-log", ("git", "hub-log")),
+        ("git:a:b", ("git", "a:b")),
+        ("log", None),
+        ("git:", None),
+        ("git", None),
+        (":log", None),
+        ("other:log", None),
+        ("", None),
+    ],
+)
+def test_a_path_is_read_in_all_its_spellings(path: str, first: tuple[str, str] | None) -> None:
+    assert next(readings(path, ["git", "git-hub"]), None) == first
+
+
+@given(server=st.sampled_from(["a", "a-b", "mcp", "x_y"]), tool=st.text(min_size=1, max_size=20))
+def test_the_path_of_a_tool_means_that_tool(server: str, tool: str) -> None:
+    if tool == tool.strip():
+        assert next(readings(tool_path(server, tool), ["a", "a-b", "mcp", "x_y"])) == (server, tool)
+
+
+@given(st.text(min_size=1, max_size=30))
+def test_the_path_of_a_resource_means_that_resource(uri: str) -> None:
+    assert split_resource(resource_path("s", uri)) == ("s", uri)
+
+
+@pytest.mark.parametrize("path", ["", "|", "s|", "|uri", "uri"])
+def test_what_is_no_resource_path_is_none(path: str) -> None:
+    assert split_resource(path) is None
+
+
+# Differences ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_difference_names_what_came_went_and_changed_and_how() -> None:
+    before = offer_of({"name": "gone"}, {"name": "same"}, {"name": "other", "description": "a"}, {"name": "odd"})
+    after = offer_of({"name": "same"}, {"name": "other", "description": "b"}, {"name": "new"}, {"name": "odd", "x": 1})
+    change = compare(before, after)
+    assert change.tools == Change(
+        added=("new",),
+        removed=("gone",),
+        changed=("odd", "other"),
+        fields={"other": ("description",), "odd": ("definition",)},
+    )
+    assert not change.resources
+    assert change
+
+
+def test_counts_and_problems_are_no_difference() -> None:
+    before = offer_of({"name": "a"})
+    after = msgspec.structs.replace(before, token_counts={"a": 1}, problems=("x",))
+    assert not compare(before, after)
+
+
+def test_templates_count_as_resources() -> None:
+    change = compare(Offer(), offer_of(templates=[{"uriTemplate": "x:{a}"}]))
+    assert change.resources.added == ("x:{a}",)
+
+
+# Snapshots ------------------------------------------------------------------------------------------------------------
+
+EMPTY = Catalogue(index=Index.empty())
+
+
+def entry(server: str, *tools: str, available: bool = True, **lists: Any) -> Entry:
+    return Entry.make(server, "stdio", offer_of(*({"name": name} for name in tools), **lists), available=available)
+
+
+def with_(catalogue: Catalogue, *entries: Entry) -> Catalogue:
+    return catalogue.with_entries({one.server: one for one in entries}, catalogue.index)[0]
+
+
+def revisions(catalogue: Catalogue) -> tuple[int, int, int, int]:
+    found = catalogue
+    return (found.revision, found.tools_revision, found.resources_revision, found.prompts_revision)
+
+
+def test_revisions_move_by_what_a_client_can_see() -> None:
+    first = with_(EMPTY, entry("s", "a"))
+    assert revisions(first) == (1, 1, 0, 0)
+    assert revisions(with_(first, entry("s", "a"))) == (1, 1, 0, 0)
+    second = with_(first, entry("s", "a", prompts=[{"name": "p"}]))
+    assert revisions(second) == (2, 1, 0, 1)
+    hidden = with_(second, entry("s", "a", available=False))
+    assert revisions(hidden) == (3, 2, 0, 2)
+    assert revisions(with_(hidden, entry("s", "b", available=False))) == (3, 2, 0, 2)
+    assert revisions(with_(hidden, entry("s", "a"))) == (4, 3, 0, 2)
+    assert revisions(first) == (1, 1, 0, 0)
+
+
+def test_several_servers_at_once_are_one_revision_in_sorted_order() -> None:
+    found = with_(EMPTY, entry("t", "a"), entry("s", "b"))
+    assert (found.revision, list(found.entries)) == (1, ["s", "t"])
+
+
+def test_a_removed_server_is_gone_and_its_change_is_told() -> None:
+    found, change = with_(EMPTY, entry("s", "a"), entry("t", "b")).without("s", Index.empty())
+    assert (list(found.entries), found.revision, change.tools.removed) == (["t"], 2, ("a",))
+
+
+def test_removing_a_hidden_server_changes_nothing_that_is_seen() -> None:
+    found, change = with_(EMPTY, entry("s", "a", available=False)).without("s", Index.empty())
+    assert (list(found.entries), found.revision, bool(change)) == ([], 0, False)
+
+
+def test_counts_are_filled_in_without_a_revision() -> None:
+    found = with_(EMPTY, entry("s", "a")).with_counts("s", {"a": 7}, exact=True)
+    assert found.entries["s"].offer.token_counts == {"a": 7}
+    assert (found.revision, found.find_tool("s:a")) != (2, None)
+
+
+def test_a_tool_is_found_by_any_of_its_names_even_if_hidden() -> None:
+    found = with_(EMPTY, entry("s", "a-b", "c"), entry("s-a", "b", available=False))
+    for path, expected in {"s:a-b": "a-b", "s-a-b": "b", "mcp__s__c": "c", "s-a:b": "b"}.items():
+        tool = found.find_tool(path)
+        assert tool is not None
+        assert tool[1].name == expected
+    assert found.find_tool("c") is None
+    assert found.visible == {"s"}
+
+
+def test_the_nearest_tools_are_visible_ones() -> None:
+    found = with_(EMPTY, entry("git", "log", "status"), entry("gut", "log", available=False))
+    assert found.nearest("git:lgo")[0] == "git:log"
+    assert not any(path.startswith("gut") for path in found.nearest("gut:log"))
+
+
+def test_documents_cover_all_that_is_offered() -> None:
+    offer = offer_of(
+        {"name": "t"}, resources=[{"uri": "x:1"}], templates=[{"uriTemplate": "x:{a}"}], prompts=[{"name": "t"}]
+    )
+    found = {document.key: document.kind for document in documents("s", offer)}
+    assert found == {"s:t": "tool", "s|x:1": "resource", "s|x:{a}": "template", "s-t#prompt": "prompt"}
+    assert all(document.instructions == "read me" for document in documents("s", offer)[:1])
