@@ -11,10 +11,10 @@ import msgspec
 import trio
 
 from actors.catalogue.entries import Offer, Resource, Tool
-from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.snapshot import Catalogue, Entry
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
-from actors.registry import Registry
+from actors.registry import Counted, Indexed, Registry
 
 
 @dataclass
@@ -228,3 +228,25 @@ async def test_counts_of_an_older_offer_are_dropped() -> None:
         rig.count.held.set()
         catalogue = await rig.until(lambda seen: seen.entries["s"].offer.tokens_exact)
         assert catalogue.entries["s"].offer.token_counts == {"a": 11}
+
+
+async def test_an_index_of_an_entry_without_counts_does_not_lose_those_that_came_meanwhile() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a")))
+        catalogue = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        uncounted = Entry.make("s", "stdio", offering("a", problems=("late",)))
+        await rig.tell(Indexed(catalogue.index, {"s": uncounted}, frozenset()))
+        seen = await rig.until(lambda seen: seen.entries["s"].offer.problems)
+        assert seen.entries["s"].offer.token_counts == {"a": 5}
+
+
+async def test_counts_of_another_offer_are_neither_shown_nor_kept() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        await rig.tell(Counted("s", offering("a", description="other"), {"a": 99}, True))
+        await rig.tell(Counted("gone", offering("a"), {"a": 99}, True))
+        await rig.tell(listed("t", offering("b")))
+        seen = await rig.until(lambda seen: "t" in seen.entries)
+        assert seen.entries["s"].offer.token_counts == {"a": 5}
+        assert rig.kept.offers["s"].token_counts == {"a": 5}

@@ -384,7 +384,15 @@ async def test_messages_and_timers_of_an_older_incarnation_change_nothing(autoju
         assert await rig.call(a=1) == {"a": 1}
 
 
-async def test_a_server_that_does_not_read_its_input_is_replaced(autojump_clock: MockClock) -> None:
+async def test_a_firing_of_another_timer_of_the_same_name_changes_nothing(autojump_clock: MockClock) -> None:
+    async with server_in(State.HANDSHAKING) as (rig, _):
+        await rig.actor.address.tell(TimerFired("stage", 999))
+        await wait_all_tasks_blocked()
+        assert rig.actor.life.state is State.HANDSHAKING
+        await rig.stop()
+
+
+async def test_a_server_that_does_not_read_while_it_starts_is_replaced(autojump_clock: MockClock) -> None:
     class Deaf(FakeServer):
         async def _live(self, peer: Any) -> None:
             if self.starts > 1:
@@ -398,7 +406,8 @@ async def test_a_server_that_does_not_read_its_input_is_replaced(autojump_clock:
         assert fake.starts == 2
 
 
-async def test_urgent_starts_pass_those_that_wait_for_discovery(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("was_waiting", [True, False])
+async def test_urgent_starts_pass_those_that_wait_for_discovery(autojump_clock: MockClock, was_waiting: bool) -> None:
     gate = Gate(1)
     slow, patient, urgent = FakeServer(start_s=5), FakeServer(start_s=5), FakeServer(start_s=5)
     async with (
@@ -411,7 +420,8 @@ async def test_urgent_starts_pass_those_that_wait_for_discovery(autojump_clock: 
         await wait_all_tasks_blocked()
         nursery.start_soon(lambda: second.wake(urgent=False))
         await wait_all_tasks_blocked()
-        nursery.start_soon(lambda: third.wake(urgent=False))
+        if was_waiting:
+            nursery.start_soon(lambda: third.wake(urgent=False))
         await wait_all_tasks_blocked()
         nursery.start_soon(third.call)
         await trio.sleep(6)

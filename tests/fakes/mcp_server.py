@@ -29,9 +29,10 @@ class FakeServer:
     """`serve` is one incarnation; the fields may be changed between and during incarnations.
 
     `probe`: what `server/discover` does. `exits_at`: the method at which it exits with code 1. `silent_at`: methods it
-    never answers. `errors_at`: the JSON-RPC error it answers to a method. `page`: tools per page.
-    A call of the tool `echo` gives its arguments back, `hang` never answers, `crash` exits, `refuse` is an error,
-    `sleep` answers after `s` seconds, `late` answers after its cancellation.
+    never answers. `deaf`: it reads nothing after its next message. `errors_at`: the JSON-RPC error it answers to a
+    method. `page`: tools per page.
+    A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
+    exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation.
     """
 
     tools: list[dict[str, Any]] = field(default_factory=lambda: [tool("echo")])
@@ -42,6 +43,7 @@ class FakeServer:
     errors_at: dict[str, dict[str, Any]] = field(default_factory=dict)
     capabilities: dict[str, Any] = field(default_factory=lambda: {"tools": {"listChanged": True}})
     ignores_eof: bool = False
+    deaf: bool = False
     page: int = 1000
     start_s: float = 0.0
     starts: int = 0
@@ -70,7 +72,7 @@ class FakeServer:
         async with trio.open_nursery() as nursery:
             await trio.sleep(self.start_s)
             await self._read(peer, nursery)
-            if self.ignores_eof:
+            if self.ignores_eof or self.deaf:
                 await trio.sleep_forever()
             nursery.cancel_scope.cancel()
 
@@ -91,7 +93,7 @@ class FakeServer:
 
     async def _read(self, peer: MemoryPeer, nursery: trio.Nursery) -> None:
         rest = b""
-        while data := await peer.read():
+        while not self.deaf and (data := await peer.read()):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 await self._on_message(peer, json.loads(line), nursery)
@@ -156,6 +158,9 @@ class FakeServer:
         params = message["params"]
         name, arguments = params["name"], params.get("arguments", {})
         if name == "hang":
+            return
+        if name == "odd":
+            await self._send(peer, {"id": message["id"], "result": 7})
             return
         if name == "crash":
             raise Exits(3)

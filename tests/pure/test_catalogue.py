@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.catalogue import validation
 from actors.catalogue.diff import Change, compare
 from actors.catalogue.entries import Offer, Prompt, Resource, Tool, decode_offer, encode_offer
-from actors.catalogue.naming import readings, resource_path, split_resource, tool_path
+from actors.catalogue.naming import readings, resource_path, resource_uri, split_resource, tool_path
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.era import Agreement
 from actors.protocol.listing import Listed
@@ -209,8 +209,9 @@ def test_the_path_of_a_tool_means_that_tool(server: str, tool: str) -> None:
 
 
 @given(st.text(min_size=1, max_size=30))
-def test_the_path_of_a_resource_means_that_resource(uri: str) -> None:
+def test_the_path_and_the_uri_of_a_resource_mean_that_resource(uri: str) -> None:
     assert split_resource(resource_path("s", uri)) == ("s", uri)
+    assert split_resource(resource_uri("ö/s", uri)) == ("ö/s", uri)
 
 
 @pytest.mark.parametrize("path", ["", "|", "s|", "|uri", "uri"])
