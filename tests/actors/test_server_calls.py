@@ -88,6 +88,7 @@ async def test_a_server_that_may_not_idle_never_sleeps(autojump_clock: MockClock
         await rig.call()
         await trio.sleep(86400)
         assert rig.actor.life.state is State.READY
+        assert (await rig.status()).last_error is None
 
 
 async def test_a_crash_in_a_call_settles_it_at_once_and_the_next_call_works_after_the_back_off(
