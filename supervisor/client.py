@@ -1,0 +1,177 @@
+"""How our own commands talk to a running daemon: HTTP for questions, WebSocket for what happens.
+
+- Every request has a deadline. A daemon that is not there, or is not ours, is a typed error with what to do.
+- Calls go through the same door as every client's, `/mcp`, as legacy requests without a session.
+- Proxies of the environment are not used: the daemon is on this machine, or reached by its own address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import msgspec
+import trio
+import trio_websocket
+
+from actors.protocol.jsonrpc import encode
+
+PAGE_TIMEOUT_S = 10.0
+SEARCH_TIMEOUT_S = 40.0
+"""Right after the daemon's start a search waits for the first index, up to 30 s."""
+CALL_TIMEOUT_S = 300.0
+"""Over every deadline the daemon is likely to have; the daemon answers first, and its answer says more."""
+CONNECT_TIMEOUT_S = 5.0
+DISCONNECT_TIMEOUT_S = 1.0
+PING_S = 20.0
+"""A WebSocket that is quiet for this long is asked whether the other side still lives."""
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+MAX_QUEUED_MESSAGES = 256
+
+
+class DaemonUnreachable(Exception):
+    """No daemon answered at that address within the deadline."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"no daemon answers at {url}: {reason}")
+        self.url = url
+        self.reason = reason
+
+
+class Refused(Exception):
+    """The daemon, or a server behind it, answered with a JSON-RPC error. `data` is its data, or None."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class _Error(msgspec.Struct):
+    code: int
+    message: str
+    data: Any = None
+
+
+class _Answer(msgspec.Struct):
+    result: dict[str, Any] | None = None
+    error: _Error | None = None
+
+
+class DaemonClient:
+    """Asks one daemon. Use `connect`."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self._http = http
+        self._url = url
+
+    async def status(self) -> dict[str, Any]:
+        """Return the object of `/api/status`. Raises `DaemonUnreachable`."""
+        return await self._page("/api/status")
+
+    async def ready(self) -> dict[str, Any]:
+        """Return the object of `/readyz`; its `ready` says whether. Raises `DaemonUnreachable`."""
+        return await self._page("/readyz")
+
+    async def call(self, name: str, arguments: Any, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
+        """Call a tool, a meta-tool or one behind them, and return its result.
+
+        A result with `isError` is a result. Raises `Refused` for a JSON-RPC error, `DaemonUnreachable`.
+        """
+        params = {"name": name, "arguments": arguments}
+        body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)
+        answer: _Answer = self._decoded(content, _Answer)
+        if answer.error is not None:
+            raise Refused(answer.error.code, answer.error.message, answer.error.data)
+        return answer.result or {}
+
+    async def _page(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._decoded(await self._ask("GET", path, PAGE_TIMEOUT_S), dict[str, Any])
+        return found
+
+    async def _ask(self, method: str, path: str, timeout_s: float, **more: Any) -> bytes:
+        with trio.move_on_after(timeout_s):
+            try:
+                response = await self._http.request(method, self._url + path, **more)
+            except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+                raise DaemonUnreachable(self._url, str(error) or type(error).__name__) from None
+            return response.content
+        raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
+
+    def _decoded(self, content: bytes, type_: type[Any]) -> Any:
+        try:
+            return msgspec.json.decode(content, type=type_)
+        except (msgspec.MsgspecError, RecursionError):
+            raise DaemonUnreachable(self._url, "something else listens there") from None
+
+
+@asynccontextmanager
+async def connect(url: str) -> AsyncIterator[DaemonClient]:
+    """Return a client for the daemon at the base URL `url`; nothing is sent yet."""
+    timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S)
+    async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http:
+        yield DaemonClient(http, url.rstrip("/"))
+
+
+class Socket:
+    """Messages of one WebSocket of the daemon, each a JSON object. Use `open_socket`."""
+
+    def __init__(self, socket: trio_websocket.WebSocketConnection, url: str) -> None:
+        self._socket = socket
+        self._url = url
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send one message. Raises `trio_websocket.ConnectionClosed` if the daemon went away."""
+        await self._socket.send_message(encode(message).decode())
+
+    async def receive(self) -> dict[str, Any]:
+        """Wait for one message, as long as the daemon answers pings.
+
+        Raises `trio_websocket.ConnectionClosed` or `trio.TooSlowError` if it went away, inside `open_socket` only.
+        """
+        while True:
+            with trio.move_on_after(PING_S):
+                return self._decoded(await self._socket.get_message())
+            with trio.fail_after(CONNECT_TIMEOUT_S):
+                await self._socket.ping()
+
+    def _decoded(self, message: str | bytes) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = msgspec.json.decode(message, type=dict[str, Any])
+        except (msgspec.MsgspecError, RecursionError):
+            raise DaemonUnreachable(self._url, "something else listens there") from None
+        return found
+
+
+@asynccontextmanager
+async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
+    """Open a WebSocket of the daemon at the base URL `url`, `http` or `https`.
+
+    Whatever ends the connection, also inside the block, is raised as `DaemonUnreachable`.
+    """
+    address = "ws" + url.rstrip("/").removeprefix("http") + path
+    try:
+        async with trio_websocket.open_websocket_url(
+            address,
+            message_queue_size=MAX_QUEUED_MESSAGES,
+            max_message_size=MAX_MESSAGE_BYTES,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            disconnect_timeout=DISCONNECT_TIMEOUT_S,
+        ) as socket:
+            yield Socket(socket, url)
+    except trio_websocket.ConnectionRejected as error:
+        raise DaemonUnreachable(url, f"the WebSocket was refused with status {error.status_code}") from None
+    except trio_websocket.ConnectionClosed as error:
+        raise DaemonUnreachable(url, f"the connection ended{_reason(error)}") from None
+    except (trio_websocket.HandshakeError, trio.TooSlowError, OSError, ValueError) as error:
+        raise DaemonUnreachable(url, str(error.__cause__ or error) or "it does not answer") from None
+
+
+def _reason(error: trio_websocket.ConnectionClosed) -> str:
+    found = error.reason
+    return "" if found is None or isinstance(found, OSError) else f" with code {found.code}"
