@@ -13,7 +13,7 @@ from supervisor.client import Refused, connect
 from supervisor.commands.common import EXIT_FAILED, CommandFailed, ask, json_option, print_json, url_option
 from supervisor.metatools import EXECUTE
 
-MAX_ARGUMENT_BYTES = 4 * 1024 * 1024
+MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
 
 
 @click.command()
@@ -43,8 +43,7 @@ def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
 
 def _stdin() -> str:
     """Return what a pipe has; a terminal is not waited for."""
-    stream = click.get_text_stream("stdin")
-    return "" if stream.isatty() else stream.read(MAX_ARGUMENT_BYTES)
+    return "" if sys.stdin.isatty() else sys.stdin.read(MAX_ARGUMENT_CHARS)
 
 
 def _object(text: str) -> dict[str, msgspec.Raw]:

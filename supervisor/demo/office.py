@@ -160,6 +160,7 @@ def build(department: str) -> StdioServer:
 
 def _add_tools(server: StdioServer, kind: str, fields: Fields) -> None:
     records, name = Records(kind), kind.replace("_", " ")
+    one = f"an {name}" if name[0] in "aeiou" else f"a {name}"
     properties = {field: {"type": type_, "description": text} for field, (type_, text) in fields.items()}
     number = {"id": {"type": "integer", "description": f"Number of the {name}"}}
     page = {
@@ -170,9 +171,9 @@ def _add_tools(server: StdioServer, kind: str, fields: Fields) -> None:
     server.add_tool(f"create_{kind}", f"Create a new {name} and return it with its number", properties, records.create)
     server.add_tool(f"get_{kind}", f"Get one {name} by its number", number, records.get, read_only=True)
     server.add_tool(
-        f"update_{kind}", f"Change some fields of a {name}", number | properties, records.update, required=["id"]
+        f"update_{kind}", f"Change some fields of {one}", number | properties, records.update, required=["id"]
     )
-    server.add_tool(f"delete_{kind}", f"Delete a {name} for good", number, records.delete)
+    server.add_tool(f"delete_{kind}", f"Delete {one} for good", number, records.delete)
     server.add_tool(
         f"list_{kind}s", f"List every {name}, page by page", page, records.list, required=[], read_only=True
     )

@@ -105,9 +105,10 @@ class Steps:
         self._out.print(servers_table(status["servers"], status["started"] + status["uptime_s"]))
 
     async def discover(self) -> None:
-        """Search for a tool by its purpose."""
+        """Search for a tool by its purpose, and with typing errors."""
         await self._find("write down something to remember", "notes:add_note")
-        await self._find("which customers have unpaid invoices", "sales:search_invoices", top=5)
+        await self._find("roll out a new version to production", "engineering:create_deployment")
+        await self._find("crate a suport tiket", "support:create_ticket")
 
     async def execute(self) -> None:
         """Call a tool of a legacy server and one of a modern one."""
@@ -166,17 +167,17 @@ class Steps:
             raise TourFailed(f"processes outlived the daemon: {left}")
         self._say(f"exit code 0; all {len(pids)} server processes are gone")
 
-    async def _find(self, query: str, path: str, *, top: int = 1) -> None:
-        """Search until `path` is among the `top` first hits: an index follows a change within moments."""
+    async def _find(self, query: str, path: str) -> None:
+        """Search until `path` is the first hit: the index follows a change within moments."""
         while True:
             answer = await self._client.call(DISCOVER, {"query": query, "limit": 5})
             found = answer["structuredContent"]
-            hits = [hit for hit in found["tools"][:top] if hit["tool_path"] == path]
-            if hits:
+            first = found["tools"][0] if found["tools"] else {}
+            if first.get("tool_path") == path:
                 break
             await trio.sleep(POLL_S)
         self._say(
-            f'"{query}" finds {path}, score {hits[0]["relevance_score"]:.3f} (0 is best), '
+            f'"{query}" finds {path}, score {first["relevance_score"]:.3f} (0 is best), '
             f"in {found['search_time_ms']:.1f} ms"
         )
 

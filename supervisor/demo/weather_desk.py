@@ -12,7 +12,7 @@ from typing import Any
 from supervisor.demo.stdio_server import StdioServer
 
 PLACE = {"type": "string", "description": "Name of a place, letters only"}
-SKIES = ("clear sky", "scattered clouds", "light rain", "fog", "snow showers")
+SKIES = ("clear sky", "scattered clouds", "light rain", "fog", "strong wind")
 
 server = StdioServer("weather-desk", instructions="Made-up weather; open a station to get a tool for a place.")
 
