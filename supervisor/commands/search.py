@@ -10,12 +10,22 @@ from supervisor.client import SEARCH_TIMEOUT_S, Refused, connect
 from supervisor.commands.common import CommandFailed, ask, console, json_option, plain, print_json, table, url_option
 from supervisor.metatools import DISCOVER, KINDS
 
+KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
+
 
 @click.command()
 @click.argument("query")
-@click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Most results to show.")
 @click.option(
-    "--kinds", multiple=True, type=click.Choice(KINDS), default=("tool",), show_default=True, help="May be repeated."
+    "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, metavar="N", help="Most results to show."
+)
+@click.option(
+    "--kinds",
+    multiple=True,
+    type=click.Choice(KINDS),
+    default=("tool",),
+    show_default=True,
+    metavar="KIND",
+    help=KINDS_HELP,
 )
 @json_option
 @url_option
