@@ -26,6 +26,7 @@ END_S = 15.0
 IDLE_S = 1.5
 """How long the calculator is idle before it sleeps."""
 SMALL = {"notes": "notes", "calculator": "calculator", "weather-desk": "weather_desk"}
+LOG_NAME = "daemon.log"
 LOG_LINES = 15
 
 
@@ -70,13 +71,13 @@ class Daemon:
 
 
 @asynccontextmanager
-async def running_daemon(directory: Path) -> AsyncIterator[Daemon]:
-    """Start a daemon in an empty directory; yield it once it listens; kill it if it still runs at the end.
+async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIterator[Daemon]:
+    """Start a daemon with that configuration in an empty directory; yield it once it listens; end it with the block.
 
     Raises `TourFailed` with the end of the daemon's log if it does not start.
     """
-    config, log = directory / "mcp.json", directory / "daemon.log"
-    config.write_text(json.dumps(configuration(), indent=2), encoding="utf-8")
+    config, log = directory / "mcp.json", directory / LOG_NAME
+    config.write_text(json.dumps(document, indent=2), encoding="utf-8")
     command = [
         sys.executable,
         "-m",

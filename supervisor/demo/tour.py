@@ -19,7 +19,7 @@ from rich.console import Console
 from supervisor.client import DaemonClient, DaemonUnreachable, Refused, Socket, connect, open_socket
 from supervisor.commands.common import console, plain
 from supervisor.commands.status import savings_line, servers_table
-from supervisor.demo.setting import IDLE_S, Daemon, TourFailed, configuration, running_daemon
+from supervisor.demo.setting import IDLE_S, LOG_NAME, Daemon, TourFailed, configuration, last_lines, running_daemon
 from supervisor.metatools import DISCOVER, EXECUTE
 
 STEP_S = 15.0
@@ -44,11 +44,14 @@ def run_tour() -> int:
 async def _tour(directory: Path, out: Console) -> None:
     started = trio.current_time()
     out.print("A daemon, the MCP servers of this demo, and one client. Nothing leaves this machine.", markup=False)
-    async with running_daemon(directory) as daemon, connect(daemon.url) as client:
+    async with running_daemon(directory, configuration()) as daemon, connect(daemon.url) as client:
         out.print(f"The daemon listens on {daemon.url} after {trio.current_time() - started:.2f} s.", markup=False)
-        steps = Steps(daemon, client, out)
-        for title, step in steps.all():
-            await _perform(title, step, out)
+        for title, step in Steps(daemon, client, out).all():
+            try:
+                await _perform(title, step, out)
+            except TourFailed as error:
+                log = last_lines(directory / LOG_NAME)
+                raise TourFailed(f"{error}\nThe daemon's log ends with:\n{log}") from None
     out.print(f"\nAll steps worked, in {trio.current_time() - started:.1f} s.", markup=False)
 
 
