@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 import httpx2
 import msgspec
@@ -29,6 +30,9 @@ PING_S = 20.0
 """A WebSocket that is quiet for this long is asked whether the other side still lives."""
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_QUEUED_MESSAGES = 256
+
+
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class DaemonUnreachable(Exception):
@@ -152,26 +156,73 @@ class Socket:
 async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
     """Open a WebSocket of the daemon at the base URL `url`, `http` or `https`.
 
-    Whatever ends the connection, also inside the block, is raised as `DaemonUnreachable`.
+    Whatever ends the connection, also inside the block, is raised as `DaemonUnreachable`. The stream is ours because
+    trio-websocket leaves it open when the other side refuses or closes.
     """
-    address = "ws" + url.rstrip("/").removeprefix("http") + path
+    parts = urlsplit(url)
+    failure: Exception | None = None
     try:
-        async with trio_websocket.open_websocket_url(
-            address,
-            message_queue_size=MAX_QUEUED_MESSAGES,
-            max_message_size=MAX_MESSAGE_BYTES,
-            connect_timeout=CONNECT_TIMEOUT_S,
-            disconnect_timeout=DISCONNECT_TIMEOUT_S,
-        ) as socket:
-            yield Socket(socket, url)
-    except trio_websocket.ConnectionRejected as error:
-        raise DaemonUnreachable(url, f"the WebSocket was refused with status {error.status_code}") from None
-    except trio_websocket.ConnectionClosed as error:
-        raise DaemonUnreachable(url, f"the connection ended{_reason(error)}") from None
-    except (trio_websocket.HandshakeError, trio.TooSlowError, OSError, ValueError) as error:
-        raise DaemonUnreachable(url, str(error.__cause__ or error) or "it does not answer") from None
+        stream = await _stream(parts)
+    except ValueError as error:
+        raise DaemonUnreachable(url, str(error)) from None
+    except (OSError, trio.TooSlowError) as error:
+        raise _translated(error, url) from None
+    try:
+        async with trio.open_nursery() as nursery:
+            with trio.fail_after(CONNECT_TIMEOUT_S):
+                socket = await _upgraded(nursery, stream, parts, path)
+            try:
+                yield Socket(socket, url)
+            except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
+                failure = error
+            with trio.move_on_after(DISCONNECT_TIMEOUT_S):
+                await socket.aclose()
+            nursery.cancel_scope.cancel()
+    except ExceptionGroup as group:
+        failure = failure or _first(group)
+    finally:
+        with trio.move_on_after(DISCONNECT_TIMEOUT_S, shield=True):
+            await trio.aclose_forcefully(stream)
+    if failure is not None:
+        raise _translated(failure, url) from None
 
 
-def _reason(error: trio_websocket.ConnectionClosed) -> str:
-    found = error.reason
-    return "" if found is None or isinstance(found, OSError) else f" with code {found.code}"
+async def _stream(parts: SplitResult) -> Stream:
+    host = parts.hostname or ""
+    with trio.fail_after(CONNECT_TIMEOUT_S):
+        if parts.scheme == "https":
+            return await trio.open_ssl_over_tcp_stream(host, parts.port or 443, https_compatible=True)
+        return await trio.open_tcp_stream(host, parts.port or 80)
+
+
+async def _upgraded(
+    nursery: trio.Nursery, stream: Stream, parts: SplitResult, path: str
+) -> trio_websocket.WebSocketConnection:
+    return await trio_websocket.wrap_client_stream(
+        nursery,
+        stream,
+        parts.netloc,
+        parts.path.rstrip("/") + path,
+        message_queue_size=MAX_QUEUED_MESSAGES,
+        max_message_size=MAX_MESSAGE_BYTES,
+    )
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
+
+
+def _translated(error: Exception, url: str) -> Exception:
+    """Return the end of a connection as `DaemonUnreachable`, anything else as it is."""
+    match error:
+        case trio_websocket.ConnectionRejected():
+            return DaemonUnreachable(url, f"the WebSocket was refused with status {error.status_code}")
+        case trio_websocket.ConnectionClosed():
+            code = getattr(error.reason, "code", None)
+            return DaemonUnreachable(url, "the connection ended" + (f" with code {code}" if code else ""))
+        case trio.TooSlowError():
+            return DaemonUnreachable(url, f"no answer within {CONNECT_TIMEOUT_S:g} s")
+        case OSError() | trio_websocket.HandshakeError():
+            return DaemonUnreachable(url, str(error) or type(error).__name__)
+    return error

@@ -96,7 +96,14 @@ async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIter
     try:
         yield await _started(process, log)
     finally:
-        await _ended(process)
+        # Whatever happened in the block: no daemon is left behind.
+        with trio.move_on_after(END_S, shield=True):
+            if process.returncode is None:
+                process.terminate()
+                await process.wait()
+        process.kill()
+        with trio.move_on_after(END_S, shield=True):
+            await process.wait()
 
 
 async def _started(process: trio.Process, log: Path) -> Daemon:
@@ -105,18 +112,6 @@ async def _started(process: trio.Process, log: Path) -> Daemon:
         if url is not None:
             return Daemon(url, process)
     raise TourFailed(f"the daemon did not start; its log ends with:\n{last_lines(log)}")
-
-
-async def _ended(process: trio.Process) -> None:
-    """Whatever happened to the tour: no daemon is left behind."""
-    with trio.CancelScope(shield=True):
-        if process.returncode is None:
-            process.terminate()
-            with trio.move_on_after(END_S):
-                await process.wait()
-        process.kill()
-        with trio.move_on_after(END_S):
-            await process.wait()
 
 
 async def _address(process: trio.Process) -> str | None:
