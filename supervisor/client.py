@@ -1,0 +1,228 @@
+"""How our own commands talk to a running daemon: HTTP for questions, WebSocket for what happens.
+
+- Every request has a deadline. A daemon that is not there, or is not ours, is a typed error with what to do.
+- Calls go through the same door as every client's, `/mcp`, as legacy requests without a session.
+- Proxies of the environment are not used: the daemon is on this machine, or reached by its own address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import httpx2
+import msgspec
+import trio
+import trio_websocket
+
+from actors.protocol.jsonrpc import encode
+
+PAGE_TIMEOUT_S = 10.0
+SEARCH_TIMEOUT_S = 40.0
+"""Right after the daemon's start a search waits for the first index, up to 30 s."""
+CALL_TIMEOUT_S = 300.0
+"""Over every deadline the daemon is likely to have; the daemon answers first, and its answer says more."""
+CONNECT_TIMEOUT_S = 5.0
+DISCONNECT_TIMEOUT_S = 1.0
+PING_S = 20.0
+"""A WebSocket that is quiet for this long is asked whether the other side still lives."""
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+MAX_QUEUED_MESSAGES = 256
+
+
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+class DaemonUnreachable(Exception):
+    """No daemon answered at that address within the deadline."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"no daemon answers at {url}: {reason}")
+        self.url = url
+        self.reason = reason
+
+
+class Refused(Exception):
+    """The daemon, or a server behind it, answered with a JSON-RPC error. `data` is its data, or None."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class _Error(msgspec.Struct):
+    code: int
+    message: str
+    data: Any = None
+
+
+class _Answer(msgspec.Struct):
+    result: dict[str, Any] | None = None
+    error: _Error | None = None
+
+
+class DaemonClient:
+    """Asks one daemon. Use `connect`."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self._http = http
+        self._url = url
+
+    async def status(self) -> dict[str, Any]:
+        """Return the object of `/api/status`. Raises `DaemonUnreachable`."""
+        return await self._page("/api/status")
+
+    async def ready(self) -> dict[str, Any]:
+        """Return the object of `/readyz`; its `ready` says whether. Raises `DaemonUnreachable`."""
+        return await self._page("/readyz")
+
+    async def call(self, name: str, arguments: Any, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
+        """Call a tool, a meta-tool or one behind them, and return its result.
+
+        A result with `isError` is a result. Raises `Refused` for a JSON-RPC error, `DaemonUnreachable`.
+        """
+        params = {"name": name, "arguments": arguments}
+        body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)
+        answer: _Answer = self._decoded(content, _Answer)
+        if answer.error is not None:
+            raise Refused(answer.error.code, answer.error.message, answer.error.data)
+        return answer.result or {}
+
+    async def _page(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._decoded(await self._ask("GET", path, PAGE_TIMEOUT_S), dict[str, Any])
+        return found
+
+    async def _ask(self, method: str, path: str, timeout_s: float, **more: Any) -> bytes:
+        with trio.move_on_after(timeout_s):
+            try:
+                response = await self._http.request(method, self._url + path, **more)
+            except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+                raise DaemonUnreachable(self._url, str(error) or type(error).__name__) from None
+            return response.content
+        raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
+
+    def _decoded(self, content: bytes, type_: type[Any]) -> Any:
+        try:
+            return msgspec.json.decode(content, type=type_)
+        except (msgspec.MsgspecError, RecursionError):
+            raise DaemonUnreachable(self._url, "something else listens there") from None
+
+
+@asynccontextmanager
+async def connect(url: str) -> AsyncIterator[DaemonClient]:
+    """Return a client for the daemon at the base URL `url`; nothing is sent yet."""
+    timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S)
+    async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http:
+        yield DaemonClient(http, url.rstrip("/"))
+
+
+class Socket:
+    """Messages of one WebSocket of the daemon, each a JSON object. Use `open_socket`."""
+
+    def __init__(self, socket: trio_websocket.WebSocketConnection, url: str) -> None:
+        self._socket = socket
+        self._url = url
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send one message. Raises `trio_websocket.ConnectionClosed` if the daemon went away."""
+        await self._socket.send_message(encode(message).decode())
+
+    async def receive(self) -> dict[str, Any]:
+        """Wait for one message, as long as the daemon answers pings.
+
+        Raises `trio_websocket.ConnectionClosed` or `trio.TooSlowError` if it went away, inside `open_socket` only.
+        """
+        while True:
+            with trio.move_on_after(PING_S):
+                return self._decoded(await self._socket.get_message())
+            with trio.fail_after(CONNECT_TIMEOUT_S):
+                await self._socket.ping()
+
+    def _decoded(self, message: str | bytes) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = msgspec.json.decode(message, type=dict[str, Any])
+        except (msgspec.MsgspecError, RecursionError):
+            raise DaemonUnreachable(self._url, "something else listens there") from None
+        return found
+
+
+@asynccontextmanager
+async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
+    """Open a WebSocket of the daemon at the base URL `url`, `http` or `https`.
+
+    Whatever ends the connection, also inside the block, is raised as `DaemonUnreachable`. The stream is ours because
+    trio-websocket leaves it open when the other side refuses or closes.
+    """
+    parts = urlsplit(url)
+    failure: Exception | None = None
+    try:
+        stream = await _stream(parts)
+    except ValueError as error:
+        raise DaemonUnreachable(url, str(error)) from None
+    except (OSError, trio.TooSlowError) as error:
+        raise _translated(error, url) from None
+    try:
+        async with trio.open_nursery() as nursery:
+            with trio.fail_after(CONNECT_TIMEOUT_S):
+                socket = await _upgraded(nursery, stream, parts, path)
+            try:
+                yield Socket(socket, url)
+            except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
+                failure = error
+            with trio.move_on_after(DISCONNECT_TIMEOUT_S):
+                await socket.aclose()
+            nursery.cancel_scope.cancel()
+    except ExceptionGroup as group:
+        failure = failure or _first(group)
+    finally:
+        with trio.move_on_after(DISCONNECT_TIMEOUT_S, shield=True):
+            await trio.aclose_forcefully(stream)
+    if failure is not None:
+        raise _translated(failure, url) from None
+
+
+async def _stream(parts: SplitResult) -> Stream:
+    host = parts.hostname or ""
+    with trio.fail_after(CONNECT_TIMEOUT_S):
+        if parts.scheme == "https":
+            return await trio.open_ssl_over_tcp_stream(host, parts.port or 443, https_compatible=True)
+        return await trio.open_tcp_stream(host, parts.port or 80)
+
+
+async def _upgraded(
+    nursery: trio.Nursery, stream: Stream, parts: SplitResult, path: str
+) -> trio_websocket.WebSocketConnection:
+    return await trio_websocket.wrap_client_stream(
+        nursery,
+        stream,
+        parts.netloc,
+        parts.path.rstrip("/") + path,
+        message_queue_size=MAX_QUEUED_MESSAGES,
+        max_message_size=MAX_MESSAGE_BYTES,
+    )
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error
+
+
+def _translated(error: Exception, url: str) -> Exception:
+    """Return the end of a connection as `DaemonUnreachable`, anything else as it is."""
+    match error:
+        case trio_websocket.ConnectionRejected():
+            return DaemonUnreachable(url, f"the WebSocket was refused with status {error.status_code}")
+        case trio_websocket.ConnectionClosed():
+            code = getattr(error.reason, "code", None)
+            return DaemonUnreachable(url, "the connection ended" + (f" with code {code}" if code else ""))
+        case trio.TooSlowError():
+            return DaemonUnreachable(url, f"no answer within {CONNECT_TIMEOUT_S:g} s")
+        case OSError() | trio_websocket.HandshakeError():
+            return DaemonUnreachable(url, str(error) or type(error).__name__)
+    return error

@@ -1,0 +1,1 @@
+"""The subcommands of `mcp-supervisor`, one module each."""

@@ -1,0 +1,77 @@
+"""`call`: call one tool, as a model does with `execute_mcp_tool`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from supervisor.answers import clean
+from supervisor.client import Refused, connect
+from supervisor.commands.common import EXIT_FAILED, CommandFailed, ask, json_option, print_json, url_option
+from supervisor.metatools import EXECUTE
+
+MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
+
+
+@click.command()
+@click.argument("tool", metavar="SERVER:TOOL")
+@click.argument("arguments", metavar="[JSON]", required=False)
+@json_option
+@url_option
+def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
+    """Call SERVER:TOOL with a JSON object of arguments, given or on stdin; exit 1 if it answers with an error."""
+    given = _object(arguments if arguments is not None else _stdin())
+
+    async def question() -> dict[str, Any]:
+        async with connect(url) as daemon:
+            return await daemon.call(EXECUTE, {"tool_path": tool, "arguments": given})
+
+    try:
+        result = ask(question)
+    except Refused as error:
+        raise CommandFailed(_explained(error)) from None
+    if as_json:
+        print_json(result)
+    else:
+        click.echo(_readable(result), err=bool(result.get("isError")))
+    if result.get("isError"):
+        sys.exit(EXIT_FAILED)
+
+
+def _stdin() -> str:
+    """Return what a pipe has; a terminal is not waited for."""
+    return "" if sys.stdin.isatty() else sys.stdin.read(MAX_ARGUMENT_CHARS)
+
+
+def _object(text: str) -> dict[str, msgspec.Raw]:
+    """Return the members of the arguments, as they were written. Raises `click.UsageError`."""
+    try:
+        return msgspec.json.decode(text.strip() or "{}", type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise click.UsageError(f'the arguments are no JSON object such as \'{{"path": "/tmp"}}\': {error}') from None
+
+
+def _explained(error: Refused) -> str:
+    """Return message and data of a JSON-RPC error for people."""
+    lines = [f"{clean(error.message)} ({error.code})"]
+    if error.data is not None:
+        lines.append(clean(msgspec.json.format(msgspec.json.encode(error.data), indent=2).decode()))
+    return "\n".join(lines)
+
+
+def _readable(result: dict[str, Any]) -> str:
+    """Return the text of a result; what is no text is named by type."""
+    blocks = result.get("content")
+    if not isinstance(blocks, list) or not blocks:
+        return clean(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+    return "\n".join(_block(block) for block in blocks if isinstance(block, dict))
+
+
+def _block(block: dict[str, Any]) -> str:
+    if isinstance(block.get("text"), str):
+        return clean(block["text"])
+    name = block.get("uri") or block.get("mimeType") or ""
+    return clean(f"[{block.get('type', 'unknown')} {name}]".replace(" ]", "]"))

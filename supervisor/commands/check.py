@@ -1,0 +1,65 @@
+"""`check`: read a configuration, start nothing, and say everything that is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import click
+
+from actors.errors import ConfigError
+from supervisor.commands.common import BadConfiguration, console, plain, table
+from supervisor.config import Configuration, ServerConfig, load
+
+DISTRIBUTION = "mcp-supervisor"
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def check(file: Path) -> None:
+    """Check a configuration FILE: exit 78 if something is wrong with it, 0 if it can be used."""
+    for warning in clashes(packages_distributions().get("supervisor", [])):
+        click.echo(f"warning: {warning}", err=True)
+    try:
+        configuration = load(file, os.environ)
+    except ConfigError as error:
+        raise BadConfiguration(str(error)) from None
+    _show(configuration)
+    if configuration.problems:
+        count = len(configuration.problems)
+        lines = [str(problem) for problem in configuration.problems]
+        lines.append(f"{count} problem{'s' if count > 1 else ''}; the other servers can be used")
+        raise BadConfiguration("\n".join(lines))
+
+
+def clashes(distributions: list[str]) -> list[str]:
+    """Return a warning for each other distribution that has a package called `supervisor`, as supervisord has."""
+    others = sorted({name for name in distributions if name.lower().replace("_", "-") != DISTRIBUTION})
+    return [
+        f'the package "supervisor" is also installed by the distribution "{name}" and one overwrites the other: '
+        f"install {DISTRIBUTION} into a virtual environment of its own"
+        for name in others
+    ]
+
+
+def _show(configuration: Configuration) -> None:
+    rows = table("SERVER", "KIND", "STARTS", "NOTE")
+    for server in configuration.servers:
+        rows.add_row(plain(server.path_name), server.kind, plain(_target(server)), _remark(server))
+    out = console()
+    out.print(rows)
+    out.print(f"front: {configuration.settings.listen}", markup=False)
+    for note in configuration.notes:
+        out.print(f"note: {note}", markup=False)
+
+
+def _target(server: ServerConfig) -> str:
+    """Say what would start, without arguments and addresses: they may hold secrets."""
+    return Path(server.command).name if server.command else "-"
+
+
+def _remark(server: ServerConfig) -> str:
+    if server.disabled:
+        return "disabled"
+    return "" if server.kind == "stdio" else "remote servers are not supported yet"

@@ -1,0 +1,120 @@
+"""What the commands share: exit codes, the address of the daemon, output for people and for pipes.
+
+- Exit codes are those of sysexits.h where it has one; 1 means that the daemon or a server answered with an error.
+- Text of servers is shown without control characters, and never read as markup.
+- Without a terminal there are no colours and no cut columns; `NO_COLOR` is honoured by rich.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import click
+import trio
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from supervisor.answers import clean
+from supervisor.client import DaemonUnreachable
+
+T = TypeVar("T")
+
+EXIT_FAILED = 1
+EXIT_UNAVAILABLE = 69
+"""sysexits.h EX_UNAVAILABLE: no daemon answers."""
+EXIT_CONFIG = 78
+"""sysexits.h EX_CONFIG: the configuration cannot be used."""
+EXIT_INTERRUPTED = 130
+"""What a shell gives a program that Ctrl-C ended."""
+
+DEFAULT_URL = "http://127.0.0.1:3001"
+PIPE_WIDTH = 10_000
+
+url_option = click.option(
+    "--url",
+    envvar="MCP_SUPERVISOR_URL",
+    default=DEFAULT_URL,
+    show_default=True,
+    metavar="URL",
+    help="Address of the daemon; also MCP_SUPERVISOR_URL.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+STATE_STYLES = {
+    "ready": "green",
+    "dormant": "cyan",
+    "failed": "bold red",
+    "respawning": "red",
+    "stopped": "dim",
+}
+
+
+class CommandFailed(click.ClickException):
+    """Ends the command with a message on stderr and exit code 1: the answer was an error."""
+
+    exit_code = EXIT_FAILED
+
+
+class NoDaemon(CommandFailed):
+    """Ends the command because no daemon answers."""
+
+    exit_code = EXIT_UNAVAILABLE
+
+
+class BadConfiguration(CommandFailed):
+    """Ends the command because the configuration cannot be used."""
+
+    exit_code = EXIT_CONFIG
+
+
+def ask(question: Callable[[], Awaitable[T]]) -> T:
+    """Run an async function to its end. Raises `NoDaemon`."""
+    try:
+        return trio.run(question)
+    except DaemonUnreachable as error:
+        raise NoDaemon(
+            f"{error}\nStart one with: mcp-supervisor run --config FILE\n"
+            "If it listens elsewhere, say where with --url or MCP_SUPERVISOR_URL."
+        ) from None
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console for this moment's stdout or stderr."""
+    found = Console(stderr=stderr, highlight=False, emoji=False)
+    if not found.is_terminal:
+        found.width = PIPE_WIDTH  # a pipe has no edge: nothing is wrapped or cut
+    return found
+
+
+def plain(text: object) -> Text:
+    """Return text of a server as it may be shown on one line."""
+    return Text(" ".join(clean(str(text)).split()))
+
+
+def state_text(state: object) -> Text:
+    """Return a state in its colour."""
+    return Text(str(state), style=STATE_STYLES.get(str(state), "yellow"))
+
+
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """Return an empty table without lines, so that it can be read by eye and by `awk`."""
+    found = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        found.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return found
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def duration(seconds: float) -> str:
+    """Return a time in seconds in words such as `5s`, `3m`, `2h`, `4d`."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(0, int(seconds))}s"

@@ -1,0 +1,108 @@
+"""`run`: the daemon in the foreground.
+
+stdout says where it listens, one line `listening on URL` for each address, so that a program can wait for it.
+Everything else, the log included, goes to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from msgspec.structs import replace
+
+from actors.errors import ConfigError
+from supervisor.commands.common import BadConfiguration
+from supervisor.config import Configuration, load
+from supervisor.config.structs import split_address
+from supervisor.datadir import DataDir, open_data_dir
+from supervisor.logs import logging_to_stderr
+
+LISTENING = "listening on "
+
+
+def searched(environ: Mapping[str, str]) -> list[Path]:
+    """Return where a configuration is looked for, in this order."""
+    home = Path(environ.get("HOME", "~")).expanduser()
+    return [Path("mcp.json"), Path(".mcp.json"), home / ".config" / "mcp-supervisor" / "mcp.json"]
+
+
+def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
+    """Return the given file, or the first one that exists. Raises `ConfigError` that names where it looked."""
+    if given is not None:
+        return given
+    places = searched(environ)
+    for place in places:
+        if place.is_file():
+            return place
+    looked = ", ".join(str(place.absolute()) for place in places)
+    raise ConfigError(
+        f"there is no configuration; looked for {looked}",
+        hint="name one with --config; the file of your MCP client will do, see README.md",
+    )
+
+
+@click.command()
+@click.option("--config", "config", type=click.Path(path_type=Path), metavar="FILE", help="Configuration file.")
+@click.option("--listen", metavar="HOST:PORT", help='Instead of the setting "listen"; port 0 takes a free one.')
+@click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help='Instead of the setting "data_dir".')
+def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
+    """Run the daemon until it gets SIGINT, SIGTERM or SIGHUP."""
+    try:
+        code = _run(find_config(config, os.environ), listen, data_dir)
+    except ConfigError as error:
+        raise BadConfiguration(str(error)) from None
+    sys.exit(code)
+
+
+def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
+    # Imported here: the other commands start in half the time without the web server.
+    from supervisor import daemon
+    from supervisor.front.serve import open_sockets
+
+    configuration = with_listen(load(path, os.environ), listen)
+    settings = configuration.settings
+    chosen = data_dir or (Path(settings.data_dir) if settings.data_dir else None)
+    with open_data_dir(chosen, os.environ) as data:
+        sockets = open_sockets(settings.listen, settings.tcp_user_timeout_s)
+        _introduce(configuration, data)
+        with logging_to_stderr(settings.log_level):
+            return daemon.run(configuration, data, sockets, _announce)
+
+
+def with_listen(configuration: Configuration, listen: str | None) -> Configuration:
+    """Return the configuration with another address. Raises `ConfigError` if it is none."""
+    if listen is None:
+        return configuration
+    try:
+        split_address(listen)
+    except ValueError as error:
+        raise ConfigError(str(error), key="--listen", hint='for example "127.0.0.1:3001"') from None
+    return replace(configuration, settings=replace(configuration.settings, listen=listen))
+
+
+def _introduce(configuration: Configuration, data: DataDir) -> None:
+    """Say on stderr what was found, before the log begins."""
+    enabled = [server for server in configuration.servers if not server.disabled]
+    lines = [
+        f"configuration {configuration.path}: {len(enabled)} servers"
+        + (
+            f", {len(configuration.servers) - len(enabled)} disabled"
+            if len(enabled) < len(configuration.servers)
+            else ""
+        )
+        + (f", {len(configuration.problems)} problems" if configuration.problems else ""),
+        f"data in {data.root}",
+        *(f"problem: {problem}" for problem in configuration.problems),
+        *(f"note: {note}" for note in configuration.notes),
+    ]
+    click.echo("\n".join(lines), err=True)
+
+
+def _announce(urls: list[str]) -> None:
+    for url in urls:
+        click.echo(f"{LISTENING}{url}")
+    click.echo(f"MCP clients connect to {urls[0]}/mcp", err=True)

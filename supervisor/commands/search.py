@@ -1,0 +1,62 @@
+"""`search`: what a model gets from `discover_mcp_tools`, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from supervisor.client import SEARCH_TIMEOUT_S, Refused, connect
+from supervisor.commands.common import CommandFailed, ask, console, json_option, plain, print_json, table, url_option
+from supervisor.metatools import DISCOVER, KINDS
+
+KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
+
+
+@click.command()
+@click.argument("query")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, metavar="N", help="Most results to show."
+)
+@click.option(
+    "--kinds",
+    multiple=True,
+    type=click.Choice(KINDS),
+    default=("tool",),
+    show_default=True,
+    metavar="KIND",
+    help=KINDS_HELP,
+)
+@json_option
+@url_option
+def search(*, query: str, limit: int, kinds: tuple[str, ...], as_json: bool, url: str) -> None:
+    """Search the tools behind the daemon by what you want to do; '*' lists them."""
+    arguments = {"query": query, "limit": limit, "kinds": list(kinds)}
+
+    async def question() -> dict[str, Any]:
+        async with connect(url) as daemon:
+            return await daemon.call(DISCOVER, arguments, SEARCH_TIMEOUT_S)
+
+    try:
+        found = ask(question).get("structuredContent", {})
+    except Refused as error:
+        raise CommandFailed(error.message) from None
+    if as_json:
+        print_json(found)
+        return
+    _show(found)
+
+
+def _show(found: dict[str, Any]) -> None:
+    rows = table("PATH", "SCORE", "DESCRIPTION", right=("SCORE",))
+    for hit in found["tools"]:
+        path = hit.get("tool_path") or hit.get("uri") or hit.get("prompt") or ""
+        score = f"{hit['relevance_score']:.3f}"
+        rows.add_row(plain(path), score, plain(hit.get("description", "")))
+    out = console()
+    if found["tools"]:
+        out.print(rows)
+    if found.get("notice"):
+        out.print(plain(found["notice"]))
+    shown, total = len(found["tools"]), found["total_found"]
+    out.print(f"{shown} of {total} found in {found['search_time_ms']:g} ms; a score of 0 is best", markup=False)

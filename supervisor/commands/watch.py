@@ -1,0 +1,95 @@
+"""`watch`: what happens in the daemon, as it happens, over the WebSocket `/api/events`.
+
+Once connected it stays: when the daemon goes away it tries again, after 0.5 s at first and after 10 s at most.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+import trio
+from rich.text import Text
+
+from supervisor.client import DaemonUnreachable, open_socket
+from supervisor.commands.common import ask, console, json_option, plain, state_text, url_option
+
+EVENTS = "/api/events"
+BACKOFF_INITIAL_S = 0.5
+BACKOFF_MAX_S = 10.0
+
+Event = dict[str, Any]
+
+
+@click.command()
+@json_option
+@url_option
+def watch(*, as_json: bool, url: str) -> None:
+    """Show changes of tools and states live, until Ctrl-C."""
+    out = console()
+
+    def show(event: Event) -> None:
+        if as_json:
+            click.echo(json.dumps(event, ensure_ascii=False))
+        else:
+            out.print(line(event))
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    ask(lambda: follow(url, show, say))
+
+
+async def follow(url: str, show: Callable[[Event], None], say: Callable[[str], None]) -> None:
+    """Show every event for ever. Raises `DaemonUnreachable` if the first connection fails; later ones are retried."""
+    connected = False
+    backoff_s = BACKOFF_INITIAL_S
+    while True:
+        try:
+            async with open_socket(url, EVENTS) as socket:
+                if connected:
+                    say("connected again")
+                connected = True
+                while True:
+                    show(await socket.receive())
+                    backoff_s = BACKOFF_INITIAL_S
+        except DaemonUnreachable as error:
+            if not connected:
+                raise
+            say(f"{error}; trying again in {backoff_s:g} s")
+        await trio.sleep(backoff_s)
+        backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+
+def line(event: Event) -> Text:
+    """Return one event as a line for people."""
+    at = time.strftime("%H:%M:%S", time.localtime(event["time"])) if "time" in event else "        "
+    server = plain(event.get("server") or "")
+    return Text(" ").join(part for part in (Text(at, style="dim"), server, *_details(event)) if part)
+
+
+def _details(event: Event) -> list[Text]:
+    data = event.get("data") or {}
+    match event.get("type"):
+        case "hello":
+            return [plain(f"connected, catalogue revision {event.get('revision', 0)}")]
+        case "missed":
+            return [plain(f"{event.get('count')} events were missed")]
+        case "server_state":
+            reason = plain(data.get("reason", ""))
+            return [plain(data.get("previous", "")), Text("->"), state_text(data.get("state")), reason]
+        case "discovery_completed":
+            return [plain(f"discovered, {data.get('tools', 0)} tools"), plain("; ".join(data.get("problems") or []))]
+        case kind:
+            return [plain(str(kind).replace("_", " ")), *_changes(data)]
+
+
+def _changes(data: dict[str, Any]) -> list[Text]:
+    """Return names that came, went or changed: `+added`, `-removed`, `~changed`."""
+    found: list[Text] = []
+    for sign, member, style in (("+", "added", "green"), ("-", "removed", "red"), ("~", "changed", "yellow")):
+        found += [Text(f"{sign}{plain(name)}", style=style) for name in data.get(member) or ()]
+    return found

@@ -1,0 +1,52 @@
+"""A demo server: notes as tools and as resources (legacy era). `python -m supervisor.demo.notes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from supervisor.demo.stdio_server import StdioServer
+
+TITLE = {"type": "string", "description": "Title of the note"}
+
+server = StdioServer("notes", instructions="Short notes, kept while the server runs.")
+notes: dict[str, str] = {}
+
+
+def add_note(arguments: dict[str, Any]) -> str:
+    """Keep a note; it becomes a resource, too."""
+    title, text = str(arguments["title"]), str(arguments["text"])
+    notes[title] = text
+    server.add_resource(f"note:///{title}", title, "A note", lambda: notes[title])
+    return f"Noted {title!r}; {len(notes)} notes now."
+
+
+def list_notes(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return all titles."""
+    del arguments
+    return {"titles": sorted(notes)}
+
+
+def search_notes(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the titles of notes with these words."""
+    wanted = str(arguments["words"]).casefold()
+    return {"titles": sorted(title for title, text in notes.items() if wanted in f"{title} {text}".casefold())}
+
+
+server.add_tool(
+    "add_note",
+    "Write down a note so that it can be found again later",
+    {"title": TITLE, "text": {"type": "string", "description": "What to remember"}},
+    add_note,
+)
+server.add_tool("list_notes", "List the titles of all notes", {}, list_notes, read_only=True)
+server.add_tool(
+    "search_notes",
+    "Find notes that contain some words",
+    {"words": {"type": "string", "description": "Words to look for"}},
+    search_notes,
+    read_only=True,
+)
+add_note({"title": "welcome", "text": "Notes are resources: read them with read_mcp_resource."})
+
+if __name__ == "__main__":
+    server.serve()

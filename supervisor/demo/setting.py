@@ -1,0 +1,135 @@
+"""What the tour starts: a configuration of the demo's own servers, and a daemon for it as a child process.
+
+The daemon runs as it does for everybody, `mcp-supervisor run` on a free port; its address is read from its stdout, and
+it ends when the tour does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+import supervisor
+from supervisor.commands.run import LISTENING
+from supervisor.demo.office import DEPARTMENTS
+
+START_S = 15.0
+END_S = 15.0
+IDLE_S = 1.5
+"""How long the calculator is idle before it sleeps."""
+SMALL = {"notes": "notes", "calculator": "calculator", "weather-desk": "weather_desk"}
+LOG_NAME = "daemon.log"
+LOG_LINES = 15
+
+
+class TourFailed(Exception):
+    """A step did not happen as it should; the text says what did."""
+
+
+def configuration() -> dict[str, Any]:
+    """Return the `mcpServers` document of the tour."""
+    servers = {name: _entry(module) for name, module in SMALL.items()}
+    servers["calculator"]["idle_timeout_s"] = IDLE_S
+    servers |= {department: _entry("office", department) for department in DEPARTMENTS}
+    return {"mcpServers": servers, "supervisor": {"listen": "127.0.0.1:0"}}
+
+
+def _entry(module: str, *arguments: str) -> dict[str, Any]:
+    return {
+        "command": sys.executable,
+        "args": ["-m", f"supervisor.demo.{module}", *arguments],
+        "env": {"PYTHONPATH": _package_root()},
+    }
+
+
+def _package_root() -> str:
+    return str(Path(supervisor.__file__).parent.parent)
+
+
+class Daemon:
+    """A running daemon: its base URL and its process."""
+
+    def __init__(self, url: str, process: trio.Process) -> None:
+        self.url = url
+        self._process = process
+
+    async def end(self) -> None:
+        """Ask it to end and wait until it did. Raises `TourFailed` if it does not, or ends with an error."""
+        self._process.terminate()
+        with trio.move_on_after(END_S):
+            await self._process.wait()
+        if self._process.returncode != 0:
+            raise TourFailed(f"the daemon did not end in order (exit code {self._process.returncode})")
+
+
+@asynccontextmanager
+async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIterator[Daemon]:
+    """Start a daemon with that configuration in an empty directory; yield it once it listens; end it with the block.
+
+    Raises `TourFailed` with the end of the daemon's log if it does not start.
+    """
+    config, log = directory / "mcp.json", directory / LOG_NAME
+    config.write_text(json.dumps(document, indent=2), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "supervisor",
+        "run",
+        "--config",
+        str(config),
+        "--data-dir",
+        str(directory / "data"),
+    ]
+    environment = {**os.environ, "PYTHONPATH": _package_root(), "PYTHONUNBUFFERED": "1"}
+    with log.open("wb") as stderr:
+        process = await trio.lowlevel.open_process(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=environment
+        )
+    try:
+        yield await _started(process, log)
+    finally:
+        # Whatever happened in the block: no daemon is left behind.
+        with trio.move_on_after(END_S, shield=True):
+            if process.returncode is None:
+                process.terminate()
+                await process.wait()
+        process.kill()
+        with trio.move_on_after(END_S, shield=True):
+            await process.wait()
+
+
+async def _started(process: trio.Process, log: Path) -> Daemon:
+    with trio.move_on_after(START_S):
+        url = await _address(process)
+        if url is not None:
+            return Daemon(url, process)
+    raise TourFailed(f"the daemon did not start; its log ends with:\n{last_lines(log)}")
+
+
+async def _address(process: trio.Process) -> str | None:
+    """Return the URL of the first `listening on` line, None if there is none until stdout ends."""
+    assert process.stdout is not None
+    seen = b""
+    async for chunk in process.stdout:
+        seen += chunk
+        for line in _complete_lines(seen):
+            if line.startswith(LISTENING):
+                return line.removeprefix(LISTENING)
+    return None
+
+
+def _complete_lines(data: bytes) -> Iterable[str]:
+    return data[: data.rfind(b"\n") + 1].decode(errors="replace").splitlines()
+
+
+def last_lines(log: Path) -> str:
+    """Return the end of a log."""
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:])

@@ -1,0 +1,54 @@
+"""A demo server whose list of tools changes while it runs (legacy era): opening a station adds a tool.
+
+The weather is made up from the name of the place, so that nothing needs a network. `python -m
+supervisor.demo.weather_desk`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+from supervisor.demo.stdio_server import StdioServer
+
+PLACE = {"type": "string", "description": "Name of a place, letters only"}
+SKIES = ("clear sky", "scattered clouds", "light rain", "fog", "strong wind")
+
+server = StdioServer("weather-desk", instructions="Made-up weather; open a station to get a tool for a place.")
+
+
+def report(place: str) -> dict[str, Any]:
+    """Return today's made-up weather of a place, always the same for the same name."""
+    number = zlib.crc32(place.casefold().encode())
+    return {"place": place, "sky": SKIES[number % len(SKIES)], "temperature_c": number // 7 % 35 - 5}
+
+
+def open_station(arguments: dict[str, Any]) -> str:
+    """Add a tool for one place and tell the client. Raises ValueError for what is no name."""
+    place = str(arguments["place"])
+    if not place.isascii() or not place.isalpha():
+        raise ValueError("a place has letters only")
+    name = f"observe_{place.lower()}"
+    description = f"Observe the weather at the station in {place}: sky and temperature"
+    server.add_tool(name, description, {}, lambda _: report(place), read_only=True)
+    server.tools_changed()
+    return f"The station in {place} is open; its tool is {name}."
+
+
+def close_station(arguments: dict[str, Any]) -> str:
+    """Remove the tool of a place and tell the client. Raises ValueError if there is none."""
+    place = str(arguments["place"])
+    if not server.remove_tool(f"observe_{place.lower()}"):
+        raise ValueError(f"there is no station in {place}")
+    server.tools_changed()
+    return f"The station in {place} is closed."
+
+
+server.add_tool(
+    "forecast", "Tell the weather of a place", {"place": PLACE}, lambda a: report(str(a["place"])), read_only=True
+)
+server.add_tool("open_station", "Open a weather station: a tool for that place appears", {"place": PLACE}, open_station)
+server.add_tool("close_station", "Close a weather station: its tool goes", {"place": PLACE}, close_station)
+
+if __name__ == "__main__":
+    server.serve()

@@ -1,0 +1,128 @@
+"""What the documentation says is what the code does: generated parts, commands, curl lines, links, scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from supervisor import documents
+from supervisor.cli import cli
+from supervisor.commands.common import DEFAULT_URL
+from supervisor.config import Settings
+from supervisor.metatools import DEFINITIONS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def shell_lines(text: str) -> list[str]:
+    """Every line of every block of shell."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+
+CURL_LINES = [line for line in shell_lines(README) if line.startswith("curl ")]
+
+
+@pytest.mark.parametrize("name", documents.PARTS)
+def test_the_generated_parts_are_the_present_ones(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert documents.rewrite(text, documents.PARTS[name]) == text, "run: python -m supervisor.documents --write"
+
+
+def test_every_error_has_its_row() -> None:
+    table = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    for error in documents.error_classes():
+        assert f"| `{error.__name__}` | {error.code} | {error.http_status} | `{error.kind}` |" in table
+
+
+def test_the_command_compares_and_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in documents.PARTS:
+        copy = tmp_path / name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    assert documents.main([]) == 0
+    stale = tmp_path / "docs" / "errors.md"
+    stale.write_text(stale.read_text().replace("| `ShuttingDown` |", "| `Other` |"))
+    assert documents.main([]) == 1
+    assert documents.main(["--write"]) == 0
+    assert documents.main([]) == 0
+    assert capsys.readouterr().out == "differs: docs/errors.md\nwrote: docs/errors.md\n"
+    assert documents.main(["--wrong"]) == 64
+    with pytest.raises(ValueError, match="0 times instead of once"):
+        documents.rewrite("nothing", ("errors",))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_the_documentation_exist(page: Path) -> None:
+    for name in re.findall(r"mcp-supervisor ([a-z]+)\b", "\n".join(code_of(page.read_text(encoding="utf-8")))):
+        assert name in cli.commands
+
+
+def code_of(text: str) -> list[str]:
+    """Everything between backticks, blocks included."""
+    return re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_default_address_is_the_same_everywhere() -> None:
+    assert f"http://{Settings().listen}" == DEFAULT_URL
+    assert {f"http://localhost:{Settings().address[1]}"} == set(re.findall(r"http://localhost:\d+", README))
+
+
+def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
+    assert len(CURL_LINES) == 8
+    called: list[str] = []
+    for line in CURL_LINES[:-1]:
+        words = shlex.split(line)
+        assert words[:-1] == [
+            *("curl", "-X", "POST", "http://localhost:3001/mcp"),
+            *("-H", "Content-Type: application/json", "-d"),
+        ]
+        request = json.loads(words[-1])
+        assert request["jsonrpc"] == "2.0"
+        called.append(request["params"].get("name", request["method"]))
+    meta_tools = [tool["name"] for tool in DEFINITIONS]
+    assert called == ["tools/list", *meta_tools, "context7-resolve-library-id", "filesystem-read_file"]
+    assert CURL_LINES[-1] == "curl http://localhost:3001/api/status/debug"
+
+
+def test_the_scripts_are_executable_and_test_the_same_way() -> None:
+    assert ".ci/test" in shell_lines(README)
+    for name in ("run", "test"):
+        script = ROOT / ".ci" / name
+        assert os.access(script, os.X_OK)
+        assert script.read_text().startswith("#!/usr/bin/env bash\n")
+        assert "set -euo pipefail" in script.read_text()
+    assert "\n.ci/test\n" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_dependency_is_pinned() -> None:
+    lines = (ROOT / ".ci" / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", pin) for pin in pins)
+    pinned = {normalised(pin.partition("==")[0]) for pin in pins}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [name for extra in project["optional-dependencies"].values() for name in extra]
+    wanted = {normalised(re.split(r"[<>=]", name)[0]) for name in [*project["dependencies"], *extras]}
+    assert wanted <= pinned
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
