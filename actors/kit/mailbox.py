@@ -187,17 +187,22 @@ class Mailbox(Generic[M]):
             envelope.reply.held_by(self._held)
         return envelope
 
+    def receive_nowait(self) -> Envelope[M] | None:
+        """Take the next message, None if there is none."""
+        try:
+            envelope = self._receive.receive_nowait()
+        except (trio.WouldBlock, trio.EndOfChannel):
+            return None
+        if envelope.reply is not None:
+            envelope.reply.held_by(self._held)
+        return envelope
+
     def __enter__(self) -> Mailbox[M]:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        while True:
-            try:
-                envelope = self._receive.receive_nowait()
-            except (trio.WouldBlock, trio.EndOfChannel):
-                break
-            if envelope.reply is not None:
-                envelope.reply.held_by(self._held)
+        while self.receive_nowait() is not None:  # from now on they count as taken
+            pass
         self._receive.close()
         for reply in list(self._held):
             reply.fail(ActorStopped())
