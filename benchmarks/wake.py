@@ -72,9 +72,7 @@ def _through(port: int, tool: mcp.Tool) -> float:
 
 def _alone(command: Command, call: mcp.Tool) -> float:
     begin = time.perf_counter()
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         _say(process, mcp.initialize())
         _answer(process)
         _say(process, {"jsonrpc": "2.0", "method": "notifications/initialized"})
