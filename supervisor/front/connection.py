@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -223,11 +222,23 @@ class Connection(TCPServer):
     async def _read_data(self) -> None:
         """Process what arrives until nothing more can. The deadline for that is the idle timeout."""
         data = b"?"
-        with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
-            while data:
-                data = bytes(await self.stream.receive_some(MAX_RECV))
-                await self.protocol.handle(RawData(data))
+        while data:
+            data = await self._read()
+            await self.protocol.handle(RawData(data))
         await self.protocol.handle(Closed())
+
+    async def _read(self) -> bytes:
+        """Wait for bytes and return them, empty if there will be none. There is rarely something before one waits."""
+        socket = self.stream.socket
+        while socket.fileno() >= 0:
+            try:
+                await trio.lowlevel.wait_readable(socket)
+                return os.read(socket.fileno(), MAX_RECV)
+            except BlockingIOError:
+                continue
+            except (trio.ClosedResourceError, OSError):
+                break
+        return b""
 
     async def _send(self, data: bytes) -> bool:
         """Send all; False if the peer is gone. What the kernel takes at once is sent without waiting for anything."""
