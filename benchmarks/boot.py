@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,9 @@ def run(directory: Path, tools: Tools, rounds: int) -> list[Row]:
     for _ in range(rounds):
         begin = time.perf_counter()
         with daemon(place, servers) as running:
-            until(lambda running=running: _healthy(running.port), "the first answer", step_s=0.002)
+            until(partial(_healthy, running.port), "the first answer", step_s=0.002)
             answering.append(time.perf_counter() - begin)
-            until(lambda running=running: _ready(running.port), "readiness", step_s=0.01)
+            until(partial(_ready, running.port), "readiness", step_s=0.01)
             ready.append(time.perf_counter() - begin)
             until_ready(running.port)
             processes = len(descendants(running.process.pid))

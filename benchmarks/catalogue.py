@@ -12,13 +12,79 @@ from typing import Any
 
 import msgspec
 
-VERBS = "create list get update delete search send move copy archive export import merge assign schedule".split()
+VERBS = (
+    "create",
+    "list",
+    "get",
+    "update",
+    "delete",
+    "search",
+    "send",
+    "move",
+    "copy",
+    "archive",
+    "export",
+    "import",
+    "merge",
+    "assign",
+    "schedule",
+)
 NOUNS = (
-    "issue pull_request branch file message channel calendar_event contact invoice payment customer order product "
-    "database_row table page block dashboard alert metric log_entry container image volume secret bucket object queue "
-    "topic user group role policy deployment pipeline build test_run release note reminder task project board card"
-).split()
-DOMAINS = "repository workspace account cluster project tenant organisation region".split()
+    "issue",
+    "pull_request",
+    "branch",
+    "file",
+    "message",
+    "channel",
+    "calendar_event",
+    "contact",
+    "invoice",
+    "payment",
+    "customer",
+    "order",
+    "product",
+    "database_row",
+    "table",
+    "page",
+    "block",
+    "dashboard",
+    "alert",
+    "metric",
+    "log_entry",
+    "container",
+    "image",
+    "volume",
+    "secret",
+    "bucket",
+    "object",
+    "queue",
+    "topic",
+    "user",
+    "group",
+    "role",
+    "policy",
+    "deployment",
+    "pipeline",
+    "build",
+    "test_run",
+    "release",
+    "note",
+    "reminder",
+    "task",
+    "project",
+    "board",
+    "card",
+)
+DOMAINS = (
+    "repository",
+    "workspace",
+    "account",
+    "cluster",
+    "project",
+    "tenant",
+    "organisation",
+    "region",
+)
 TYPES: tuple[dict[str, Any], ...] = (
     {"type": "string"},
     {"type": "integer", "minimum": 0, "maximum": 1000},
@@ -27,7 +93,24 @@ TYPES: tuple[dict[str, Any], ...] = (
     {"type": "string", "enum": ["asc", "desc"]},
     {"type": "object", "properties": {"field": {"type": "string"}, "value": {"type": "string"}}, "required": ["field"]},
 )
-FIELDS = "owner name id title body state labels cursor limit sort filter since until format path tags".split()
+FIELDS = (
+    "owner",
+    "name",
+    "id",
+    "title",
+    "body",
+    "state",
+    "labels",
+    "cursor",
+    "limit",
+    "sort",
+    "filter",
+    "since",
+    "until",
+    "format",
+    "path",
+    "tags",
+)
 
 
 def made_up(servers: int, tools: int) -> dict[str, list[dict[str, Any]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import http.client
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -18,7 +18,7 @@ from actors.protocol.versions import (
     META_CAPABILITIES,
     META_CLIENT_INFO,
     META_VERSION,
-    Era as Era,
+    Era,
 )
 
 TIMEOUT_S = 60.0
@@ -38,7 +38,7 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
         self.headers = {**ACCEPT, "MCP-Protocol-Version": LATEST_LEGACY if era == "legacy" else LATEST_MODERN}
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         if self.era == "legacy":
             self._initialize()
         return self

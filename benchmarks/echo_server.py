@@ -1,7 +1,7 @@
 """A minimal MCP server over stdio, standard library only: what it costs is close to what any server must cost.
 
-`python echo_server.py [--tools-file FILE]`: its one tool is `echo`, which answers with its `text`. With FILE, a JSON array of
-tool definitions, it lists those instead, to be found. Speaks the legacy era (2025-11-25).
+`python echo_server.py [--tools-file FILE]`: its one tool is `echo`, which answers with its `text`. With FILE, a JSON
+array of tool definitions, it lists those instead, to be found. Speaks the legacy era (2025-11-25).
 """
 
 from __future__ import annotations

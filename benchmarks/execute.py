@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from actors.protocol.versions import Era
 from benchmarks import client as mcp
 from benchmarks.machine import ROOT
 from benchmarks.running import ECHO, Place, Running, bare, daemon, entry, fastmcp, until_ready
@@ -71,7 +72,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def http_job(port: int, tool: mcp.Tool, era: mcp.Era, connections: int) -> Iterator[Job]:
+def http_job(port: int, tool: mcp.Tool, era: Era, connections: int) -> Iterator[Job]:
     """Make a job of calls over HTTP, all in one session, as one client with parallel calls makes them."""
     with mcp.Client(port, era) as session:
         requests = [base64.b64encode(session.request(tool, 100 + n)).decode() for n in range(connections)]
@@ -118,9 +119,8 @@ def run(directory: Path, plan: Plan, fastmcp_python: Path | None) -> list[Row]:
             rows += [_against_bare(ours, wire, connections, plan, directory) for connections in (1, 16)]
         rows += [_against_bare(ours, "WebSocket, legacy", connections, plan, directory) for connections in (1, 16)]
         if fastmcp_python is not None:
-            for sessions in ("isolated", "shared"):
-                with fastmcp(fastmcp_python, directory, sessions) as theirs:
-                    rows += [_against_fastmcp(ours, theirs, sessions, count, plan) for count in (1, 16)]
+            with fastmcp(fastmcp_python, directory) as theirs:
+                rows += [_against_fastmcp(ours, theirs, connections, plan) for connections in (1, 16)]
     return rows
 
 
@@ -147,15 +147,14 @@ def _body_bytes(answer: int, wire: str) -> int:
     return answer - 4 if wire.startswith("WebSocket") else answer - 130
 
 
-def _against_fastmcp(ours: Running, theirs: Running, sessions: str, connections: int, plan: Plan) -> Row:
+def _against_fastmcp(ours: Running, theirs: Running, connections: int, plan: Plan) -> Row:
     with (
         http_job(ours.port, THROUGH_US, "legacy", connections) as job,
         http_job(theirs.port, DIRECT, "legacy", connections) as other,
     ):
         found = alternating([job, other], plan)
     aim = FASTMCP_AIM if connections == 16 else None
-    what = f"the same call, HTTP, legacy, {connections} connection(s)"
-    return _row(what, f"FastMCP's proxy, {sessions} sessions", found, aim)
+    return _row(f"the same call, HTTP, legacy, {connections} connection(s)", "FastMCP's proxy", found, aim)
 
 
 def _row(what: str, than: str, found: list[list[Outcome]], aim: Aim | None) -> Row:

@@ -5,7 +5,7 @@ the standard library, so that it costs a few microseconds a request and never sh
 
 Job: `port`, `seconds`, `upgrade` (text sent first on each connection and answered by an HTTP head, or ""), `setup` (a
 list for each connection of base64 messages, each answered before the next one, or answered by nothing if it begins
-with "!"), `requests` (base64, one for each connection). A closed loop: each connection always has one request under way.
+with "!"), `requests` (base64, one for each connection). A closed loop: each connection has one request under way.
 Outcome: `requests`, `seconds`, `cpu_s` (of the generator), `p50_ms`, `p99_ms`, `bytes` of one answer.
 """
 
@@ -18,7 +18,6 @@ import socket
 import sys
 import time
 from typing import Any
-
 
 CLOSE = b"connection: close\r\n"
 """What hypercorn adds to the last answer of a connection, by default the thousandth."""

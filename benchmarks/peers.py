@@ -47,7 +47,7 @@ def _install(python: Path) -> bool:
     root = python.parent.parent
     try:
         subprocess.run([sys.executable, "-m", "venv", root], check=True, capture_output=True, timeout=INSTALL_S)
-        pip = [python, "-m", "pip", "install", "--quiet", *PACKAGES]
+        pip = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES]
         subprocess.run(pip, check=True, capture_output=True, timeout=INSTALL_S)
     except (subprocess.SubprocessError, OSError) as error:
         print(f"the programs to compare with cannot be installed: {error}", file=sys.stderr)

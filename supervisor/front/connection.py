@@ -62,6 +62,10 @@ class UnspokenProtocol(Exception):
     """The peer speaks HTTP/2 without having been asked."""
 
 
+class RefusedHandshake(Exception):
+    """hypercorn has refused a handshake by itself, which it tells neither the application nor the connection."""
+
+
 class Http11(H11Protocol):
     """HTTP/1.1 and WebSocket without compression; HTTP/2 is answered with 505."""
 
@@ -85,6 +89,8 @@ class Http11(H11Protocol):
         """Process what arrived, unless a message was too big: then the rest is thrown away."""
         if not (self._discarding and isinstance(event, RawData)):
             await super().handle(event)
+            if self.stream is not None and self.stream.closed:
+                raise RefusedHandshake
 
     async def stream_send(self, event: stream_events.Event) -> None:
         """Send; after a WebSocket message that was too big, also close soon and process nothing more."""
