@@ -4,7 +4,7 @@ Rules of this file:
 - What waits for the application ends with the application: hypercorn's queue to it has no reader once it has answered,
   and whoever still puts would wait for ever.
 - The end of a body joins the part before it as long as nobody has read that: most requests are read in one go.
-- An application that may go on sending has a checkpoint after each message.
+- An application that goes on sending has a checkpoint now and then, even if sending never makes it wait.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from hypercorn.typing import AppWrapper
 from hypercorn.utils import UnexpectedMessageError
 
 log = logging.getLogger(__name__)
+
+SENDS_PER_TURN = 16
+"""After so many messages of a connection's applications others have their turn."""
 
 
 class _ApplicationQueue:
@@ -74,6 +77,7 @@ class Tasks(TaskGroup):
         super().__init__()
         self._helpers: set[trio.CancelScope] = set()
         self._peer_gone = False
+        self._told = 0
 
     async def spawn_app(
         self, app: AppWrapper, config: Config, scope: Any, send: Callable[[Any], Awaitable[None]]
@@ -94,7 +98,8 @@ class Tasks(TaskGroup):
             except Exception:  # the protocol's state forbids it because of what the peer sent: not worth a traceback
                 log.debug("an answer cannot be sent any more", exc_info=True)
                 self._cancel()
-            if message is not None and _may_go_on(message):
+            self._told += 1
+            if self._told % SENDS_PER_TURN == 0:
                 # To a peer that is gone hypercorn's send returns at once: a loop of sends would never let others run.
                 await trio.lowlevel.checkpoint()
 
@@ -125,8 +130,3 @@ class Tasks(TaskGroup):
 
 def _is_last(message: Any) -> bool:
     return message["type"] == "http.response.body" and not message.get("more_body", False)
-
-
-def _may_go_on(message: Any) -> bool:
-    """Return whether any number of such messages may follow."""
-    return bool(message.get("more_body", False)) or message["type"].startswith("websocket.")
