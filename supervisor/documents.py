@@ -6,6 +6,7 @@ checkout. A test compares. A generated part stands between `<!-- generated: NAME
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator

@@ -191,6 +191,16 @@ class Mailbox(Generic[M]):
             envelope.reply.held_by(self._held)
         return envelope
 
+    def receive_nowait(self) -> Envelope[M] | None:
+        """Take the next message, None if there is none."""
+        try:
+            envelope = self._receive.receive_nowait()
+        except (trio.WouldBlock, trio.EndOfChannel):
+            return None
+        if envelope.reply is not None:
+            envelope.reply.held_by(self._held)
+        return envelope
+
     def __enter__(self) -> Mailbox[M]:
         return self
 

@@ -53,7 +53,7 @@ class Connection(Protocol):
         """Write whole messages, each already ended by a newline.
 
         Only one task may send (the actor's writer): a cancelled write tears a message.
-        Raises `ServerExited` when the peer no longer reads. A checkpoint.
+        Raises `ServerExited` when the peer no longer reads. A checkpoint only if it has to wait for the peer.
         """
 
     async def receive(self) -> list[bytes]:

@@ -5,8 +5,8 @@ Rules of this file:
   leave its server's nursery, so that one malformed frame ends the process.
 - Everything that waits for the peer has a deadline: the head of a request, each 64 KiB of an answer, the close of a
   WebSocket after a message that was too big. hypercorn sends in a shield without one.
-- What waits for the application ends with the application: hypercorn's queue to it has no reader once it has answered,
-  and whoever still puts would wait for ever.
+- A request costs no task but the application's, no timer, and as few system calls and turns of the loop as it can:
+  head and body leave in one packet, and what the kernel takes at once is waited for by nobody.
 - HTTP/1.1 only and no WebSocket compression: what is not spoken cannot be abused.
 - It is done by subclasses that `serve` uses itself, so nothing in hypercorn is patched and other users of it in the
   same process see no difference.
@@ -15,20 +15,22 @@ Rules of this file:
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+import math
+import os
 from typing import Any
 
 import msgspec
 import trio
 from hypercorn.config import Config
-from hypercorn.events import Closed, Event, RawData
+from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import events as stream_events
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
-from hypercorn.trio.task_group import TaskGroup
-from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
-from hypercorn.utils import UnexpectedMessageError, parse_socket_addr
+from hypercorn.utils import parse_socket_addr
+
+from supervisor.front.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +62,22 @@ class UnspokenProtocol(Exception):
     """The peer speaks HTTP/2 without having been asked."""
 
 
+class RefusedHandshake(Exception):
+    """hypercorn has refused a handshake by itself, which it tells neither the application nor the connection."""
+
+
 class Http11(H11Protocol):
     """HTTP/1.1 and WebSocket without compression; HTTP/2 is answered with 505."""
 
     _discarding = False
     _refused = False
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._holding = False
+        self._held = b""
+        self._pass_on = self.send
+        self.send = self._gather
 
     @property
     def answering(self) -> bool:
@@ -76,14 +89,34 @@ class Http11(H11Protocol):
         """Process what arrived, unless a message was too big: then the rest is thrown away."""
         if not (self._discarding and isinstance(event, RawData)):
             await super().handle(event)
+            if self.stream is not None and self.stream.closed:
+                raise RefusedHandshake
 
     async def stream_send(self, event: stream_events.Event) -> None:
         """Send; after a WebSocket message that was too big, also close soon and process nothing more."""
+        if isinstance(event, stream_events.Response):
+            # The body follows at once where its length is known: both leave in one packet.
+            self._holding = any(name == b"content-length" for name, _ in event.headers)
         await super().stream_send(event)
+        if self._holding and isinstance(event, stream_events.Body | stream_events.EndBody):
+            await self._let_go()
         # hypercorn answers with 1009 and goes on collecting the message in memory until the client closes.
         if isinstance(event, stream_events.Data) and event.data == _CLOSE_TOO_BIG:
             self._discarding = True
             self.task_group.spawn(self._close_soon)
+
+    async def _gather(self, event: Event) -> None:
+        if isinstance(event, RawData):
+            if self._holding:
+                self._held += event.data
+                return
+            if not event.data:  # what h11 makes of the end of a body whose length was announced
+                return
+        await self._pass_on(event)
+
+    async def _let_go(self) -> None:
+        data, self._held, self._holding = self._held, b"", False
+        await self._pass_on(RawData(data=data))
 
     async def _close_soon(self) -> None:
         await trio.sleep(TOO_BIG_LINGER_S)
@@ -108,85 +141,6 @@ class Http11(H11Protocol):
         await super()._create_stream(request)
 
 
-class _ApplicationQueue:
-    """Puts events for the application until it has finished; from then on it drops them."""
-
-    def __init__(self) -> None:
-        self._finished = False
-        self._waiting: set[trio.CancelScope] = set()
-        self.target: Callable[[Any], Awaitable[None]] | None = None
-
-    async def put(self, event: Any) -> None:
-        if self._finished or self.target is None:
-            return
-        with trio.CancelScope() as scope:
-            self._waiting.add(scope)
-            try:
-                await self.target(event)
-            finally:
-                self._waiting.discard(scope)
-
-    def finish(self) -> None:
-        self._finished = True
-        for scope in self._waiting:
-            scope.cancel()
-
-
-class _Tasks(TaskGroup):
-    """A connection's tasks: applications, and helpers (pings, delayed closes) that end with the connection."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._helpers: set[trio.CancelScope] = set()
-        self._peer_gone = False
-
-    async def spawn_app(
-        self, app: AppWrapper, config: Config, scope: Any, send: Callable[[Any], Awaitable[None]]
-    ) -> Callable[[Any], Awaitable[None]]:
-        queue = _ApplicationQueue()
-
-        async def tell(message: Any) -> None:
-            if message is None or _is_last(message):
-                queue.finish()
-            elif self._peer_gone:
-                # It has been told, or it never asks: whatever it sends now, it has nobody to work for.
-                self._cancel()
-            try:
-                await send(message)
-            except (UnexpectedMessageError, TypeError, ValueError):
-                raise  # the application's mistake
-            except Exception:  # the protocol's state forbids it because of what the peer sent: not worth a traceback
-                log.debug("an answer cannot be sent any more", exc_info=True)
-                self._cancel()
-            # To a peer that is gone hypercorn's send returns at once: a loop of sends would never let others run.
-            await trio.lowlevel.checkpoint()
-
-        queue.target = await super().spawn_app(app, config, scope, tell)
-        return queue.put
-
-    def spawn(self, func: Callable[..., Awaitable[None]], *args: Any) -> None:
-        super().spawn(self._help, func, args)
-
-    async def _help(self, func: Callable[..., Awaitable[None]], args: tuple[Any, ...]) -> None:
-        with trio.CancelScope() as scope:
-            self._helpers.add(scope)
-            await func(*args)
-
-    def _cancel(self) -> None:
-        if self._nursery is not None:
-            self._nursery.cancel_scope.cancel()
-
-    def peer_gone(self) -> None:
-        """End the helpers now and the application at its next attempt to send."""
-        self._peer_gone = True
-        for scope in self._helpers:
-            scope.cancel()
-
-
-def _is_last(message: Any) -> bool:
-    return message["type"] == "http.response.body" and not message.get("more_body", False)
-
-
 class Connection(TCPServer):
     """A connection that can fail, stall or be aborted without anybody else noticing."""
 
@@ -203,6 +157,8 @@ class Connection(TCPServer):
         super().__init__(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # not only TLS
         self._counters = counters
         self._send_timeout_s = send_timeout_s
+        self._idle_until = trio.current_time() + config.keep_alive_timeout
+        self._idle = trio.CancelScope()
 
     async def run(self) -> None:
         """Serve the connection until it is closed. Raises nothing but cancellation."""
@@ -225,7 +181,7 @@ class Connection(TCPServer):
         try:
             client = parse_socket_addr(socket.family, socket.getpeername())
             server = parse_socket_addr(socket.family, socket.getsockname())
-            tasks = _Tasks()
+            tasks = Tasks()
             async with tasks:
                 self._task_group = tasks
                 self.protocol = Http11(  # type: ignore[assignment]  # the wrapper only chooses among protocols
@@ -239,9 +195,8 @@ class Connection(TCPServer):
                     server,
                     self.protocol_send,
                 )
-                await self.idle_task.restart(tasks, self._idle_timeout)
+                tasks.spawn(self._idle_timeout)
                 await self._read_data()
-                await self.idle_task.stop()  # or the connection would live on for the rest of its timeout
                 tasks.peer_gone()
         finally:
             with trio.move_on_after(CLOSE_S, shield=True):
@@ -251,13 +206,65 @@ class Connection(TCPServer):
         """Send bytes with a deadline for each chunk, or do what hypercorn does with other events."""
         if isinstance(event, Closed) and isinstance(self.protocol, Http11) and self.protocol.answering:
             return  # input that breaks the protocol must not cut the answer short; its end closes the connection
-        if not isinstance(event, RawData):
+        if isinstance(event, RawData):
+            if not await self._send(event.data):
+                await self.protocol.handle(Closed())
+        elif isinstance(event, Updated):
+            # hypercorn starts and cancels a task for this, twice for each request.
+            self._idle_until = trio.current_time() + self.config.keep_alive_timeout if event.idle else math.inf
+            self._idle.deadline = self._idle_until
+        else:
             await super().protocol_send(event)
-            return
-        async with self.send_lock:
-            gone = not await self._send_all(memoryview(event.data))
-        if gone:
-            await self.protocol.handle(Closed())
+
+    async def _idle_timeout(self) -> None:
+        """Close the connection once it has waited for a request too long, or waits when the server ends."""
+        while trio.current_time() < self._idle_until and not self.context.terminated.is_set():
+            with trio.CancelScope(deadline=self._idle_until) as self._idle:
+                await self.context.terminated.wait()
+        if self._idle_until < math.inf:  # else the end of the request under way closes it
+            with trio.CancelScope(shield=True):
+                await self._initiate_server_close()
+
+    async def _read_data(self) -> None:
+        """Process what arrives until nothing more can. The deadline for that is the idle timeout."""
+        data = b"?"
+        while data:
+            data = await self._read()
+            await self.protocol.handle(RawData(data))
+        await self.protocol.handle(Closed())
+
+    async def _read(self) -> bytes:
+        """Wait for bytes and return them, empty if there will be none. There is rarely something before one waits."""
+        socket = self.stream.socket
+        while socket.fileno() >= 0:
+            try:
+                await trio.lowlevel.wait_readable(socket)
+                return os.read(socket.fileno(), MAX_RECV)
+            except BlockingIOError:
+                continue
+            except (trio.ClosedResourceError, OSError):
+                break
+        return b""
+
+    async def _send(self, data: bytes) -> bool:
+        """Send all; False if the peer is gone. What the kernel takes at once is sent without waiting for anything."""
+        sent = 0
+        if not self.send_lock.locked():
+            try:
+                sent = os.write(self.stream.socket.fileno(), data)
+            except BlockingIOError:
+                pass
+            except OSError:
+                return False
+            if sent == len(data):
+                return True
+            self.send_lock.acquire_nowait()
+        else:
+            await self.send_lock.acquire()
+        try:
+            return await self._send_all(memoryview(data)[sent:])
+        finally:
+            self.send_lock.release()
 
     async def _send_all(self, data: memoryview) -> bool:
         for start in range(0, len(data), CHUNK_BYTES):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -149,6 +150,7 @@ def _only_host(values: list[bytes]) -> _Authority | None:
     return _authority(_text(values[0])) if len(values) == 1 else None
 
 
+@lru_cache(maxsize=256)
 def _authority(text: str) -> _Authority | None:
     found = _AUTHORITY.fullmatch(text)
     if found is None:
@@ -171,6 +173,7 @@ def _required(value: T | None, entry: str) -> T:
     return value
 
 
+@lru_cache(maxsize=256)
 def _is_loopback(name: str) -> bool:
     if name == "localhost":
         return True

@@ -1,0 +1,88 @@
+"""Start and rest: how soon the daemon answers when its catalogue is known, and what it takes while all servers sleep.
+
+A first daemon discovers the servers and lets them sleep; a second one, with the same data directory, is measured.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks import client as mcp
+from benchmarks.machine import descendants, memory, until
+from benchmarks.running import ECHO, Place, Running, daemon, entry, status, until_dormant, until_ready
+from benchmarks.table import Aim, Row, spread
+
+BOOT_AIM = Aim("<=", 1.0)
+NO_PROCESS = Aim("<=", 0)
+IDLE_S = 1.0
+
+Tools = dict[str, list[dict[str, Any]]]
+
+
+@contextmanager
+def dormant_daemon(directory: Path, tools: Tools) -> Iterator[Running]:
+    """Run a daemon whose servers have these tools, are all known and all asleep."""
+    place, servers = discovered(directory, tools)
+    with daemon(place, servers) as running:
+        until_ready(running.port)
+        yield running
+
+
+def discovered(directory: Path, tools: Tools) -> tuple[Place, dict[str, Any]]:
+    """Let a daemon discover fake servers with these tools and end; return its place and its servers."""
+    directory.mkdir()
+    place = Place(directory)
+    servers: dict[str, Any] = {}
+    for name, listed in tools.items():
+        path = directory / f"{name}.json"
+        path.write_bytes(msgspec.json.encode(listed))
+        servers[name] = entry((*ECHO, "--tools-file", str(path)), idle_timeout_s=IDLE_S)
+    with daemon(place, servers) as running:
+        until_ready(running.port)
+        until_dormant(running.port)
+    return place, servers
+
+
+def run(directory: Path, tools: Tools, rounds: int) -> list[Row]:
+    """Measure the boot several times, then processes and memory of the last daemon at rest."""
+    place, servers = discovered(directory / "boot", tools)
+    answering: list[float] = []
+    ready: list[float] = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        with daemon(place, servers) as running:
+            until(partial(_healthy, running.port), "the first answer", step_s=0.002)
+            answering.append(time.perf_counter() - begin)
+            until(partial(_ready, running.port), "readiness", step_s=0.01)
+            ready.append(time.perf_counter() - begin)
+            until_ready(running.port)
+            processes = len(descendants(running.process.pid))
+            rest = memory(running.process.pid)
+            found = status(running.port)["totals"]
+    middle = spread(answering)
+    size = f"{found['servers']} dormant servers, {found['tools']:,} tools"
+    return [
+        Row(
+            what=f"boot to the first answer, {size}, all known",
+            measured=f"{middle} s (ready to search: {spread(ready)} s)",
+            aim=BOOT_AIM,
+            value=middle.median,
+        ),
+        Row(what="processes after that boot", measured=str(processes), aim=NO_PROCESS, value=processes),
+        Row(what=f"memory with {size}", measured=f"RSS {rest.rss_mib:.0f} MiB, PSS {rest.pss_mib:.0f} MiB"),
+    ]
+
+
+def _healthy(port: int) -> bool:
+    return bool(mcp.page(port, "/healthz")["status"] == "ok")
+
+
+def _ready(port: int) -> bool:
+    return bool(mcp.page(port, "/readyz")["ready"])

@@ -1,0 +1,126 @@
+"""A small MCP client over HTTP, and requests as bytes for the load generator.
+
+Legacy: one session by `initialize` (MCP 2025-11-25 basic/transports). Modern: each request says everything in `_meta`
+and headers (MCP 2026-07-28 basic/transports).
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+from typing import Any, Self
+
+import msgspec
+
+from actors.protocol.versions import (
+    LATEST_LEGACY,
+    LATEST_MODERN,
+    META_CAPABILITIES,
+    META_CLIENT_INFO,
+    META_VERSION,
+    Era,
+)
+
+TIMEOUT_S = 60.0
+INFO = {"name": "benchmark", "version": "1"}
+ACCEPT = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+Tool = tuple[str, dict[str, Any]]
+"""Name and arguments of a call."""
+
+
+class Client:
+    """One keep-alive connection in one era. A context manager closes it."""
+
+    def __init__(self, port: int, era: Era = "legacy") -> None:
+        self.port = port
+        self.era = era
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+        self.headers = {**ACCEPT, "MCP-Protocol-Version": LATEST_LEGACY if era == "legacy" else LATEST_MODERN}
+
+    def __enter__(self) -> Self:
+        if self.era == "legacy":
+            self._initialize()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def _initialize(self) -> None:
+        response, _ = self._post(initialize(), ACCEPT)
+        session = response.getheader("Mcp-Session-Id")
+        if session:
+            self.headers["Mcp-Session-Id"] = session
+        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, self.headers)
+
+    def _post(self, message: Any, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
+        self._connection.request("POST", "/mcp", msgspec.json.encode(message), headers)
+        response = self._connection.getresponse()
+        body = response.read()
+        if response.status >= 300:
+            raise RuntimeError(f"{message} was answered with {response.status}: {body[:1000]!r}")
+        return response, body
+
+    def call(self, tool: Tool) -> Any:
+        """Call a tool and return its result. Raises `RuntimeError` if there is an error instead."""
+        _, body = self._post(call(tool, 1, self.era), {**self.headers, **_routing(tool, self.era)})
+        answer = msgspec.json.decode(body)
+        if "result" not in answer or answer["result"].get("isError"):
+            raise RuntimeError(f"{tool[0]} was answered with {body[:1000]!r}")
+        return answer["result"]
+
+    def request(self, tool: Tool, id_: int) -> bytes:
+        """Return the bytes of an HTTP request that calls a tool in this client's session."""
+        body = msgspec.json.encode(call(tool, id_, self.era))
+        headers = {"Host": f"127.0.0.1:{self.port}", **self.headers, **_routing(tool, self.era)}
+        lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+        return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+
+def page(port: int, path: str) -> Any:
+    """Return the JSON of one of the operators' pages."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        return msgspec.json.decode(connection.getresponse().read())
+    finally:
+        connection.close()
+
+
+def initialize() -> dict[str, Any]:
+    """Return the first message of a legacy session."""
+    params = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": INFO}
+    return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+
+
+def call(tool: Tool, id_: int, era: Era) -> dict[str, Any]:
+    """Return the request that calls a tool."""
+    params: dict[str, Any] = {"name": tool[0], "arguments": tool[1]}
+    if era == "modern":
+        params["_meta"] = {META_VERSION: LATEST_MODERN, META_CLIENT_INFO: INFO, META_CAPABILITIES: {}}
+    return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
+
+
+def _routing(tool: Tool, era: Era) -> dict[str, str]:
+    return {"Mcp-Method": "tools/call", "Mcp-Name": tool[0]} if era == "modern" else {}
+
+
+def frame(message: Any) -> str:
+    """Return a message as a masked WebSocket text frame in base64 (RFC 6455 5.2; a mask of zeros changes nothing)."""
+    data = msgspec.json.encode(message)
+    length = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + len(data).to_bytes(2, "big")
+    return base64.b64encode(b"\x81" + length + b"\0\0\0\0" + data).decode()
+
+
+def upgrade(port: int) -> str:
+    """Return the handshake that makes an HTTP connection a WebSocket."""
+    lines = [
+        "GET /mcp HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Protocol: mcp",
+    ]
+    return "\r\n".join([*lines, "", ""])

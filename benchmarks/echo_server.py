@@ -1,0 +1,54 @@
+"""A minimal MCP server over stdio, standard library only: what it costs is close to what any server must cost.
+
+`python echo_server.py [--tools-file FILE]`: its one tool is `echo`, which answers with its `text`. With FILE, a JSON
+array of tool definitions, it lists those instead, to be found. Speaks the legacy era (2025-11-25).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ECHO = {
+    "name": "echo",
+    "description": "Answer with the text that was given.",
+    "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+}
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tools-file", type=Path)
+    arguments = parser.parse_args()
+    tools = json.loads(arguments.tools_file.read_text()) if arguments.tools_file else [ECHO]
+    output = sys.stdout.buffer
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        if "id" in message and "method" in message:
+            answer = {"jsonrpc": "2.0", "id": message["id"], **_answer(message, tools)}
+            output.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+            output.flush()
+
+
+def _answer(message: dict[str, Any], tools: list[Any]) -> dict[str, Any]:
+    match message["method"]:
+        case "tools/call":
+            text = message["params"]["arguments"].get("text", "")
+            return {"result": {"content": [{"type": "text", "text": text}]}}
+        case "tools/list":
+            return {"result": {"tools": tools}}
+        case "initialize":
+            info = {"name": "echo", "version": "1"}
+            found = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            return {"result": found}
+        case "ping":
+            return {"result": {}}
+    return {"error": {"code": -32601, "message": "Method not found"}}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Calls through the daemon to a stdio server, compared with a bare application on the same stack, and with FastMCP.
+
+The daemon and what it is compared with run at the same time, but load alternates: ours, theirs, ours, theirs.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from actors.protocol.versions import Era
+from benchmarks import client as mcp
+from benchmarks.machine import ROOT
+from benchmarks.running import ECHO, Place, Running, bare, daemon, entry, fastmcp, until_ready
+from benchmarks.table import Aim, Row, Spread, percentile, ratios, spread
+
+TEXT = "The quick brown fox jumps over the lazy dog. " * 3
+THROUGH_US: mcp.Tool = ("execute_mcp_tool", {"tool_path": "echo:echo", "arguments": {"text": TEXT}})
+DIRECT: mcp.Tool = ("echo", {"text": TEXT})
+BARE_AIM = Aim(">=", 0.70)
+FASTMCP_AIM = Aim(">=", 4.0)
+
+Wire = Literal["HTTP, legacy", "HTTP, modern", "WebSocket, legacy"]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How long each round lasts, in seconds, and how many there are."""
+
+    seconds: float
+    rounds: int
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """Of one round of the load generator; see `load.py`."""
+
+    requests: int
+    seconds: float
+    cpu_s: float
+    p50_ms: float
+    p99_ms: float
+    bytes: int
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return self.requests / self.seconds
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What the load generator is to do; see `load.py`."""
+
+    port: int
+    requests: list[str]
+    setup: list[list[str]]
+    upgrade: str = ""
+
+    def run(self, seconds: float) -> Outcome:
+        """Run one round. Raises `RuntimeError` with what the generator says if an answer is not one."""
+        job = msgspec.json.encode({**msgspec.structs.asdict(self), "seconds": seconds})
+        command = [sys.executable, "-I", str(ROOT / "benchmarks" / "load.py")]
+        done = subprocess.run(command, input=job, capture_output=True, check=False, timeout=seconds + 60)
+        if done.returncode:
+            raise RuntimeError(done.stderr.decode()[-3000:])
+        return msgspec.json.decode(done.stdout, type=Outcome)
+
+
+@contextmanager
+def http_job(port: int, tool: mcp.Tool, era: Era, connections: int) -> Iterator[Job]:
+    """Make a job of calls over HTTP, all in one session, as one client with parallel calls makes them."""
+    with mcp.Client(port, era) as session:
+        requests = [base64.b64encode(session.request(tool, 100 + n)).decode() for n in range(connections)]
+        yield Job(port=port, requests=requests, setup=[[]] * connections)
+
+
+def websocket_job(port: int, tool: mcp.Tool, connections: int) -> Job:
+    """Return a job of calls over WebSockets, a session for each."""
+    greeting = [
+        mcp.frame(mcp.initialize()),
+        "!" + mcp.frame({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ]
+    requests = [mcp.frame(mcp.call(tool, 100 + n, "legacy")) for n in range(connections)]
+    return Job(port=port, requests=requests, setup=[greeting] * connections, upgrade=mcp.upgrade(port))
+
+
+def bare_job(port: int, like: Job, connections: int) -> Job:
+    """Return the same requests for the bare application; a WebSocket without the session's greeting."""
+    upgrade = mcp.upgrade(port) if like.upgrade else ""
+    return Job(port=port, requests=like.requests[:connections], setup=[[]] * connections, upgrade=upgrade)
+
+
+def alternating(jobs: Sequence[Job], plan: Plan) -> list[list[Outcome]]:
+    """Run rounds of all jobs in turn, after a short one of each that is not counted; a list for each job."""
+    for job in jobs:
+        job.run(min(0.5, plan.seconds))
+    rounds = [[job.run(plan.seconds) for job in jobs] for _ in range(plan.rounds)]
+    return [list(column) for column in zip(*rounds, strict=True)]
+
+
+@contextmanager
+def echo_daemon(directory: Path) -> Iterator[Running]:
+    """Run the daemon with one echo server that is up."""
+    with daemon(Place(directory), {"echo": entry(ECHO, idle_timeout_s=0)}, session_idle_s=600) as running:
+        until_ready(running.port)
+        yield running
+
+
+def run(directory: Path, plan: Plan, fastmcp_python: Path | None) -> list[Row]:
+    """Measure calls over each wire at 1 and at 16 connections."""
+    rows: list[Row] = []
+    with echo_daemon(directory) as ours:
+        for wire in ("HTTP, legacy", "HTTP, modern"):
+            rows += [_against_bare(ours, wire, connections, plan, directory) for connections in (1, 16)]
+        rows += [_against_bare(ours, "WebSocket, legacy", connections, plan, directory) for connections in (1, 16)]
+        if fastmcp_python is not None:
+            with fastmcp(fastmcp_python, directory) as theirs:
+                rows += [_against_fastmcp(ours, theirs, connections, plan) for connections in (1, 16)]
+    return rows
+
+
+@contextmanager
+def _our_job(ours: Running, wire: str, connections: int) -> Iterator[Job]:
+    if wire.startswith("WebSocket"):
+        yield websocket_job(ours.port, THROUGH_US, connections)
+    else:
+        with http_job(ours.port, THROUGH_US, "modern" if "modern" in wire else "legacy", connections) as job:
+            yield job
+
+
+def _against_bare(ours: Running, wire: str, connections: int, plan: Plan, directory: Path) -> Row:
+    with _our_job(ours, wire, connections) as job:
+        size = _body_bytes(job.run(0.2).bytes, wire)
+        with bare(size, directory) as theirs:
+            found = alternating([job, bare_job(theirs.port, job, connections)], plan)
+    aim = BARE_AIM if connections == 16 else None
+    return _row(f"`execute_mcp_tool`, {wire}, {connections} connection(s)", "bare hypercorn/trio", found, aim)
+
+
+def _body_bytes(answer: int, wire: str) -> int:
+    """Return how long a body makes the bare application's answers about as long as ours."""
+    return answer - 4 if wire.startswith("WebSocket") else answer - 130
+
+
+def _against_fastmcp(ours: Running, theirs: Running, connections: int, plan: Plan) -> Row:
+    with (
+        http_job(ours.port, THROUGH_US, "legacy", connections) as job,
+        http_job(theirs.port, DIRECT, "legacy", connections) as other,
+    ):
+        found = alternating([job, other], plan)
+    aim = FASTMCP_AIM if connections == 16 else None
+    return _row(f"the same call, HTTP, legacy, {connections} connection(s)", "FastMCP's proxy", found, aim)
+
+
+def _row(what: str, than: str, found: list[list[Outcome]], aim: Aim | None) -> Row:
+    ours, theirs = found
+    ratio: Spread = ratios([one.rate for one in ours], [one.rate for one in theirs])
+    return Row(
+        what=what,
+        measured=_summary(ours),
+        compared=f"{than}: {_summary(theirs)}",
+        ratio=str(ratio),
+        aim=aim,
+        value=ratio.median,
+    )
+
+
+def _summary(rounds: list[Outcome]) -> str:
+    rate = spread([one.rate for one in rounds]).median
+    middle = percentile([one.p50_ms for one in rounds], 0.5)
+    late = percentile([one.p99_ms for one in rounds], 0.5)
+    return f"{rate:,.0f}/s, p50 {middle:.2f} ms, p99 {late:.2f} ms"
+
+
+def generator_share(rounds: Sequence[Outcome]) -> float:
+    """Return how many seconds of processor the generator used for each second of a round, on average."""
+    return sum(one.cpu_s for one in rounds) / sum(one.seconds for one in rounds)
+
+
+def hot(directory: Path, seconds: float, profile: Any) -> Outcome:
+    """Keep 16 HTTP connections busy while `profile(pid)` looks at the daemon; for finding where time goes."""
+    with echo_daemon(directory) as ours, http_job(ours.port, THROUGH_US, "legacy", 16) as job:
+        job.run(0.5)
+        with profile(ours.process.pid):
+            return job.run(seconds)

@@ -1,0 +1,101 @@
+"""Processes, ports and memory, as the kernel tells about them. Linux."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+ROOT = Path(__file__).resolve().parent.parent
+START_S = 60.0
+END_S = 30.0
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """Of one process, in MiB: what it has in memory, and its share of that."""
+
+    rss_mib: float
+    pss_mib: float
+
+
+def pause(seconds: float) -> None:
+    """Wait; a benchmark has no loop that this could block."""
+    time.sleep(seconds)  # noqa: TID251 - the ban is for code that runs on trio
+
+
+def until(condition: Callable[[], bool], what: str, timeout_s: float = START_S, step_s: float = 0.02) -> None:
+    """Ask until `condition` holds. Raises `TimeoutError` that says what did not happen."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"not within {timeout_s:g} s: {what}")
+        pause(step_s)
+
+
+def free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def listens(port: int) -> bool:
+    """Return whether somebody accepts connections there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def memory(pid: int) -> Memory:
+    """Return the memory of a process. Raises `OSError` if it is gone."""
+    found: dict[str, float] = {}
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+        name, _, rest = line.partition(":")
+        found[name] = int(rest.split()[0]) / 1024
+    return Memory(found["Rss"], found["Pss"])
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the ids of all processes below `pid`."""
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *descendants(int(child))]
+    return found
+
+
+@contextmanager
+def program(
+    command: Sequence[str], port: int, log: Path, *, env: Mapping[str, str] | None = None, end_s: float = END_S
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program of ours until the end of the block; entered once it listens on `port`. Its output goes to `log`.
+
+    Raises `RuntimeError` with the end of the log if it ends before it listens.
+    """
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **(env or {})}
+        )
+
+    def up() -> bool:
+        if process.poll() is not None:
+            raise RuntimeError(f"{command} ended with {process.returncode}: {log.read_text()[-2000:]}")
+        return listens(port)
+
+    try:
+        until(up, f"{command} listens", step_s=0.005)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(end_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,55 @@
+"""An environment with the programs we are compared with: FastMCP, and a published server made with the official SDK.
+
+Made once in a cache directory by the ordinary package client; what cannot be installed is reported as skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGES = ("fastmcp>=3", "mcp-server-time")
+INSTALL_S = 600.0
+
+
+def cache_python() -> Path:
+    """Return the Python of the environment in the cache directory, whether it is there or not."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "mcp-supervisor" / "benchmarks" / "bin" / "python"
+
+
+def prepared(python: Path | None) -> Path | None:
+    """Return a Python that has the packages: the given one, or ours, which is made now. None if that fails."""
+    if python is not None:
+        return python
+    found = cache_python()
+    if not has(found, "fastmcp") and not _install(found):
+        return None
+    return found
+
+
+def has(python: Path | None, module: str) -> bool:
+    """Return whether a Python can import `module`."""
+    if python is None or not python.exists():
+        return False
+    return subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+
+
+def version(python: Path, distribution: str) -> str:
+    """Return the version of an installed distribution."""
+    code = f"import importlib.metadata as m; print(m.version({distribution!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _install(python: Path) -> bool:
+    root = python.parent.parent
+    try:
+        subprocess.run([sys.executable, "-m", "venv", root], check=True, capture_output=True, timeout=INSTALL_S)
+        pip = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES]
+        subprocess.run(pip, check=True, capture_output=True, timeout=INSTALL_S)
+    except (subprocess.SubprocessError, OSError) as error:
+        print(f"the programs to compare with cannot be installed: {error}", file=sys.stderr)
+        return False
+    return True
