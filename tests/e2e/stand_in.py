@@ -1,0 +1,181 @@
+"""A small MCP server over stdio with one role: `stand_in.py ROLE [ARGUMENT]`. Standard library only, one thread.
+
+It speaks the handshake of 2025-06-18 and answers `-32601` to everything else, as older servers do. It can grow a tool
+and say so, leave a call unanswered, survive the end of its input and SIGTERM, and leave a daemonised grandchild; a
+process that is to be missed connects to the Unix socket that ARGUMENT names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+Arguments = dict[str, Any]
+Handler = Callable[[Arguments], str | None]
+
+ROLE = sys.argv[1]
+ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
+held: list[socket.socket] = []
+
+
+def send(message: dict[str, Any]) -> None:
+    """Write one message."""
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def alive(name: str) -> None:
+    """Tell the test that this process lives; it sees the end of the connection when the process is dead."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(ARGUMENT)
+    connection.sendall(f"{name} {os.getpid()}\n".encode())
+    held.append(connection)
+
+
+# Tools: text is the answer, None means that there will be none -------------------------------------------------------
+
+
+def echo(arguments: Arguments) -> str:
+    return str(arguments.get("text", ""))
+
+
+def grow(arguments: Arguments) -> str:
+    name = f"sprout_{len(TOOLS)}"
+    TOOLS[name] = echo
+    send({"method": "notifications/tools/list_changed"})
+    return name
+
+
+def hang(arguments: Arguments) -> None:
+    return None
+
+
+def big(arguments: Arguments) -> str:
+    return "x" * int(arguments["size"])
+
+
+def resolve(arguments: Arguments) -> str:
+    return f"/libraries/{arguments['libraryName']}"
+
+
+def read_file(arguments: Arguments) -> str:
+    return f"contents of {arguments['path']}"
+
+
+def create_issue(arguments: Arguments) -> str:
+    return f"created {arguments['title']!r} in {arguments['repo']}"
+
+
+ROLES: dict[str, dict[str, Handler]] = {
+    "growing": {"grow": grow, "echo": echo, "hang": hang, "big": big},
+    "stubborn": {"echo": echo},
+    "context7": {"resolve-library-id": resolve},
+    "filesystem": {"read_file": read_file},
+    "github": {"create_issue": create_issue},
+    "excalidraw": {"draw": echo},
+}
+NEEDED = {
+    "resolve-library-id": ["libraryName"],
+    "read_file": ["path"],
+    "create_issue": ["repo", "title"],
+    "big": ["size"],
+}
+RESOURCE = {"uri": "ui://excalidraw/mcp-app.html", "name": "Excalidraw App", "mimeType": "text/html"}
+PAGE = "<!DOCTYPE html><html></html>"
+
+
+def read_tools() -> dict[str, Handler]:
+    """The tools of this start: those of the role, or those that a file names."""
+    if ROLE != "listed":
+        return dict(ROLES[ROLE])
+    with open(ARGUMENT, encoding="utf-8") as file:  # noqa: PTH123 - start-up time
+        return dict.fromkeys(file.read().split(), echo)
+
+
+# The protocol ---------------------------------------------------------------------------------------------------------
+
+
+def definition(name: str) -> dict[str, Any]:
+    """The definition of one tool."""
+    needed = NEEDED.get(name, [])
+    schema = {"type": "object", "properties": {key: {} for key in needed}, "required": needed}
+    return {"name": name, "description": f"{name} of {ROLE}: search libraries, files, issues", "inputSchema": schema}
+
+
+def result_of(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    """The result of a request; None for no answer. Raises LookupError for what is not there."""
+    if method == "initialize":
+        capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        if ROLE == "excalidraw":
+            capabilities["resources"] = {}
+        return {
+            "protocolVersion": "2025-06-18",
+            "capabilities": capabilities,
+            "serverInfo": {"name": ROLE, "version": "1"},
+        }
+    if method == "ping":
+        return {}
+    if method == "tools/list":
+        return {"tools": [definition(name) for name in TOOLS]}
+    if method == "tools/call":
+        text = TOOLS[params["name"]](params.get("arguments", {}))
+        return None if text is None else {"content": [{"type": "text", "text": text}]}
+    if ROLE == "excalidraw" and method == "resources/list":
+        return {"resources": [RESOURCE]}
+    if ROLE == "excalidraw" and method == "resources/read":
+        return {"contents": [{"uri": RESOURCE["uri"], "mimeType": "text/html", "text": PAGE}]}
+    raise LookupError(method)
+
+
+def answer(request: dict[str, Any]) -> None:
+    """Answer one request; notifications need nothing."""
+    if "id" not in request or "method" not in request:
+        return
+    try:
+        result = result_of(request["method"], request.get("params", {}))
+    except LookupError:
+        send({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
+        return
+    if result is not None:
+        send({"id": request["id"], "result": result})
+
+
+def daemonise() -> None:
+    """Leave a grandchild in a session of its own that holds no pipe of ours and ignores SIGTERM."""
+    if os.fork():
+        os.wait()
+        return
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    alive("grandchild")
+    while True:
+        signal.pause()
+
+
+def main() -> None:
+    """Serve until the input ends; the stubborn one goes on then, too."""
+    if ROLE == "stubborn":
+        daemonise()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        alive("server")
+    for line in sys.stdin:
+        answer(json.loads(line))
+    while ROLE == "stubborn":
+        signal.pause()
+
+
+if __name__ == "__main__":
+    if ROLE == "crashing":
+        sys.exit(3)
+    TOOLS = read_tools()
+    main()
