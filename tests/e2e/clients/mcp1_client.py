@@ -1,0 +1,81 @@
+"""The official Python client 1.x: `mcp1_client.py URL TRANSPORT REPOSITORY` prints a report as JSON.
+
+It runs in an environment of its own, which the type checker does not see: hence the imports by name.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from importlib import import_module
+from typing import Any
+
+import anyio
+
+DEADLINE_S = 30.0
+
+
+def text(result: Any) -> str:
+    return str(result.content[0].text)
+
+
+def connect(url: str, transport: str) -> Any:
+    """The transport's context manager; its first two values are the streams."""
+    if transport == "websocket":
+        return import_module("mcp.client.websocket").websocket_client(url)
+    return import_module("mcp.client.streamable_http").streamablehttp_client(url)
+
+
+async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
+    sdk: Any = import_module("mcp")
+    heard: list[str] = []
+    changed = anyio.Event()
+
+    async def handler(message: Any) -> None:
+        method = getattr(getattr(message, "root", None), "method", "")
+        heard.append(method)
+        if method == "notifications/tools/list_changed":
+            changed.set()
+
+    async with (
+        connect(url, transport) as streams,
+        sdk.ClientSession(streams[0], streams[1], message_handler=handler) as session,
+    ):
+
+        async def execute(tool_path: str, **arguments: Any) -> str:
+            given = {"tool_path": tool_path, "arguments": arguments}
+            return text(await session.call_tool("execute_mcp_tool", given))
+
+        initialized = await session.initialize()
+        query = {"query": "what time is it in another timezone", "limit": 5}
+        discovered = await session.call_tool("discover_mcp_tools", query)
+        found: dict[str, Any] = {
+            "version": initialized.protocolVersion,
+            "tools": [tool.name for tool in (await session.list_tools()).tools],
+            "discovered": {"structured": discovered.structuredContent, "text": text(discovered)},
+            "time": await execute("time:get_current_time", timezone="Europe/Berlin"),
+            "git": await execute("git:git_status", repo_path=repository),
+            "sqlite": await execute("sqlite:list_tables"),
+            "resource": text(await session.call_tool("read_mcp_resource", {"uri": "sqlite|memo://insights"})),
+        }
+        try:
+            await execute("time:no_such_tool")
+        except sdk.McpError as error:
+            found["error"] = {"code": error.error.code, "data": error.error.data}
+        sprout = await execute("growing:grow")
+        await changed.wait()
+        found["notified"] = heard[-1]
+        after = await session.call_tool("discover_mcp_tools", {"query": f"growing:{sprout}"})
+        found["grown"] = [f"growing:{sprout}", after.structuredContent["tools"][0]["tool_path"]]
+        return found
+
+
+async def main() -> None:
+    with anyio.fail_after(DEADLINE_S):
+        print(json.dumps(await report(*sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # the transports say that they are deprecated
+    anyio.run(main)

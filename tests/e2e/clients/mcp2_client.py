@@ -1,0 +1,80 @@
+"""The official Python client 2.x: `mcp2_client.py URL MODE REPOSITORY` prints a report as JSON.
+
+It listens for changes the way it does by itself: `subscriptions/listen` in the modern era, else its GET stream.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from mcp import Client, MCPError
+
+DEADLINE_S = 30.0
+
+
+def text(result: Any) -> str:
+    return str(result.content[0].text)
+
+
+@asynccontextmanager
+async def changes(client: Client, heard: trio.MemoryReceiveChannel[str]) -> AsyncIterator[Callable[[], Awaitable[str]]]:
+    """Give a function that waits for the next notification."""
+    if client.protocol_version < "2026":
+        yield heard.receive
+        return
+    async with client.listen(tools_list_changed=True) as subscription:
+        events = aiter(subscription)
+
+        async def following() -> str:
+            return type(await anext(events)).__name__
+
+        yield following
+
+
+async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
+    heard_in, heard = trio.open_memory_channel[str](100)  # noqa: TID251 - a client of its own, not the daemon
+
+    async def handler(message: Any) -> None:
+        heard_in.send_nowait(str(getattr(message, "method", "")))
+
+    async with Client(url, mode=mode, message_handler=handler) as client, changes(client, heard) as following:
+
+        async def use(name: str, **arguments: Any) -> Any:
+            return await client.call_tool(name, arguments)
+
+        async def execute(tool_path: str, **arguments: Any) -> str:
+            return text(await use("execute_mcp_tool", tool_path=tool_path, arguments=arguments))
+
+        discovered = await use("discover_mcp_tools", query="what time is it in another timezone", limit=5)
+        found: dict[str, Any] = {
+            "version": client.protocol_version,
+            "tools": [tool.name for tool in (await client.list_tools()).tools],
+            "discovered": {"structured": discovered.structured_content, "text": text(discovered)},
+            "time": await execute("time:get_current_time", timezone="Europe/Berlin"),
+            "git": await execute("git:git_status", repo_path=repository),
+            "sqlite": await execute("sqlite:list_tables"),
+            "resource": text(await use("read_mcp_resource", uri="sqlite|memo://insights")),
+        }
+        try:
+            await execute("time:no_such_tool")
+        except MCPError as error:
+            found["error"] = {"code": error.error.code, "data": error.error.data}
+        sprout = await execute("growing:grow")
+        found["notified"] = await following()
+        after = await use("discover_mcp_tools", query=f"growing:{sprout}")
+        found["grown"] = [f"growing:{sprout}", after.structured_content["tools"][0]["tool_path"]]
+        return found
+
+
+async def main() -> None:
+    with trio.fail_after(DEADLINE_S):
+        print(json.dumps(await report(*sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    trio.run(main)

@@ -1,0 +1,209 @@
+"""A real daemon in a process of its own, and how a test talks to it.
+
+Rules of this file:
+- A test waits for events of the daemon's feed, for the end of a process or of a connection, always with a deadline.
+  Only the start of a daemon is polled for (`ready`).
+- Every daemon ends with SIGTERM and code 0, unless the test ended it itself.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import trio
+from trio_websocket import WebSocketConnection, open_websocket
+
+ROOT = Path(__file__).parents[2]
+STAND_IN = str(Path(__file__).with_name("stand_in.py"))
+COMMAND = (sys.executable, "-m", "tests.e2e.run_daemon")
+PATIENCE_S = 30.0
+"""Longer than anything here takes on a busy machine; a test that waits for it has failed."""
+
+Json = dict[str, Any]
+
+
+def stand_in(role: str, argument: str = "", **settings: Any) -> Json:
+    """The entry of a stand-in server."""
+    return {"command": sys.executable, "args": ["-I", "-S", STAND_IN, role, argument], **settings}
+
+
+def message(method: str, params: Json | None = None, id_: str | int = 1) -> Json:
+    """One JSON-RPC request."""
+    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}}
+
+
+class Events:
+    """The daemon's feed from the moment of connecting on."""
+
+    def __init__(self, socket: WebSocketConnection) -> None:
+        self._socket = socket
+        self.seen: list[Json] = []
+
+    async def until(self, wanted: Callable[[Json], bool]) -> Json:
+        """Wait for an event; those before it are in `seen`."""
+        with trio.fail_after(PATIENCE_S):
+            while True:
+                event: Json = json.loads(await self._socket.get_message())
+                self.seen.append(event)
+                if wanted(event):
+                    return event
+
+    async def state(self, server: str, state: str) -> Json:
+        """Wait until a server enters a state; return the event's data."""
+        event = await self.until(
+            lambda e: e["type"] == "server_state" and e.get("server") == server and e["data"]["state"] == state
+        )
+        data: Json = event["data"]
+        return data
+
+
+class Daemon:
+    """One running daemon."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str, directory: Path) -> None:
+        self.process = process
+        self.url = url
+        self.directory = directory
+        self.port = int(url.rpartition(":")[2])
+
+    @property
+    def log(self) -> str:
+        """What it wrote to stderr so far."""
+        return log_of(self.directory).read_text(errors="replace")
+
+    async def ready(self) -> None:
+        """Poll until every server is discovered or has failed."""
+        with trio.fail_after(PATIENCE_S):
+            while (await self.get("/readyz")).status_code != 200:  # noqa: ASYNC110 - another process: nothing to wait for
+                await trio.sleep(0.05)
+
+    async def get(self, path: str) -> httpx2.Response:
+        """GET one page."""
+        async with client() as http:
+            return await http.get(self.url + path)
+
+    async def post(self, body: Any, **headers: str) -> httpx2.Response:
+        """POST to `/mcp` without a session; `body` is sent as JSON unless it is bytes. `_` in names becomes `-`."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        given = {"content-type": "application/json"} | {name.replace("_", "-"): v for name, v in headers.items()}
+        async with client() as http:
+            return await http.post(f"{self.url}/mcp", content=content, headers=given)
+
+    async def ask(self, method: str, params: Json | None = None, **headers: str) -> Json:
+        """Return the whole answer to one request."""
+        answer: Json = (await self.post(message(method, params), **headers)).json()
+        return answer
+
+    async def call(self, tool_path: str, arguments: Json | None = None) -> Json:
+        """Return the whole answer to the call of a server's tool."""
+        given = {"tool_path": tool_path, "arguments": arguments or {}}
+        return await self.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given})
+
+    async def discover(self, query: str) -> list[str]:
+        """Return the tool paths found."""
+        params = {"name": "discover_mcp_tools", "arguments": {"query": query, "limit": 50}}
+        answer = await self.ask("tools/call", params)
+        return [row["tool_path"] for row in answer["result"]["structuredContent"]["tools"]]
+
+    async def servers(self) -> dict[str, Json]:
+        """Return every server's status."""
+        found: list[Json] = (await self.get("/api/status")).json()["servers"]
+        return {row["server"]: row for row in found}
+
+    @asynccontextmanager
+    async def events(self) -> AsyncIterator[Events]:
+        """Follow the feed."""
+        async with open_websocket("127.0.0.1", self.port, "/api/events", use_ssl=False) as socket:
+            events = Events(socket)
+            await events.until(lambda event: event["type"] == "hello")
+            yield events
+
+    async def ended(self, within_s: float = PATIENCE_S) -> int:
+        """Wait for the end of the process; return its exit code."""
+        return await trio.to_thread.run_sync(partial(self.process.wait, timeout=within_s))
+
+    async def kill(self) -> None:
+        """`kill -9`, and wait until it is dead."""
+        self.process.kill()
+        await self.ended()
+
+
+def client() -> httpx2.AsyncClient:
+    """A plain HTTP client that adds as little as possible."""
+    return httpx2.AsyncClient(verify=False, trust_env=False, timeout=PATIENCE_S)
+
+
+def text(answer: Json) -> str:
+    """Return the first text of a tool's result."""
+    found: str = answer["result"]["content"][0]["text"]
+    return found
+
+
+def log_of(directory: Path) -> Path:
+    """Where a daemon in this directory logs."""
+    return directory / "daemon.log"
+
+
+def spawn(directory: Path, listen: str = "127.0.0.1:0", data_dir: Path | None = None) -> subprocess.Popen[str]:
+    """Start a daemon with `mcp.json` of this directory, without waiting for anything."""
+    arguments = ["--config", str(directory / "mcp.json"), "--listen", listen]
+    arguments += ["--data-dir", str(data_dir or directory / "data")]
+    with log_of(directory).open("ab") as log:
+        return subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+
+
+def write_config(directory: Path, servers: Json, **settings: Any) -> None:
+    """Write `mcp.json`."""
+    directory.mkdir(exist_ok=True)
+    body = {"mcpServers": servers, "supervisor": settings}
+    (directory / "mcp.json").write_text(json.dumps(body), encoding="utf-8")
+
+
+def start(directory: Path, listen: str = "127.0.0.1:0") -> Daemon:
+    """Start a daemon and wait until it listens."""
+    process = spawn(directory, listen)
+    assert process.stdout is not None
+    readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
+    line = process.stdout.readline() if readable else ""
+    if not line.startswith("listening on "):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        raise AssertionError(f"the daemon did not start:\n{log_of(directory).read_text(errors='replace')}")
+    url = line.removeprefix("listening on ").strip()
+    return Daemon(process, url, directory)
+
+
+def end(daemon: Daemon) -> None:
+    """End it in order, if it still runs. Raises AssertionError if it does not do so."""
+    running = daemon.process.poll() is None
+    try:
+        if running:
+            daemon.process.send_signal(signal.SIGTERM)
+            assert daemon.process.wait(PATIENCE_S) == 0, daemon.log[-4000:]
+    finally:
+        daemon.process.kill()
+        daemon.process.wait()
+        if daemon.process.stdout is not None:
+            daemon.process.stdout.close()
+
+
+@contextmanager
+def running(directory: Path, servers: Json, listen: str = "127.0.0.1:0", **settings: Any) -> Iterator[Daemon]:
+    """Run a daemon for the block; it listens when the block begins, and `ready` waits for its servers."""
+    write_config(directory, servers, **settings)
+    daemon = start(directory, listen)
+    try:
+        yield daemon
+    finally:
+        end(daemon)

@@ -1,0 +1,48 @@
+"""Where the environments of the official clients are. `.ci/clients.sh` makes them; nothing here downloads anything."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.daemons import ROOT
+
+CLIENTS = Path(__file__).with_name("clients")
+CACHE = ROOT / ".cache"
+OLDEST_NODE = 20
+
+
+def python_2() -> str:
+    """The Python with the SDK 2.x: ours."""
+    return sys.executable
+
+
+def python_1() -> str:
+    """The Python with the SDK 1.x."""
+    return str(_made(CACHE / "mcp1") / "bin" / "python")
+
+
+def sqlite_server() -> str:
+    """The published SQLite server, which needs the SDK 1.x."""
+    return str(_made(CACHE / "mcp1") / "bin" / "mcp-server-sqlite")
+
+
+def typescript() -> str:
+    """The directory with the packages of both TypeScript clients."""
+    return str(_made(CACHE / "ts"))
+
+
+def node() -> str | None:
+    """A Node.js that the TypeScript clients can run on, if there is one."""
+    found = shutil.which("node")
+    if found is None:
+        return None
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    return found if int(version.strip().lstrip("v").partition(".")[0]) >= OLDEST_NODE else None
+
+
+def _made(directory: Path) -> Path:
+    assert (directory / "made-of").is_file(), f"{directory} is missing: run .ci/clients.sh first"
+    return directory
