@@ -80,6 +80,10 @@ class ListsChanged(msgspec.Struct, frozen=True):
 Fact = Agreed | NoAgreement | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
 Tag = int | Kind | Literal["negotiation", "listen"]
 
+_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+"""Arguments are passed on as the client wrote them, often over many lines, but a line is a message here (MCP stdio).
+JSON strings cannot hold a line break, so each one is white space. Nobody can smuggle a message of his own this way."""
+
 
 class Conversation:
     """One process's worth of MCP. `prefix` makes the ids of this incarnation unlike those of any other."""
@@ -261,5 +265,7 @@ class Conversation:
             self._write(jsonrpc.failure(id_, jsonrpc.METHOD_NOT_FOUND, f"{method[:100]} is not supported here"))
 
     def _write(self, message: bytes) -> None:
+        if b"\n" in message or b"\r" in message:
+            message = message.translate(_ONE_LINE)
         self._output.append(message)
         self._output.append(b"\n")
