@@ -145,6 +145,7 @@ def client() -> httpx2.AsyncClient:
 
 def text(answer: Json) -> str:
     """Return the first text of a tool's result."""
+    assert "result" in answer, answer
     found: str = answer["result"]["content"][0]["text"]
     return found
 
