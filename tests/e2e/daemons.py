@@ -83,8 +83,15 @@ class Daemon:
 
     async def ready(self) -> None:
         """Poll until every server is discovered or has failed."""
+        await self._poll("/readyz", lambda page: page["ready"])
+
+    async def settled(self) -> None:
+        """Poll until the store, which writes a moment later, has written everything."""
+        await self._poll("/api/status", lambda page: page["store"]["pending_writes"] == 0)
+
+    async def _poll(self, path: str, done: Callable[[Json], bool]) -> None:
         with trio.fail_after(PATIENCE_S):
-            while (await self.get("/readyz")).status_code != 200:  # noqa: ASYNC110 - another process: nothing to wait for
+            while not done((await self.get(path)).json()):  # noqa: ASYNC110 - nothing tells another process
                 await trio.sleep(0.05)
 
     async def get(self, path: str) -> httpx2.Response:
@@ -114,6 +121,19 @@ class Daemon:
         params = {"name": "discover_mcp_tools", "arguments": {"query": query, "limit": 50}}
         answer = await self.ask("tools/call", params)
         return [row["tool_path"] for row in answer["result"]["structuredContent"]["tools"]]
+
+    async def session(self, version: str = "2025-11-25") -> str:
+        """Open a legacy session; return its id."""
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}
+        response = await self.post(message("initialize", params))
+        id_ = response.headers["mcp-session-id"]
+        await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, mcp_session_id=id_)
+        return id_
+
+    async def delete(self, session: str) -> int:
+        """End a session; return the HTTP status."""
+        async with client() as http:
+            return (await http.delete(f"{self.url}/mcp", headers={"mcp-session-id": session})).status_code
 
     async def servers(self) -> dict[str, Json]:
         """Return every server's status."""
@@ -203,7 +223,19 @@ def end(daemon: Daemon) -> None:
 def running(directory: Path, servers: Json, listen: str = "127.0.0.1:0", **settings: Any) -> Iterator[Daemon]:
     """Run a daemon for the block; it listens when the block begins, and `ready` waits for its servers."""
     write_config(directory, servers, **settings)
-    daemon = start(directory, listen)
+    with _ended(start(directory, listen)) as daemon:
+        yield daemon
+
+
+@contextmanager
+def restarted(daemon: Daemon) -> Iterator[Daemon]:
+    """Run another daemon in place of one that ended: the same configuration, data directory and port."""
+    with _ended(start(daemon.directory, f"127.0.0.1:{daemon.port}")) as following:
+        yield following
+
+
+@contextmanager
+def _ended(daemon: Daemon) -> Iterator[Daemon]:
     try:
         yield daemon
     finally:

@@ -52,7 +52,8 @@ def grow(arguments: Arguments) -> str:
 
 
 def hang(arguments: Arguments) -> None:
-    return None
+    if ARGUMENT:
+        alive("hanging")
 
 
 def big(arguments: Arguments) -> str:
