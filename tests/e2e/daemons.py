@@ -3,7 +3,7 @@
 Rules of this file:
 - A test waits for events of the daemon's feed, for the end of a process or of a connection, always with a deadline.
   Only the start of a daemon is polled for (`ready`).
-- Every daemon ends with SIGTERM and code 0, unless the test ended it itself.
+- Every daemon ends with SIGTERM and code 0, unless the test ended it itself, and leaves no traceback in its log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx2
 import trio
-from trio_websocket import WebSocketConnection, open_websocket
+from trio_websocket import WebSocketConnection, wrap_client_stream
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = str(Path(__file__).with_name("stand_in.py"))
@@ -141,9 +141,17 @@ class Daemon:
         return {row["server"]: row for row in found}
 
     @asynccontextmanager
+    async def websocket(self, path: str) -> AsyncIterator[WebSocketConnection]:
+        """Connect; the stream is ours, as the library leaves it open when the daemon closes first."""
+        async with await trio.open_tcp_stream("127.0.0.1", self.port) as stream, trio.open_nursery() as nursery:
+            socket = await wrap_client_stream(nursery, stream, f"127.0.0.1:{self.port}", path)
+            yield socket
+            await socket.aclose()
+
+    @asynccontextmanager
     async def events(self) -> AsyncIterator[Events]:
         """Follow the feed."""
-        async with open_websocket("127.0.0.1", self.port, "/api/events", use_ssl=False) as socket:
+        async with self.websocket("/api/events") as socket:
             events = Events(socket)
             await events.until(lambda event: event["type"] == "hello")
             yield events
@@ -217,6 +225,7 @@ def end(daemon: Daemon) -> None:
         daemon.process.wait()
         if daemon.process.stdout is not None:
             daemon.process.stdout.close()
+    assert "Traceback" not in daemon.log, daemon.log[-8000:]
 
 
 @contextmanager

@@ -32,4 +32,5 @@ if __name__ == "__main__":
     try:
         sys.exit(run(given["--config"], given["--listen"], given["--data-dir"]))
     except ConfigError as error:
-        sys.exit(f"{error}")
+        print(error, file=sys.stderr)
+        sys.exit(78)

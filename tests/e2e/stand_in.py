@@ -56,6 +56,12 @@ def hang(arguments: Arguments) -> None:
         alive("hanging")
 
 
+def wait(arguments: Arguments) -> str:
+    alive("waiting")
+    held[-1].recv(1)
+    return "released"
+
+
 def big(arguments: Arguments) -> str:
     return "x" * int(arguments["size"])
 
@@ -73,7 +79,7 @@ def create_issue(arguments: Arguments) -> str:
 
 
 ROLES: dict[str, dict[str, Handler]] = {
-    "growing": {"grow": grow, "echo": echo, "hang": hang, "big": big},
+    "growing": {"grow": grow, "echo": echo, "hang": hang, "wait": wait, "big": big},
     "stubborn": {"echo": echo},
     "context7": {"resolve-library-id": resolve},
     "filesystem": {"read_file": read_file},

@@ -51,6 +51,10 @@ class Pulse:
         self.name = name
         self.pid = pid
 
+    async def release(self) -> None:
+        """Let it go on, if it waits for that."""
+        await self._stream.send_all(b"\n")
+
     async def stopped(self) -> None:
         """Wait until the process is dead."""
         with trio.fail_after(PATIENCE_S):
