@@ -177,6 +177,7 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_read(daemon: Daemon
 async def test_a_body_over_the_limit_is_refused_in_chunks_too(daemon: Daemon) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(40):
+            await trio.lowlevel.checkpoint()
             yield b"x" * 1000
 
     async with client() as http_client:

@@ -73,6 +73,13 @@ def check(found: dict[str, Any], version: str, notified: str) -> None:
     assert found["grown"][0] == found["grown"][1]
 
 
+async def test_the_published_servers_are_of_both_eras(daemon: Daemon) -> None:
+    servers = await daemon.servers()
+    spoken = {name: servers[name]["protocol_version"] for name in ("time", "git", "sqlite")}
+    assert spoken == {"time": MODERN, "git": MODERN, "sqlite": LEGACY}
+    assert not any(servers[name]["problems"] for name in spoken)
+
+
 @pytest.mark.parametrize(
     ("mode", "version", "notified"),
     [("auto", MODERN, "ToolsListChanged"), (MODERN, MODERN, "ToolsListChanged"), ("legacy", LEGACY, CHANGED)],

@@ -37,6 +37,7 @@ async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
         heard.append(method)
         if method == "notifications/tools/list_changed":
             changed.set()
+        await anyio.lowlevel.checkpoint()
 
     async with (
         connect(url, transport) as streams,

@@ -40,7 +40,7 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
     heard_in, heard = trio.open_memory_channel[str](100)  # noqa: TID251 - a client of its own, not the daemon
 
     async def handler(message: Any) -> None:
-        heard_in.send_nowait(str(getattr(message, "method", "")))
+        await heard_in.send(str(getattr(message, "method", "")))
 
     async with Client(url, mode=mode, message_handler=handler) as client, changes(client, heard) as following:
 
