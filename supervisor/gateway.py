@@ -18,6 +18,8 @@ from actors.catalogue.naming import URI_SCHEME, readings, resource_path, resourc
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import (
     InvalidArguments,
+    ServerError,
+    ServerGaveUp,
     ServerStarting,
     UnknownMethod,
     UnknownPrompt,
@@ -25,6 +27,7 @@ from actors.errors import (
     UnknownTool,
 )
 from actors.kit import Address, Latest
+from actors.lifecycle import State
 from actors.messages import CallServer, Result, ServerStatus
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
@@ -211,10 +214,13 @@ class Gateway:
         return await self._execute(client, metatools.Execute(tool_path=call.name, arguments=call.arguments), call.meta)
 
     async def _execute(self, client: Client, wanted: metatools.Execute, meta: msgspec.Raw) -> bytes:
-        seen = self._seen(client)
-        found = seen.find_tool(wanted.tool_path)
+        found = self._seen(client).find_tool(wanted.tool_path)
         if found is None:
-            raise self._unknown_tool(seen, wanted.tool_path)
+            await self._wait_for_index()  # what is known of earlier runs is there only then
+            seen = self._seen(client)
+            found = seen.find_tool(wanted.tool_path)
+            if found is None:
+                raise self._undiscovered(seen, wanted.tool_path) or self._unknown_tool(seen, wanted.tool_path)
         entry, tool = found
         arguments = wanted.arguments if bytes(wanted.arguments) else metatools.EMPTY
         _check_required(entry, tool, arguments)
@@ -235,6 +241,16 @@ class Gateway:
         nearest = seen.nearest(path)
         hint = f"; did you mean {', '.join(nearest)}?" if nearest else "; use discover_mcp_tools to find tools"
         return UnknownTool(f"there is no tool {shown!r}{hint}", details={"nearest": nearest})
+
+    def _undiscovered(self, seen: Catalogue, path: str) -> ServerError | None:
+        """Return why nothing is known of the server that `path` names; None if that is not what is wrong."""
+        for server, _ in readings(path, self._statuses.value.keys() - seen.entries.keys()):
+            if self._statuses.value[server].state is not State.FAILED:
+                text = f"server {server!r} is still being discovered; try again shortly"
+                return ServerStarting(text, server=server, retry_after_s=1.0)
+            # The reason may hold paths and the server's own words: those are for operators.
+            return ServerGaveUp(f"server {server!r} could not be started; its operator sees why", server=server)
+        return None
 
     async def _ask(self, client: Client, server: str, method: str, members: bytes, meta: msgspec.Raw) -> bytes:
         """Send one request to a server and return its result, fitted to the client's era."""
@@ -304,8 +320,11 @@ class Gateway:
 
     async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: str) -> bytes:
         split = split_resource(uri)
+        await self._wait_for_index()
         seen = self._seen(client)
         if split is None or split[0] not in seen.entries:
+            if split is not None and (undiscovered := self._undiscovered(seen, f"{split[0]}:{split[1]}")) is not None:
+                raise undiscovered
             text = f"there is no resource {answers.clean(uri[:200])!r}; list_mcp_resources tells which there are"
             raise UnknownResource(text, details={"uri": uri[:1000]})
         asking = client if era == client.era else msgspec.structs.replace(client, era="legacy")

@@ -103,6 +103,15 @@ async def test_a_restarted_daemon_goes_on_with_its_catalogue_and_its_sessions(tm
             assert text(await second.call("growing:echo", {"text": "awake"})) == "awake"
 
 
+async def test_the_first_request_after_a_restart_may_be_a_call(tmp_path: Path) -> None:
+    with running(tmp_path, {"growing": stand_in("growing")}) as first:
+        await first.ready()
+        await first.settled()
+        await first.kill()
+        with restarted(first) as second:
+            assert text(await second.call("growing:echo", {"text": "at once"})) == "at once"
+
+
 async def check_sessions(daemon: Daemon, kept: str, deleted: str) -> None:
     """One session goes on; one that was deleted, and one that nobody gave out, are unknown."""
     forged = kept[:-4] + ("aaaa" if kept[-4:] != "aaaa" else "bbbb")

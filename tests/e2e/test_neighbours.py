@@ -46,8 +46,22 @@ async def test_a_broken_entry_and_a_crash_loop_do_not_disturb_their_neighbour(tm
         assert "exit code 3" in after["crashing"]["last_error"]
         assert "comand" in after["misspelt"]["last_error"]
         assert (await daemon.get("/readyz")).json()["failed"] == ["crashing", "missing", "misspelt", "nonsense"]
-        error = (await daemon.call("missing:anything"))["error"]
-        assert error["data"]["type"] in {"not_found", "unavailable"}
+        for name in ("crashing", "missing", "nonsense", "misspelt"):
+            error = (await daemon.call(f"{name}:anything"))["error"]
+            assert (error["data"]["type"], error["data"]["server"]) == ("unavailable", name)
+            assert "/no/such" not in error["message"]
+
+
+async def test_a_call_to_a_server_that_is_not_discovered_yet_may_be_tried_again(tmp_path: Path) -> None:
+    mute = {"command": "sleep", "args": ["1000"], "stop_eof_s": 0.1}
+    with running(tmp_path, {"mute": mute, "growing": stand_in("growing")}) as daemon:
+        error = (await daemon.call("mute:anything"))["error"]["data"]
+        assert (error["type"], error["outcome"], error["retryable"]) == ("starting", "not_sent", True)
+        assert error["retry_after_ms"] > 0
+        read = await daemon.ask("resources/read", {"uri": "mute|memo://anything"})
+        assert read["error"]["data"]["type"] == "starting"
+        unknown = (await daemon.call("nobody:anything"))["error"]["data"]
+        assert unknown["type"] == "not_found"
 
 
 async def test_an_idle_server_sleeps_and_wakes_for_a_call(tmp_path: Path) -> None:
