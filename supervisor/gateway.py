@@ -47,7 +47,7 @@ CAPABILITIES = {
     "completions": {},
 }
 FIRST_INDEX_S = 30.0
-"""How long a search waits, right after the start, for the index to be built."""
+"""How long a request waits, right after the start, for the index to be built."""
 LIST_TTL_MS = 60_000
 
 
@@ -171,17 +171,17 @@ class Gateway:
 
     async def _list_resources(self, client: Client, params: msgspec.Raw) -> bytes:
         del params
-        found = answers.native_entries(self._seen(client), "resources")
+        found = answers.native_entries(await self._indexed(client), "resources")
         return self._own(client, encode({"resources": found}), cacheable=True)
 
     async def _list_templates(self, client: Client, params: msgspec.Raw) -> bytes:
         del params
-        found = answers.native_entries(self._seen(client), "templates")
+        found = answers.native_entries(await self._indexed(client), "templates")
         return self._own(client, encode({"resourceTemplates": found}), cacheable=True)
 
     async def _list_prompts(self, client: Client, params: msgspec.Raw) -> bytes:
         del params
-        found = answers.native_entries(self._seen(client), "prompts")
+        found = answers.native_entries(await self._indexed(client), "prompts")
         return self._own(client, encode({"prompts": found}), cacheable=True)
 
     def _seen(self, client: Client) -> Catalogue:
@@ -208,7 +208,7 @@ class Gateway:
         if call.name == metatools.DISCOVER:
             return self._own(client, await self._discover(client, call.arguments))
         if call.name == metatools.LIST_RESOURCES:
-            return self._own(client, _content(answers.resources(self._seen(client))))
+            return self._own(client, _content(answers.resources(await self._indexed(client))))
         if call.name == metatools.READ_RESOURCE:
             return self._own(client, await self._read_for_model(client, call))
         return await self._execute(client, metatools.Execute(tool_path=call.name, arguments=call.arguments), call.meta)
@@ -216,8 +216,7 @@ class Gateway:
     async def _execute(self, client: Client, wanted: metatools.Execute, meta: msgspec.Raw) -> bytes:
         found = self._seen(client).find_tool(wanted.tool_path)
         if found is None:
-            await self._wait_for_index()  # what is known of earlier runs is there only then
-            seen = self._seen(client)
+            seen = await self._indexed(client)
             found = seen.find_tool(wanted.tool_path)
             if found is None:
                 raise self._undiscovered(seen, wanted.tool_path) or self._unknown_tool(seen, wanted.tool_path)
@@ -270,8 +269,7 @@ class Gateway:
 
     async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
         wanted = metatools.discover(arguments, self._settings.discover_limit_max)
-        await self._wait_for_index()
-        seen = self._seen(client)
+        seen = await self._indexed(client)
         started = time.perf_counter()
         visible = seen.visible
         found = seen.index.search(wanted.query, limit=wanted.limit, kinds=wanted.kinds, servers=visible)
@@ -279,13 +277,15 @@ class Gateway:
         page = answers.Page(seen, self._statuses.value, self._settings.discover_token_budget)
         return _content(page.build(wanted.query, found, milliseconds))
 
-    async def _wait_for_index(self) -> None:
+    async def _indexed(self, client: Client) -> Catalogue:
+        """Return what a client sees, once what is known of earlier runs is in it. Raises `ServerStarting`."""
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(FIRST_INDEX_S):
             while not self._catalogue.value.indexed:
                 await self._catalogue.changed(self._catalogue.version)
         if not self._catalogue.value.indexed:
             raise ServerStarting("the daemon is still reading its catalogue", retry_after_s=5.0)
+        return self._seen(client)
 
     # Resources, prompts, completion ---------------------------------------------------------------------------------
 
@@ -320,8 +320,7 @@ class Gateway:
 
     async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: str) -> bytes:
         split = split_resource(uri)
-        await self._wait_for_index()
-        seen = self._seen(client)
+        seen = await self._indexed(client)
         if split is None or split[0] not in seen.entries:
             if split is not None and (undiscovered := self._undiscovered(seen, f"{split[0]}:{split[1]}")) is not None:
                 raise undiscovered
@@ -332,14 +331,14 @@ class Gateway:
 
     async def _get_prompt(self, client: Client, params: msgspec.Raw) -> bytes:
         wanted = _decoded(params, _Call, "prompts/get: params need a 'name'")
-        server, name = self._find_prompt(client, wanted.name)
+        server, name = self._find_prompt(await self._indexed(client), wanted.name)
         members = b'"name":' + encode(name)
         if bytes(wanted.arguments) != bytes(metatools.EMPTY):
             members += b',"arguments":' + bytes(wanted.arguments)
         return await self._ask(client, server, "prompts/get", members, wanted.meta)
 
-    def _find_prompt(self, client: Client, path: str) -> tuple[str, str]:
-        entries = self._seen(client).entries
+    def _find_prompt(self, seen: Catalogue, path: str) -> tuple[str, str]:
+        entries = seen.entries
         for server, name in readings(path, entries):
             if any(prompt.name == name for prompt in entries[server].offer.prompts):
                 return server, name
@@ -348,11 +347,12 @@ class Gateway:
     async def _complete(self, client: Client, params: msgspec.Raw) -> bytes:
         wanted = _decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
         ref = dict(wanted.ref)
+        seen = await self._indexed(client)
         if ref.get("type") == "ref/prompt":
-            server, ref["name"] = self._find_prompt(client, str(ref.get("name")))
+            server, ref["name"] = self._find_prompt(seen, str(ref.get("name")))
         else:
             split = split_resource(str(ref.get("uri")))
-            if split is None or split[0] not in self._seen(client).entries:
+            if split is None or split[0] not in seen.entries:
                 raise UnknownResource(f"there is no resource {answers.clean(str(ref.get('uri'))[:200])!r}")
             server, ref["uri"] = split
         members = b'"ref":' + encode(ref) + b',"argument":' + bytes(wanted.argument)

@@ -112,6 +112,18 @@ async def test_the_first_request_after_a_restart_may_be_a_call(tmp_path: Path) -
             assert text(await second.call("growing:echo", {"text": "at once"})) == "at once"
 
 
+async def test_the_first_request_after_a_restart_may_be_for_a_list(tmp_path: Path) -> None:
+    """A client may keep an answer for a while: it must not be the empty list of a daemon that still reads."""
+    with running(tmp_path, {"excalidraw": stand_in("excalidraw")}) as first:
+        await first.ready()
+        before = await first.ask("resources/list")
+        assert [row["name"] for row in before["result"]["resources"]] == ["Excalidraw App"]
+        await first.settled()
+        await first.kill()
+        with restarted(first) as second:
+            assert await second.ask("resources/list") == before
+
+
 async def check_sessions(daemon: Daemon, kept: str, deleted: str) -> None:
     """One session goes on; one that was deleted, and one that nobody gave out, are unknown."""
     forged = kept[:-4] + ("aaaa" if kept[-4:] != "aaaa" else "bbbb")
