@@ -25,7 +25,7 @@ from trio_websocket import WebSocketConnection, wrap_client_stream
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = str(Path(__file__).with_name("stand_in.py"))
-COMMAND = (sys.executable, "-m", "tests.e2e.run_daemon")
+COMMAND = (sys.executable, "-m", "supervisor", "run")
 PATIENCE_S = 30.0
 """Longer than anything here takes on a busy machine; a test that waits for it has failed."""
 
