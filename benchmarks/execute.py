@@ -119,8 +119,9 @@ def run(directory: Path, plan: Plan, fastmcp_python: Path | None) -> list[Row]:
             rows += [_against_bare(ours, wire, connections, plan, directory) for connections in (1, 16)]
         rows += [_against_bare(ours, "WebSocket, legacy", connections, plan, directory) for connections in (1, 16)]
         if fastmcp_python is not None:
-            with fastmcp(fastmcp_python, directory) as theirs:
-                rows += [_against_fastmcp(ours, theirs, connections, plan) for connections in (1, 16)]
+            for sessions in ("isolated", "shared"):
+                with fastmcp(fastmcp_python, directory, sessions) as theirs:
+                    rows += [_against_fastmcp(ours, theirs, sessions, count, plan) for count in (1, 16)]
     return rows
 
 
@@ -147,14 +148,15 @@ def _body_bytes(answer: int, wire: str) -> int:
     return answer - 4 if wire.startswith("WebSocket") else answer - 130
 
 
-def _against_fastmcp(ours: Running, theirs: Running, connections: int, plan: Plan) -> Row:
+def _against_fastmcp(ours: Running, theirs: Running, sessions: str, connections: int, plan: Plan) -> Row:
     with (
         http_job(ours.port, THROUGH_US, "legacy", connections) as job,
         http_job(theirs.port, DIRECT, "legacy", connections) as other,
     ):
         found = alternating([job, other], plan)
     aim = FASTMCP_AIM if connections == 16 and sessions == "isolated" else None
-    return _row(f"the same call, HTTP, legacy, {connections} connection(s)", "FastMCP's proxy", found, aim)
+    than = "FastMCP's proxy" if sessions == "isolated" else "FastMCP's proxy, one shared session"
+    return _row(f"the same call, HTTP, legacy, {_plural(connections)}", than, found, aim)
 
 
 def _plural(connections: int) -> str:
