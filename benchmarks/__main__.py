@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -25,6 +26,7 @@ END = "<!-- end of measured -->"
 def main() -> int:
     """Run what was asked for; return the exit code."""
     arguments = _parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as directory:
         rows: list[Row] = []
         for name in arguments.only or NAMES:

@@ -16,8 +16,8 @@ import msgspec
 
 from benchmarks import client as mcp
 from benchmarks.machine import descendants, memory, until
-from benchmarks.running import ECHO, Place, Running, daemon, entry, status, until_dormant, until_ready
-from benchmarks.table import Aim, Row, spread
+from benchmarks.running import ECHO, Place, Running, bare, daemon, entry, status, until_dormant, until_ready
+from benchmarks.table import Aim, Row, ratios, spread
 
 BOOT_AIM = Aim("<=", 1.0)
 NO_PROCESS = Aim("<=", 0)
@@ -55,7 +55,9 @@ def run(directory: Path, tools: Tools, rounds: int) -> list[Row]:
     place, servers = discovered(directory / "boot", tools)
     answering: list[float] = []
     ready: list[float] = []
+    least: list[float] = []
     for _ in range(rounds):
+        least.append(_bare_start(directory))
         begin = time.perf_counter()
         with daemon(place, servers) as running:
             until(partial(_healthy, running.port), "the first answer", step_s=0.002)
@@ -72,12 +74,20 @@ def run(directory: Path, tools: Tools, rounds: int) -> list[Row]:
         Row(
             what=f"boot to the first answer, {size}, all known",
             measured=f"{middle} s (ready to search: {spread(ready)} s)",
+            compared=f"bare hypercorn/trio: {spread(least)} s",
+            ratio=str(ratios(answering, least)),
             aim=BOOT_AIM,
             value=middle.median,
         ),
         Row(what="processes after that boot", measured=str(processes), aim=NO_PROCESS, value=processes),
         Row(what=f"memory with {size}", measured=f"RSS {rest.rss_mib:.0f} MiB, PSS {rest.pss_mib:.0f} MiB"),
     ]
+
+
+def _bare_start(directory: Path) -> float:
+    begin = time.perf_counter()
+    with bare(100, directory):  # entered when it listens, which is when it answers
+        return time.perf_counter() - begin
 
 
 def _healthy(port: int) -> bool:

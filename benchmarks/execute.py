@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -119,8 +119,9 @@ def run(directory: Path, plan: Plan, fastmcp_python: Path | None) -> list[Row]:
             rows += [_against_bare(ours, wire, connections, plan, directory) for connections in (1, 16)]
         rows += [_against_bare(ours, "WebSocket, legacy", connections, plan, directory) for connections in (1, 16)]
         if fastmcp_python is not None:
-            with fastmcp(fastmcp_python, directory) as theirs:
-                rows += [_against_fastmcp(ours, theirs, connections, plan) for connections in (1, 16)]
+            for sessions in ("isolated", "shared"):
+                with fastmcp(fastmcp_python, directory, sessions) as theirs:
+                    rows += [_against_fastmcp(ours, theirs, sessions, count, plan) for count in (1, 16)]
     return rows
 
 
@@ -139,7 +140,7 @@ def _against_bare(ours: Running, wire: str, connections: int, plan: Plan, direct
         with bare(size, directory) as theirs:
             found = alternating([job, bare_job(theirs.port, job, connections)], plan)
     aim = BARE_AIM if connections == 16 else None
-    return _row(f"`execute_mcp_tool`, {wire}, {connections} connection(s)", "bare hypercorn/trio", found, aim)
+    return _row(f"`execute_mcp_tool`, {wire}, {_plural(connections)}", "bare hypercorn/trio", found, aim)
 
 
 def _body_bytes(answer: int, wire: str) -> int:
@@ -147,14 +148,19 @@ def _body_bytes(answer: int, wire: str) -> int:
     return answer - 4 if wire.startswith("WebSocket") else answer - 130
 
 
-def _against_fastmcp(ours: Running, theirs: Running, connections: int, plan: Plan) -> Row:
+def _against_fastmcp(ours: Running, theirs: Running, sessions: str, connections: int, plan: Plan) -> Row:
     with (
         http_job(ours.port, THROUGH_US, "legacy", connections) as job,
         http_job(theirs.port, DIRECT, "legacy", connections) as other,
     ):
         found = alternating([job, other], plan)
-    aim = FASTMCP_AIM if connections == 16 else None
-    return _row(f"the same call, HTTP, legacy, {connections} connection(s)", "FastMCP's proxy", found, aim)
+    aim = FASTMCP_AIM if connections == 16 and sessions == "isolated" else None
+    than = "FastMCP's proxy" if sessions == "isolated" else "FastMCP's proxy, one shared session"
+    return _row(f"the same call, HTTP, legacy, {_plural(connections)}", than, found, aim)
+
+
+def _plural(connections: int) -> str:
+    return "1 connection" if connections == 1 else f"{connections} connections"
 
 
 def _row(what: str, than: str, found: list[list[Outcome]], aim: Aim | None) -> Row:
@@ -175,16 +181,3 @@ def _summary(rounds: list[Outcome]) -> str:
     middle = percentile([one.p50_ms for one in rounds], 0.5)
     late = percentile([one.p99_ms for one in rounds], 0.5)
     return f"{rate:,.0f}/s, p50 {middle:.2f} ms, p99 {late:.2f} ms"
-
-
-def generator_share(rounds: Sequence[Outcome]) -> float:
-    """Return how many seconds of processor the generator used for each second of a round, on average."""
-    return sum(one.cpu_s for one in rounds) / sum(one.seconds for one in rounds)
-
-
-def hot(directory: Path, seconds: float, profile: Any) -> Outcome:
-    """Keep 16 HTTP connections busy while `profile(pid)` looks at the daemon; for finding where time goes."""
-    with echo_daemon(directory) as ours, http_job(ours.port, THROUGH_US, "legacy", 16) as job:
-        job.run(0.5)
-        with profile(ours.process.pid):
-            return job.run(seconds)

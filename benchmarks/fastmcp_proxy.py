@@ -1,7 +1,8 @@
 """FastMCP's own proxy of one stdio server, run by the Python of an environment that has `fastmcp`.
 
-`python fastmcp_proxy.py PORT COMMAND ARGS...`. One client session with the server is opened beforehand and shared by
-all requests, answers are plain JSON, nothing is logged: what FastMCP offers for speed is on.
+`python fastmcp_proxy.py SESSIONS PORT COMMAND ARGS...`. Answers are plain JSON and nothing is logged. SESSIONS is
+"isolated", what `create_proxy` does with a server by default (each request has a session with it), or "shared": one
+session is opened beforehand for all requests, which is faster and which FastMCP warns of, as contexts mix.
 """
 
 from __future__ import annotations
@@ -11,26 +12,31 @@ import sys
 from typing import Any
 
 
-async def main(anyio: Any) -> None:
+async def main() -> None:
     """Serve until killed."""
     client = importlib.import_module("fastmcp.client")
     transports = importlib.import_module("fastmcp.client.transports")
-    server = importlib.import_module("fastmcp.server")
-    port, command, *args = sys.argv[1:]
-    backend = client.Client(transports.StdioTransport(command, args), mode="legacy")
-    async with backend:
-        proxy = server.create_proxy(backend, name="proxy")
-        await proxy.run_http_async(
-            host="127.0.0.1",
-            port=int(port),
-            path="/mcp",
-            json_response=True,
-            show_banner=False,
-            log_level="error",
-            uvicorn_config={"access_log": False},
-        )
+    sessions, port, command, *args = sys.argv[1:]
+    transport = transports.StdioTransport(command, args)
+    if sessions == "isolated":
+        await _serve(transport, int(port))
+    else:
+        async with client.Client(transport, mode="legacy") as shared:
+            await _serve(shared, int(port))
+
+
+async def _serve(target: Any, port: int) -> None:
+    proxy = importlib.import_module("fastmcp.server").create_proxy(target, name="proxy")
+    await proxy.run_http_async(
+        host="127.0.0.1",
+        port=port,
+        path="/mcp",
+        json_response=True,
+        show_banner=False,
+        log_level="error",
+        uvicorn_config={"access_log": False},
+    )
 
 
 if __name__ == "__main__":
-    loop = importlib.import_module("anyio")
-    loop.run(main, loop)
+    importlib.import_module("anyio").run(main)

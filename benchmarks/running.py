@@ -49,7 +49,7 @@ def daemon(place: Place, servers: Mapping[str, Any], **settings: Any) -> Iterato
     """Run our daemon; entered when it listens, which is before it has discovered anything."""
     port = free_port()
     config = place.write(servers, port, log_level="warning", **settings)
-    command = [sys.executable, "-m", "benchmarks.run_daemon", str(config)]
+    command = [sys.executable, "-m", "supervisor", "run", "--config", str(config)]
     with program(command, port, place.directory / "daemon.log") as process:
         yield Running(port, process)
 
@@ -91,9 +91,9 @@ def bare(body_bytes: int, directory: Path) -> Iterator[Running]:
 
 
 @contextmanager
-def fastmcp(python: Path, directory: Path) -> Iterator[Running]:
-    """Run FastMCP's proxy of the echo server with a Python that has it."""
+def fastmcp(python: Path, directory: Path, sessions: str) -> Iterator[Running]:
+    """Run FastMCP's proxy of the echo server with a Python that has it; see `fastmcp_proxy` for `sessions`."""
     port = free_port()
-    command = [str(python), str(ROOT / "benchmarks" / "fastmcp_proxy.py"), str(port), *ECHO]
+    command = [str(python), str(ROOT / "benchmarks" / "fastmcp_proxy.py"), sessions, str(port), *ECHO]
     with program(command, port, directory / "fastmcp.log", end_s=5.0) as process:
         yield Running(port, process)
