@@ -43,7 +43,7 @@ def run_tour() -> int:
 
 async def _tour(directory: Path, out: Console) -> None:
     started = trio.current_time()
-    out.print("A daemon, the MCP servers of this demo, and one client. Nothing leaves this machine.", markup=False)
+    out.print("A daemon, the MCP servers of this demo, and one client, all on this machine.", markup=False)
     async with running_daemon(directory, configuration()) as daemon, connect(daemon.url) as client:
         out.print(f"The daemon listens on {daemon.url} after {trio.current_time() - started:.2f} s.", markup=False)
         for title, step in Steps(daemon, client, out).all():
