@@ -241,7 +241,9 @@ def _reindex(index: Index, entries: Mapping[str, Entry], removed: frozenset[str]
         index = index.remove(server)
     segments: list[Segment] = [analyse(name, documents(name, entry.offer)) for name, entry in entries.items()]
     if len(index) == 0:
-        return Index.build(segments)
+        index = Index.build(segments)
+        index.search("what a first search costs")  # expressions and word lists are made ready here, not on the loop
+        return index
     for segment in segments:
         index = index.replace(segment)
     return index
