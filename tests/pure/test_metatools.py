@@ -1,0 +1,250 @@
+"""The meta-tools' definitions, and every mistake of a model that is understood or answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.errors import InvalidArguments
+from actors.protocol import jsonrpc
+from supervisor import metatools
+from supervisor.counting import META_TOKENS, meta_tokens
+from supervisor.tokens import Tiktoken, load_encoding
+
+PATH = "github:create_issue"
+ARGUMENTS = {"title": "It breaks", "n": 1}
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def execute(value: Any) -> tuple[str, Any]:
+    found = metatools.execute(raw(value))
+    return found.tool_path, json.loads(bytes(found.arguments))
+
+
+def test_the_whole_list_costs_at_most_500_tokens_and_the_constant_is_what_is_counted() -> None:
+    tokenizer = Tiktoken(load_encoding())
+    assert tokenizer.count(jsonrpc.encode({"tools": metatools.DEFINITIONS}).decode()) <= 500
+    assert meta_tokens(tokenizer) == META_TOKENS
+
+
+def test_there_are_exactly_four_in_a_fixed_order() -> None:
+    assert [definition["name"] for definition in metatools.DEFINITIONS] == [
+        "discover_mcp_tools",
+        "execute_mcp_tool",
+        "list_mcp_resources",
+        "read_mcp_resource",
+    ]
+    assert all(definition["inputSchema"]["type"] == "object" for definition in metatools.DEFINITIONS)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"tool_path": PATH, "arguments": ARGUMENTS},
+        {"tool_path": PATH, "arguments": json.dumps(ARGUMENTS)},
+        {"tool_path": PATH, "arguments": json.dumps(json.dumps(ARGUMENTS))},
+        json.dumps({"tool_path": PATH, "arguments": ARGUMENTS}),
+        {"tool_path": PATH, **ARGUMENTS},
+        {"tool_path": PATH, "arguments": None, **ARGUMENTS},
+        {"tool_path": PATH, "arguments": {}, **ARGUMENTS},
+        {"tool_path": {"tool_path": PATH, "arguments": ARGUMENTS}},
+        {"tool_path": json.dumps({"tool_path": PATH, "arguments": ARGUMENTS})},
+        {"tool_path": {"tool_path": PATH}, "arguments": ARGUMENTS},
+        {"arguments": {"tool_path": PATH, "arguments": ARGUMENTS}},
+        {"arguments": {"tool_path": PATH, **ARGUMENTS}},
+        {"arguments": json.dumps({"tool_path": PATH, **ARGUMENTS})},
+        {"tool_path": None, "arguments": {"tool_path": PATH, **ARGUMENTS}},
+        {"tool_path": PATH, "arguments": {"tool_path": PATH, "arguments": ARGUMENTS}},
+        *({key: PATH, "arguments": ARGUMENTS} for key in metatools.PATH_KEYS),
+        *({"tool_path": PATH, key: ARGUMENTS} for key in metatools.ARGUMENT_KEYS),
+        *({"tool_path": PATH, key: json.dumps(ARGUMENTS)} for key in metatools.ARGUMENT_KEYS),
+        {"tool": PATH, "parameters": ARGUMENTS},
+    ],
+)
+def test_what_a_model_plainly_meant_is_understood(written: Any) -> None:
+    assert execute(written) == (PATH, ARGUMENTS)
+
+
+@pytest.mark.parametrize("nothing", [{}, None, "", "{}", "null", [], "[]"])
+def test_no_arguments_may_be_written_in_any_way(nothing: Any) -> None:
+    assert execute({"tool_path": PATH, "arguments": nothing}) == (PATH, {})
+    assert execute({"tool_path": PATH}) == (PATH, {})
+
+
+def test_words_for_the_path_stay_arguments_where_there_is_a_path() -> None:
+    own = {"name": "x", "path": "/tmp", "tool": "y"}
+    assert execute({"tool_path": PATH, **own}) == (PATH, own)
+    assert execute({"tool_path": PATH, "arguments": own}) == (PATH, own)
+    assert execute({"arguments": {"tool_path": PATH, "name": "x"}}) == (PATH, {"name": "x"})
+
+
+def test_a_plain_value_under_another_word_for_arguments_is_an_argument() -> None:
+    assert execute({"tool_path": PATH, "input": "some text"}) == (PATH, {"input": "some text"})
+    found = metatools.execute(raw({"tool_path": PATH, "input": {"a": 1}}))
+    assert (found.wrapper, bytes(found.arguments)) == ("input", b'{"a": 1}')
+
+
+def test_arguments_that_are_an_object_are_not_touched() -> None:
+    text = b'{ "a" : 1.0, "big": 12345678901234567890123, "e": "\\u00e9" }'
+    found = metatools.execute(msgspec.Raw(b'{"tool_path":"a:b","arguments":' + text + b"}"))
+    assert bytes(found.arguments) == text
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        None,
+        "not json",
+        5,
+        [1],
+        {"tool_path": ""},
+        {"tool_path": "  "},
+        {"tool_path": 5},
+        {"tool_path": PATH, "arguments": "free text"},
+        {"tool_path": PATH, "arguments": [1, 2]},
+        {"tool_path": PATH, "arguments": 5},
+        {"arguments": ARGUMENTS},
+        {"tool_path": {"tool_path": {"tool_path": {"tool_path": {"tool_path": PATH}}}}},
+    ],
+)
+def test_what_is_not_plain_is_answered_with_the_schema_in_text_and_data(written: Any) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        metatools.execute(raw(written))
+    error = caught.value
+    assert error.code == -32602
+    assert error.message.startswith("execute_mcp_tool: ")
+    assert '"tool_path"' in error.message
+    data = json.loads(jsonrpc.encode(error.data()))
+    assert data["type"] == "invalid"
+    assert data["outcome"] == "not_sent"
+    assert data["schema"]["required"] == ["tool_path", "arguments"]
+
+
+def test_an_error_names_the_keys_that_were_received_and_no_values() -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        metatools.execute(raw({"tol_path": PATH, "secret": "s3cr3t-value"}))
+    assert "'tol_path', 'secret'" in caught.value.message
+    assert "s3cr3t-value" not in caught.value.message
+
+
+def test_a_deep_nest_is_refused_and_does_not_crash() -> None:
+    for depth in (10, 900, 100_000):
+        text = b'{"tool_path":' * depth + b'"x"' + b"}" * depth
+        with pytest.raises(InvalidArguments):
+            metatools.execute(msgspec.Raw(text))
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (-1, 1), (0, 1), (1, 1), (2.5, 2), (50, 50), (10**9, 50), (10**400, 50), (-(10**400), 1), ("10", 10),
+        (" 7 ", 7), ("2.5", 2), ("-3", 1), ("9" * 5000, 50), ("inf", 50), (None, 10),
+    ],
+)  # fmt: skip
+def test_limits_are_clamped(limit: Any, expected: int) -> None:
+    assert metatools.discover(raw({"query": "q", "limit": limit}), 50).limit == expected
+
+
+@pytest.mark.parametrize("limit", ["NaN", "nan", "many", "", "²", True, False, [5], {"n": 1}])
+def test_a_limit_that_is_no_number_is_refused(limit: Any) -> None:
+    with pytest.raises(InvalidArguments, match="number from 1 to 50"):
+        metatools.discover(raw({"query": "q", "limit": limit}), 50)
+
+
+def test_the_default_limit_obeys_the_maximum() -> None:
+    assert metatools.discover(raw({"query": "q"}), 5).limit == 5
+    assert metatools.discover(raw({"query": "q"}), 50).limit == 10
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (None, {"tool"}),
+        ([], {"tool"}),
+        ("", {"tool"}),
+        ("resource", {"resource"}),
+        ("Tools, prompts", {"tool", "prompt"}),
+        (["tools", "template"], {"tool", "template"}),
+    ],
+)
+def test_kinds_may_be_one_word_or_plural(kinds: Any, expected: set[str]) -> None:
+    assert metatools.discover(raw({"query": "q", "kinds": kinds}), 50).kinds == expected
+
+
+@pytest.mark.parametrize("kinds", [["nothing"], 5, [5], {"tool": 1}, "everything"])
+def test_other_kinds_are_refused(kinds: Any) -> None:
+    with pytest.raises(InvalidArguments, match="kinds"):
+        metatools.discover(raw({"query": "q", "kinds": kinds}), 50)
+
+
+@pytest.mark.parametrize(
+    ("written", "query"),
+    [
+        ({"query": "read a file"}, "read a file"),
+        ({"q": "read"}, "read"),
+        ({"query": ["read", "file"]}, "read file"),
+        ({"query": ""}, ""),
+        ('{"query": "read"}', "read"),
+    ],
+)
+def test_a_query_is_read_generously(written: Any, query: str) -> None:
+    assert metatools.discover(raw(written), 50).query == query
+
+
+@pytest.mark.parametrize("written", [{}, None, {"query": None}, {"query": 5}, {"query": {"a": 1}}, {"query": [1]}])
+def test_a_query_that_is_no_text_is_refused(written: Any) -> None:
+    with pytest.raises(InvalidArguments, match="discover_mcp_tools: 'query' must be a string"):
+        metatools.discover(raw(written), 50)
+
+
+def test_a_long_query_is_cut() -> None:
+    assert len(metatools.discover(raw({"query": "x" * 200_000}), 50).query) == metatools.MAX_QUERY_CHARS
+
+
+@pytest.mark.parametrize("key", metatools.URI_KEYS)
+def test_the_uri_of_a_resource_may_have_another_name(key: str) -> None:
+    assert metatools.read_resource(raw({key: " docs|file:///a "})) == "docs|file:///a"
+
+
+@pytest.mark.parametrize("written", [{}, {"uri": ""}, {"uri": 5}, {"uri": None}, "x"])
+def test_a_resource_without_a_uri_is_refused(written: Any) -> None:
+    with pytest.raises(InvalidArguments, match="read_mcp_resource"):
+        metatools.read_resource(raw(written))
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+        [*metatools.PATH_KEYS, *metatools.ARGUMENT_KEYS, "query", "limit", "kinds", "uri", "x"]), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(values)
+def test_nothing_but_an_understood_call_or_a_typed_error_comes_out(value: Any) -> None:
+    text = raw(value)
+    for read in (metatools.execute, metatools.read_resource, lambda given: metatools.discover(given, 50)):
+        try:
+            found = read(text)
+        except InvalidArguments as error:
+            json.loads(jsonrpc.encode(error.data()))
+        else:
+            if isinstance(found, metatools.Execute):
+                assert isinstance(json.loads(bytes(found.arguments)), dict)
+                assert found.tool_path.strip()
+
+
+def test_json_that_python_cannot_hold_is_no_bug() -> None:
+    with pytest.raises(InvalidArguments):
+        metatools.discover(msgspec.Raw(b'{"query": "\\ud800"}'), 50)
+    assert metatools.discover(msgspec.Raw(b'{"limit": 1e999, "query": "a b"}'), 50).limit == 10
