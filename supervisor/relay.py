@@ -1,28 +1,41 @@
 """What changes between a server's answer and a client's, where their eras differ: as little as possible. Pure.
 
 Same era: the bytes pass unchanged. Otherwise `resultType` comes or goes (2026-07-28 requires it, strict older parsers
-refuse it) and error codes are translated (protocol revisions disagree on "resource not found").
+refuse it) and error codes are translated (protocol revisions disagree on "resource not found"). Whatever is nested
+below the top level is copied byte for byte.
 """
 
 from __future__ import annotations
+
+import re
 
 import msgspec
 
 from actors.errors import ServerError
 from actors.messages import Result
 from actors.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, ErrorObject, RemoteError, encode
-from actors.protocol.versions import META_PREFIX, META_SERVER_INFO, Era
+from actors.protocol.versions import META_SERVER_INFO, Era
 
 NOT_FOUND_LEGACY = -32002
+MISSING_CAPABILITY = -32021
+URL_ELICITATION_REQUIRED = -32042
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _HOP_ONLY = ("progressToken",)
+_NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
+_RESERVED_PREFIX = re.compile(r"[^./]+\.(?:modelcontextprotocol|mcp)(?:\.[^/]*)?/")
+"""A prefix whose second label is `modelcontextprotocol` or `mcp` is the protocol's own (basic/index, "_meta")."""
 
 
 class _Kind(msgspec.Struct):
-    kind: str | None = msgspec.field(name="resultType", default=None)
+    kind: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b'"complete"'))
+
+
+class _Data(msgspec.Struct):
+    uri: str
 
 
 _kind = msgspec.json.Decoder(_Kind)
+_data = msgspec.json.Decoder(_Data)
 
 
 def fit(result: Result, era: Era, server: str) -> bytes:
@@ -31,16 +44,17 @@ def fit(result: Result, era: Era, server: str) -> bytes:
     Raises `ServerError` for a server that asks for input: it was told that nobody can be asked.
     """
     body = bytes(result.body)
-    if result.era == "modern":
-        try:
-            kind = _kind.decode(body).kind
-        except msgspec.MsgspecError:
-            kind = "?"
-        if kind not in (None, "complete"):
-            text = f"server {server!r} answered with a result of type {str(kind)[:40]!r}, which this client cannot take"
-            raise ServerError(text, server=server, outcome="unknown")
-        return body if era == "modern" else _without_modern_members(body)
-    return body if era == "legacy" else with_member(body, b'"resultType":"complete"')
+    if result.era == "legacy":
+        return body if era == "legacy" else with_member(without(body, "resultType"), b'"resultType":"complete"')
+    try:
+        kind = bytes(_kind.decode(body).kind)
+    except (msgspec.MsgspecError, RecursionError):
+        kind = b"?"
+    if kind not in (b'"complete"', b"null"):
+        shown = kind[:40].decode(errors="replace")
+        text = f"server {server!r} answered with a result of type {shown}, which this client cannot take"
+        raise ServerError(text, server=server, outcome="unknown")
+    return body if era == "modern" else _without_modern_members(body)
 
 
 def with_member(body: bytes, member: bytes) -> bytes:
@@ -49,17 +63,30 @@ def with_member(body: bytes, member: bytes) -> bytes:
     return b"{" + member + (b"" if rest.lstrip()[:1] == b"}" else b",") + rest
 
 
-def _without_modern_members(body: bytes) -> bytes:
+def without(body: bytes, *names: str) -> bytes:
+    """Return a JSON object without some members; the same bytes where it has none of them."""
+    if not any(encode(name) in body for name in names):
+        return body
     found = _members.decode(body)
-    for name in ("resultType", "ttlMs", "cacheScope"):
-        found.pop(name, None)
-    if "_meta" in found:
-        meta = {key: value for key, value in _members.decode(found["_meta"]).items() if key != META_SERVER_INFO}
-        if meta:
-            found["_meta"] = msgspec.Raw(encode(meta))
-        else:
-            del found["_meta"]
-    return encode(found)
+    kept = {name: value for name, value in found.items() if name not in names}
+    return body if len(kept) == len(found) else encode(kept)
+
+
+def _without_modern_members(body: bytes) -> bytes:
+    plain = without(body, "resultType", "ttlMs", "cacheScope")
+    if encode(META_SERVER_INFO) not in plain:
+        return plain
+    found = _members.decode(plain)
+    try:
+        meta = _members.decode(found.get("_meta", b"{}"))
+    except msgspec.MsgspecError:  # not an object: whoever reads it may judge
+        return plain
+    if META_SERVER_INFO not in meta:
+        return plain
+    del meta[META_SERVER_INFO]
+    if meta:
+        return encode({**found, "_meta": meta})
+    return without(plain, "_meta")
 
 
 def travelling_meta(meta: msgspec.Raw) -> bytes:
@@ -74,17 +101,52 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
         found = _members.decode(data)
     except (msgspec.MsgspecError, RecursionError):
         return b""
-    kept = {key: value for key, value in found.items() if not key.startswith(META_PREFIX) and key not in _HOP_ONLY}
+    kept = {key: value for key, value in found.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
     return encode(kept)[1:-1] if kept else b""
 
 
-def relayed(error: RemoteError, method: str, era: Era) -> RemoteError:
-    """Return a server's error in the codes of the client's era (specification: 2026-07-28 server/resources)."""
+def not_found(era: Era, message: str, uri: str) -> RemoteError:
+    """Return the error for a resource that does not exist, in the codes of the client's era."""
+    code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
+    data = {"type": "not_found", "outcome": "not_sent", "retryable": False, "uri": uri[:8192]}
+    return RemoteError(ErrorObject(code, message, msgspec.Raw(encode(data))))
+
+
+def relayed(error: RemoteError, method: str, era: Era, uri: str = "") -> RemoteError:
+    """Return a server's error in the codes of the client's era; message and data stay.
+
+    `uri`: what a `resources/read` asked for. (2026-07-28 basic/index "Error Codes", server/resources.)
+    """
     found = error.error
-    if method == "resources/read" and found.code in (NOT_FOUND_LEGACY, INVALID_PARAMS, 0):
+    if method == "resources/read" and _says_not_found(found):
         code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
-        return RemoteError(ErrorObject(code, found.message, found.data))
-    if found.code == 0 or -32099 <= found.code <= -32020:
-        # Codes of the hop between us and the server mean nothing to the client.
+        data = found.data if bytes(found.data) else msgspec.Raw(encode({"uri": uri}))
+        return RemoteError(ErrorObject(code, found.message, data))
+    if _means_nothing(found.code, era):
         return RemoteError(ErrorObject(INTERNAL_ERROR, found.message, found.data))
     return error
+
+
+def _says_not_found(found: ErrorObject) -> bool:
+    """Whether a resource is missing: -32002 by older revisions, -32602 with the URI by the newest, 0 by some SDKs."""
+    if found.code == INVALID_PARAMS:
+        try:
+            return bool(_data.decode(found.data).uri)
+        except (msgspec.MsgspecError, RecursionError):
+            return bool(_NOT_FOUND.search(found.message))
+    return found.code == NOT_FOUND_LEGACY or (found.code == 0 and bool(_NOT_FOUND.search(found.message)))
+
+
+def _means_nothing(code: int, era: Era) -> bool:
+    """Whether a code is of the hop between us and the server, or may not be sent to a client of this era."""
+    if code == 0 or (-32099 <= code <= -32020 and code != URL_ELICITATION_REQUIRED):
+        return True
+    return era == "modern" and (code == URL_ELICITATION_REQUIRED or -32019 <= code <= -32000)
+
+
+def as_tool_result(error: RemoteError, method: str) -> Result | None:
+    """Return what a call gives whose server wants a capability that nobody here has: a failed call, not an error."""
+    if method != "tools/call" or error.error.code != MISSING_CAPABILITY:
+        return None
+    block = {"type": "text", "text": error.error.message}
+    return Result(msgspec.Raw(encode({"content": [block], "isError": True})), "legacy")
