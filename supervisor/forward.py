@@ -1,0 +1,57 @@
+"""From the front to a server and back: one request, with what may travel, its result fitted to the client's era."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from actors.kit import Address
+from actors.messages import CallServer, Result
+from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.versions import Era
+from actors.router import Message as RouterMessage
+from supervisor.front.service import Client
+from supervisor.relay import as_tool_result, fit, relayed, travelling_meta
+
+
+class Forwarder:
+    """Asks servers through the router. `deadlines` are those of single servers in seconds, `default_s` of the rest."""
+
+    def __init__(self, router: Address[RouterMessage], default_s: float, deadlines: Mapping[str, float]) -> None:
+        self._router = router
+        self._default_s = default_s
+        self._deadlines = deadlines
+
+    async def ask(
+        self,
+        client: Client,
+        server: str,
+        method: str,
+        members: bytes,
+        meta: msgspec.Raw,
+        *,
+        era: Era | None = None,
+        uri: str = "",
+    ) -> bytes:
+        """Send one request to a server and return its result, fitted to `era` (default: the client's).
+
+        `members` are JSON members of the params without braces; `uri` is what a `resources/read` is about, as the
+        client wrote it. Raises `SupervisorError`, and `RemoteError` in the codes of the client's era. A checkpoint.
+        """
+        message = CallServer(
+            server=server,
+            method=method,
+            members=members,
+            meta=travelling_meta(meta),
+            deadline_s=self._deadlines.get(server, self._default_s),
+            principal=client.principal,
+        )
+        try:
+            result: Result = await self._router.ask(message)
+        except RemoteError as error:
+            failed = as_tool_result(error, method)
+            if failed is None:
+                raise relayed(error, method, client.era, uri) from None
+            result = failed
+        return fit(result, era or client.era, server)

@@ -1,0 +1,148 @@
+"""Lists of resources, templates and prompts: for a model in one answer, for MCP's own methods in pages. Pure.
+
+A cursor says after which entry of which server to go on. It is opaque to clients and means the same after a change of
+the catalogue, apart from the server that changed; clients are told of that by `list_changed`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Literal
+
+import msgspec
+
+from actors.catalogue.entries import Prompt, Resource
+from actors.catalogue.naming import namespaced, resource_path, resource_uri
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.errors import InvalidArguments
+from actors.protocol.jsonrpc import encode
+from supervisor.shown import clean, clean_json, cleaned, shorten
+
+Listed = Literal["resources", "templates", "prompts"]
+
+PAGE_SIZE = 500
+MAX_ROWS = 1000
+"""How many resources, and how many templates, one answer of `list_mcp_resources` has at most."""
+DESCRIPTION_CHARS = 400
+META_BYTES = 4096
+
+
+class _Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Go on with this entry of this server, or with the next server if it is gone."""
+
+    kind: Listed
+    server: str
+    position: int
+
+
+def rewrite_meta(server: str, meta: msgspec.Raw, name: Callable[[str, str], str] = resource_path) -> Any:
+    """Return `_meta` with the UI resource's URI as `name` gives it, in both spellings (MCP Apps, SEP-1865)."""
+    if b"resourceUri" not in bytes(meta):
+        return meta
+    try:
+        found = msgspec.json.decode(meta, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        return meta
+    ui = found.get("ui")
+    if isinstance(ui, dict) and isinstance(ui.get("resourceUri"), str):
+        found["ui"] = {**ui, "resourceUri": name(server, ui["resourceUri"])}
+    flat = found.get("ui/resourceUri")
+    if isinstance(flat, str):
+        found["ui/resourceUri"] = name(server, flat)
+    return found
+
+
+def shown_meta(server: str, meta: msgspec.Raw) -> Any:
+    """Return a `_meta` for a model's eyes: small, clean, its UI resource under its path; None if there is none."""
+    if not bytes(meta) or len(bytes(meta)) > META_BYTES:
+        return None
+    found = rewrite_meta(server, meta)
+    return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
+
+
+def resources(catalogue: Catalogue) -> dict[str, Any]:
+    """Return the answer of `list_mcp_resources`."""
+    entries = list(_visible(catalogue))
+    listed = _rows((entry, item) for entry in entries for item in entry.offer.resources)
+    templates = _rows((entry, item) for entry in entries for item in entry.offer.templates)
+    answer: dict[str, Any] = {
+        "resources": listed,
+        "resource_templates": templates,
+        "total_resources": sum(len(entry.offer.resources) for entry in entries),
+        "total_templates": sum(len(entry.offer.templates) for entry in entries),
+    }
+    left = answer["total_resources"] + answer["total_templates"] - len(listed) - len(templates)
+    if left:
+        answer["notice"] = (
+            f"{left} more are not shown; find them with discover_mcp_tools and kinds ['resource', 'template']."
+        )
+    return answer
+
+
+def _visible(catalogue: Catalogue) -> Iterable[Entry]:
+    return (entry for entry in catalogue.entries.values() if entry.available)
+
+
+def _rows(found: Iterator[tuple[Entry, Resource]]) -> list[dict[str, Any]]:
+    return [_row(entry, resource) for entry, resource in islice(found, MAX_ROWS)]
+
+
+def _row(entry: Entry, resource: Resource) -> dict[str, Any]:
+    uri = resource_path(entry.server, resource.uri)
+    row: dict[str, Any] = {"uriTemplate" if resource.template else "uri": clean(uri), "name": clean(resource.name)}
+    if resource.description:
+        row["description"] = shorten(resource.description, DESCRIPTION_CHARS)
+    if resource.mime_type:
+        row["mimeType"] = clean(resource.mime_type)
+    row["server"] = entry.server
+    meta = shown_meta(entry.server, resource.meta)
+    if meta is not None:
+        row["_meta"] = meta
+    return row
+
+
+def native_page(catalogue: Catalogue, kind: Listed, cursor: str | None) -> tuple[list[Any], str | None]:
+    """Return one page of definitions under their namespaced names, and the cursor of the next page if there is one.
+
+    Raises `InvalidArguments` for a cursor that is not ours.
+    """
+    start = _Cursor(kind, "", 0) if cursor is None else _decode_cursor(kind, cursor)
+    page: list[Any] = []
+    for entry in _visible(catalogue):
+        if entry.server < start.server:
+            continue
+        items: tuple[Resource | Prompt, ...] = getattr(entry.offer, kind)
+        position = start.position if entry.server == start.server else 0
+        for number, item in enumerate(items[position:], position):
+            if len(page) == PAGE_SIZE:
+                return page, _encode_cursor(_Cursor(kind, entry.server, number))
+            page.append(_definition(entry.server, item))
+    return page, None
+
+
+def _definition(server: str, item: Resource | Prompt) -> dict[str, Any]:
+    definition: dict[str, Any] = msgspec.json.decode(item.definition, type=dict[str, msgspec.Raw])
+    if isinstance(item, Prompt):
+        definition["name"] = namespaced(server, item.name)
+    else:
+        definition["uriTemplate" if item.template else "uri"] = resource_uri(server, item.uri)
+    if "_meta" in definition:
+        definition["_meta"] = rewrite_meta(server, definition["_meta"], resource_uri)
+    return definition
+
+
+def _encode_cursor(cursor: _Cursor) -> str:
+    return base64.urlsafe_b64encode(encode(cursor)).decode()
+
+
+def _decode_cursor(kind: Listed, text: str) -> _Cursor:
+    try:
+        found = msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=_Cursor)
+    except (msgspec.MsgspecError, binascii.Error, ValueError):
+        found = None
+    if found is None or found.kind != kind or found.position < 0:
+        raise InvalidArguments("'cursor' is not one that this list gave") from None
+    return found

@@ -1,0 +1,161 @@
+"""Resources, prompts and completion: the names are ours, everything else is the server's.
+
+Nothing is opened or cached here. A resource is asked for at the server its path names and nowhere else, listed or not:
+templates and links lead to resources that no list has. (Threat catalogue L17.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.naming import URI_SCHEME, readings, resource_path, resource_uri, split_resource
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import InvalidArguments, ProtocolViolation, UnknownPrompt
+from actors.protocol.jsonrpc import RemoteError, encode
+from actors.protocol.versions import Era
+from supervisor import metatools
+from supervisor.forward import Forwarder
+from supervisor.front.service import Client
+from supervisor.relay import not_found
+from supervisor.shown import clean
+
+NO_META = msgspec.Raw(b"")
+_MAX_URI_SHOWN = 200
+
+
+class _Read(msgspec.Struct):
+    uri: str
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
+
+
+class _Get(msgspec.Struct):
+    name: str
+    arguments: msgspec.Raw = metatools.EMPTY
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
+
+
+class _Complete(msgspec.Struct):
+    ref: dict[str, Any]
+    argument: dict[str, Any]
+    context: msgspec.Raw = msgspec.Raw(b"")
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
+
+
+class _Contents(msgspec.Struct):
+    contents: list[dict[str, msgspec.Raw]] = []
+
+
+class Reading:
+    """Answers the methods that name a resource or a prompt. `seen` gives what a client may see."""
+
+    def __init__(self, forward: Forwarder, seen: Callable[[Client], Catalogue]) -> None:
+        self._forward = forward
+        self._seen = seen
+
+    async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
+        """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
+        uri = metatools.read_resource(arguments)
+        server, body = await self._read(client, uri, meta, era="legacy")
+        found = self._contents(server, body)
+        return encode({"content": [_block(server, item) for item in found], "structuredContent": msgspec.Raw(body)})
+
+    async def read(self, client: Client, params: msgspec.Raw) -> bytes:
+        """`resources/read`: contents under the kind of name that was asked for."""
+        wanted: _Read = decoded(params, _Read, "resources/read: params need a 'uri'")
+        server, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
+        contents = self._contents(server, body)
+        name = resource_uri if wanted.uri.startswith(URI_SCHEME) else resource_path
+        for item in contents:
+            if "uri" in item:
+                item["uri"] = msgspec.Raw(encode(name(server, _text(item["uri"]))))
+        found: dict[str, Any] = {**msgspec.json.decode(body, type=dict[str, msgspec.Raw]), "contents": contents}
+        if client.era == "modern":  # nothing is known about who else may see it
+            found = {"ttlMs": 0, **found, "cacheScope": "private"}
+        return encode(found)
+
+    async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, bytes]:
+        split = split_resource(uri)
+        if split is None or split[0] not in self._seen(client).entries:
+            raise self._no_resource(client, uri)
+        server, own = split
+        body = await self._forward.ask(
+            client, server, "resources/read", b'"uri":' + encode(own), meta, era=era, uri=uri[:8192]
+        )
+        return server, body
+
+    def _no_resource(self, client: Client, uri: str) -> RemoteError:
+        text = f"there is no resource {clean(uri[:_MAX_URI_SHOWN])!r}; list_mcp_resources tells which there are"
+        return not_found(client.era, text, uri)
+
+    def _contents(self, server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
+        try:
+            return msgspec.json.decode(body, type=_Contents).contents
+        except (msgspec.MsgspecError, RecursionError):
+            text = f"server {server!r} answered resources/read with something that is no resource"
+            raise ProtocolViolation(text, server=server, outcome="completed") from None
+
+    async def get_prompt(self, client: Client, params: msgspec.Raw) -> bytes:
+        """`prompts/get`."""
+        wanted: _Get = decoded(params, _Get, "prompts/get: params need a 'name'")
+        server, name = self._find_prompt(client, wanted.name)
+        members = b'"name":' + encode(name)
+        if bytes(wanted.arguments) not in (b"{}", b"null"):
+            members += b',"arguments":' + bytes(wanted.arguments)
+        return await self._forward.ask(client, server, "prompts/get", members, wanted.meta)
+
+    def _find_prompt(self, client: Client, path: str) -> tuple[str, str]:
+        entries = self._seen(client).entries
+        for server, name in readings(path[:1000], entries):
+            if any(prompt.name == name for prompt in entries[server].offer.prompts):
+                return server, name
+        raise UnknownPrompt(f"there is no prompt {clean(path[:100])!r}; prompts/list tells which there are")
+
+    async def complete(self, client: Client, params: msgspec.Raw) -> bytes:
+        """`completion/complete`, for an argument of a prompt or of a resource template."""
+        wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
+        server, ref = self._referred(client, wanted.ref)
+        members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
+        if bytes(wanted.context):
+            members += b',"context":' + bytes(wanted.context)
+        return await self._forward.ask(client, server, "completion/complete", members, wanted.meta)
+
+    def _referred(self, client: Client, ref: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the server a reference is about, and the reference in that server's words."""
+        kind, name, uri = ref.get("type"), ref.get("name"), ref.get("uri")
+        if kind == "ref/prompt" and isinstance(name, str):
+            server, own = self._find_prompt(client, name)
+            return server, {**ref, "name": own}
+        if kind == "ref/resource" and isinstance(uri, str):
+            split = split_resource(uri)
+            if split is None or split[0] not in self._seen(client).entries:
+                raise self._no_resource(client, uri)
+            return split[0], {**ref, "uri": split[1]}
+        wrong = "'ref' must be a 'ref/prompt' with a 'name' or a 'ref/resource' with a 'uri'"
+        raise InvalidArguments(f"completion/complete: {wrong}")
+
+
+def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
+    """Return a content block; a URI in it is one (`mcp://`), because clients check it."""
+    text = item.get("text")
+    if text is not None and bytes(text)[:1] == b'"':
+        return {"type": "text", "text": text}
+    named = {"uri": resource_uri(server, _text(item["uri"]))} if "uri" in item else {}
+    return {"type": "resource", "resource": {**item, **named}}
+
+
+def _text(raw: msgspec.Raw) -> str:
+    try:
+        return str(msgspec.json.decode(raw))
+    except msgspec.MsgspecError:
+        return ""
+
+
+def decoded(params: msgspec.Raw, type_: type[Any], wrong: str) -> Any:
+    """Return the params of a method as a struct. Raises `InvalidArguments` with what is expected."""
+    try:
+        return msgspec.json.decode(params, type=type_)
+    except (msgspec.MsgspecError, RecursionError):
+        raise InvalidArguments(wrong) from None

@@ -1,0 +1,117 @@
+"""Input schemas as a model reads them: references inlined, texts clean; or one line with the names. Pure.
+
+Only local references are followed, and only where that ends: a schema that refers to itself is given with its `$defs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from actors.catalogue.entries import Tool
+from actors.protocol.jsonrpc import encode
+from supervisor.shown import clean, clean_json, cleaned
+
+MAX_SHOWN_PARAMETERS = 20
+MAX_PARAMETER_CHARS = 60
+_MAX_DEPTH = 20
+_MAX_NODES = 10_000
+_DEFINITIONS = ("$defs", "definitions")
+_DATA = ("const", "enum", "default", "examples", "example")
+"""Keywords whose value is data: a `$ref` in it is not a reference."""
+_NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+"""Keywords whose value has names for keys: a property may be called `$defs`, `enum` or `properties`."""
+
+
+def signature(tool: Tool) -> str:
+    """Return `name(a, b?)`: the first parameters, optional ones with a question mark."""
+    properties = properties_of(tool)
+    names = [name if name in tool.required else f"{name}?" for name in properties]
+    shown = ", ".join(name[:MAX_PARAMETER_CHARS] for name in names[:MAX_SHOWN_PARAMETERS])
+    return clean(f"{tool.name}({shown}{', ...' if len(names) > MAX_SHOWN_PARAMETERS else ''})")
+
+
+def properties_of(tool: Tool) -> list[str]:
+    """Return the names of the top-level parameters, in the order of the schema."""
+    try:
+        schema = msgspec.json.decode(tool.input_schema)
+    except (msgspec.MsgspecError, RecursionError):
+        return []
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return list(properties) if isinstance(properties, dict) else []
+
+
+def complete(tool: Tool) -> Any:
+    """Return a tool's whole input schema as it is shown: JSON text, or a plain value."""
+    found = inlined(tool.input_schema)
+    return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
+
+
+def inlined(raw: msgspec.Raw) -> Any:
+    """Return a schema whose local references are replaced by what they point to, where that ends."""
+    data = bytes(raw)
+    if b"$ref" not in data:
+        return raw
+    try:
+        schema = msgspec.json.decode(data)
+        if not isinstance(schema, dict):
+            return raw
+        root = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+        result = _Inliner(schema).inline(root, ())
+    except (msgspec.MsgspecError, RecursionError, _Endless):
+        return raw
+    return raw if len(encode(result)) > 4 * len(data) + 4000 else result
+
+
+class _Endless(Exception):
+    """A reference leads back to itself, or nowhere, or to too much: the schema is given as it is."""
+
+
+class _Inliner:
+    """Inlines one schema. Counts what it makes: nested references may double with each level."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._nodes = 0
+
+    def inline(self, node: Any, path: tuple[str, ...]) -> Any:
+        """Return a copy without references; `path` are the references that are being followed."""
+        self._nodes += 1
+        if self._nodes > _MAX_NODES:
+            raise _Endless
+        if isinstance(node, list):
+            return [self.inline(item, path) for item in node]
+        if not isinstance(node, dict):
+            return node
+        ref = node.get("$ref")
+        if not isinstance(ref, str):
+            return {key: self._value(key, value, path) for key, value in node.items()}
+        if ref in path or len(path) >= _MAX_DEPTH:
+            raise _Endless
+        target = self.inline(self._target(ref), (*path, ref))
+        beside = {key: self._value(key, value, path) for key, value in node.items() if key != "$ref"}
+        return {**target, **beside} if isinstance(target, dict) else target
+
+    def _value(self, key: str, value: Any, path: tuple[str, ...]) -> Any:
+        if key in _DATA:
+            return value
+        if key in _NAMED and isinstance(value, dict):
+            return {name: self.inline(schema, path) for name, schema in value.items()}
+        return self.inline(value, path)
+
+    def _target(self, ref: str) -> Any:
+        """Follow a JSON pointer (RFC 6901) in a fragment."""
+        if not ref.startswith("#/"):
+            raise _Endless
+        node = self._root
+        for part in unquote(ref[2:]).split("/"):
+            key = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, dict) and key in node:
+                node = node[key]
+            elif isinstance(node, list) and key.isascii() and key.isdigit() and len(key) < 6 and int(key) < len(node):
+                node = node[int(key)]
+            else:
+                raise _Endless
+        return node

@@ -1,0 +1,86 @@
+"""How text of servers is shown to a model and to people: without what cannot be seen, within a size. Pure.
+
+Removed are terminal sequences, control characters, and characters without a shape: zero-width ones, bidirectional
+overrides, tags and variation selectors that smuggle text past a reader. (Threat catalogue L15, MCP03 "tool poisoning".)
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+import msgspec
+
+_ANSI = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-9;:?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?")
+_UNSEEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
+)
+"""Invisible, though Unicode counts them as letters or marks; U+FE0E and U+FE0F choose between glyphs and stay."""
+_SENTENCE = re.compile(r"[.!?。](?=\s|$)")
+
+_TOKENS = re.compile(r'[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,3}|[\n\r\t ]+|[^\x00-\x7f]|[{}\[\]":,]{1,3}|[^A-Za-z0-9\s]')
+_RARE = re.compile(r"[bcdfghjklmnpqrstvwxz]{3,}|[BCDFGHJKLMNPQRSTVWXZ]{3,}")
+_LONG_WORD = 7
+
+
+def clean(text: str) -> str:
+    """Remove what a reader cannot see and a terminal might obey."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _UNSEEN.sub("", _ANSI.sub("", text))
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN_CATEGORIES)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Cut at the end of a sentence if one ends in the last two thirds of the limit, else at a word."""
+    text = clean(text[: 8 * limit]).strip()
+    if len(text) <= limit:
+        return text
+    ends = [match.end() for match in _SENTENCE.finditer(text, 0, limit)]
+    if ends and ends[-1] >= limit // 3:
+        return text[: ends[-1]]
+    return text[:limit].rsplit(" ", 1)[0] + " ..."
+
+
+def clean_json(raw: msgspec.Raw) -> Any:
+    """Return JSON whose texts are clean: the same bytes where nothing can hide in them, else the decoded value.
+
+    Empty for what cannot be decoded.
+    """
+    data = bytes(raw)
+    if data.isascii() and not any(escape in data for escape in (b"\\u", b"\\b", b"\\f")):
+        return raw
+    try:
+        return cleaned(msgspec.json.decode(data))
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+
+
+def cleaned(value: Any) -> Any:
+    """Return a plain value with every text in it clean, keys too."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): cleaned(item) for key, item in value.items()}
+    return value
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens (cl100k) a text has, rather too many than too few, in 0.1 ms per kilobyte.
+
+    On the JSON of real tool definitions it is 1.1 to 1.7 times the count; random letters are the worst case, 0.75.
+    An exact count would cost more than the whole answer, and a tokenizer in memory.
+    """
+    found = 0
+    for piece in _TOKENS.findall(text):
+        if not piece.isascii():
+            found += 1 if ord(piece) < 0x500 else len(piece.encode(errors="replace"))
+        elif len(piece) < _LONG_WORD:
+            found += piece != " "
+        else:
+            found += (len(piece) + 5) // 6
+    return found + sum(len(run) // 2 for run in _RARE.findall(text))
