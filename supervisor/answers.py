@@ -20,11 +20,12 @@ from actors.protocol.jsonrpc import encode
 from actors.search import EVERYTHING, Found, Hit
 from supervisor.listings import shown_meta
 from supervisor.schemas import complete, signature
-from supervisor.shown import clean, estimate_tokens, shorten
+from supervisor.shown import clean, estimate_tokens, fitted
 
-LONG_DESCRIPTION = 400
-SHORT_DESCRIPTION = 160
-QUERY_CHARS = 200
+LONG_DESCRIPTION = (400, 130)
+"""Characters and estimated tokens; the second counts where the text is not plain prose."""
+SHORT_DESCRIPTION = (160, 55)
+QUERY = (200, 60)
 MAX_SERVERS_NAMED = 20
 MAX_SCHEMA_BYTES = 65_536
 """A larger schema never fits a page; only an exact path brings it."""
@@ -80,7 +81,7 @@ class Page:
 
     def build(self, query: str, found: Found, milliseconds: float) -> dict[str, Any]:
         """Return the answer's object. It is over the budget only for an exact path, or for its first line."""
-        shown = shorten(query, QUERY_CHARS)
+        shown = fitted(query, *QUERY)
         answer: dict[str, Any] = {
             "tools": [],
             "total_found": found.total,
@@ -89,7 +90,7 @@ class Page:
             "catalog_revision": self._catalogue.revision,
         }
         notice = self._help(query) if not found.hits else ""
-        left = self._budget - _FRAME_TOKENS - estimate_tokens(shown) - estimate_tokens(notice)
+        left = self._budget - _FRAME_TOKENS - estimate_tokens(encode(shown).decode()) - estimate_tokens(notice)
         rows = self._fill(query, found, left)
         answer["tools"] = [row.value for row in rows]
         notice = notice or self._notice(query, found, len(rows))
@@ -145,14 +146,14 @@ class Page:
             return _Row(self._tool_row(entry, tool, hit, first=first), tool, exact=exact)
         row: dict[str, Any] = {"kind": document.kind, "server_name": document.server, "name": clean(document.name)}
         row["prompt" if document.kind == "prompt" else "uri"] = clean(document.key.removesuffix("#prompt"))
-        row["description"] = shorten(document.description or document.title, SHORT_DESCRIPTION)
+        row["description"] = fitted(document.description or document.title, *SHORT_DESCRIPTION)
         row["relevance_score"] = round(hit.distance, 3)
         return _Row(row, None, exact=False)
 
     def _tool_row(self, entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, Any]:
         row: dict[str, Any] = {
             "tool_path": clean(tool_path(entry.server, tool.name)),
-            "description": shorten(tool.description or tool.title, LONG_DESCRIPTION if first else SHORT_DESCRIPTION),
+            "description": fitted(tool.description or tool.title, *(LONG_DESCRIPTION if first else SHORT_DESCRIPTION)),
             "server_name": entry.server,
             "transport": entry.transport,
             "relevance_score": round(hit.distance, 3),
@@ -183,4 +184,5 @@ def declared_hints(tool: Tool) -> dict[str, bool]:
         found = msgspec.json.decode(tool.annotations)
     except (msgspec.MsgspecError, RecursionError):
         return {}
-    return {name: found[name] for name in _HINTS if isinstance(found.get(name), bool)}
+    given = found if isinstance(found, dict) else {}
+    return {name: given[name] for name in _HINTS if isinstance(given.get(name), bool)}

@@ -44,6 +44,15 @@ def shorten(text: str, limit: int) -> str:
     return text[:limit].rsplit(" ", 1)[0] + " ..."
 
 
+def fitted(text: str, limit: int, tokens: int) -> str:
+    """Shorten to `limit` characters, and further until its JSON is estimated at no more than `tokens` tokens."""
+    shown = shorten(text, limit)
+    while limit > 1 and estimate_tokens(msgspec.json.encode(shown).decode()) > tokens:
+        limit //= 2
+        shown = shorten(text, limit)
+    return shown
+
+
 def clean_json(raw: msgspec.Raw) -> Any:
     """Return JSON whose texts are clean: the same bytes where nothing can hide in them, else the decoded value.
 
@@ -75,7 +84,7 @@ def estimate_tokens(text: str) -> int:
     On the JSON of real tool definitions it is 1.1 to 1.7 times the count; random letters are the worst case, 0.75.
     An exact count would cost more than the whole answer, and a tokenizer in memory.
     """
-    found = 0
+    found = 1
     for piece in _TOKENS.findall(text):
         if not piece.isascii():
             found += 1 if ord(piece) < 0x500 else len(piece.encode(errors="replace"))

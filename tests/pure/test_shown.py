@@ -20,7 +20,7 @@ from supervisor.tokens import Tiktoken, load_encoding
         "re\x1b]0;owned\x07ad",
         "re\x1b]8;;https://evil\x1b\\ad",
         "re\x9b31mad",
-        "re\x1bcad"[:3] + "\x1b" + "ad",
+        "re\x1bcad",
         "re\u200b\u200d\ufeffad",
         "re\u202e\u2066\u2069ad",
         "re\x00\x07\x08\x7f\x85ad",

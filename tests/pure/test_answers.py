@@ -1,0 +1,201 @@
+"""Pages of hits: what a row shows, what fits the budget, and what is said beside it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.catalogue.entries import Offer, Prompt, Resource, Tool
+from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.lifecycle import State
+from actors.messages import ServerStatus
+from actors.protocol.jsonrpc import encode
+from actors.search import Index, analyse
+from supervisor.answers import Page
+from supervisor.tokens import Tiktoken, load_encoding
+
+KINDS = frozenset({"tool", "resource", "template", "prompt"})
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value, ensure_ascii=False).encode())
+
+
+def tool(name: str, description: str = "", parameters: int = 2, **more: Any) -> Tool:
+    properties = {f"parameter_{n}": {"type": "string", "description": f"The value of {n}"} for n in range(parameters)}
+    schema = {"type": "object", "properties": properties, "required": ["parameter_0"]}
+    fields: dict[str, Any] = {"input_schema": raw(schema), "required": ("parameter_0",), **more}
+    return Tool(name=name, description=description or f"Does {name.replace('_', ' ')} for you.", **fields)
+
+
+def catalogue(**offers: Offer) -> Catalogue:
+    index = Index.build(analyse(name, documents(name, offer)) for name, offer in offers.items())
+    entries = {name: Entry.make(name, "stdio", offer) for name, offer in sorted(offers.items())}
+    return Catalogue(revision=7, entries=entries, index=index, indexed=True)
+
+
+def search(seen: Catalogue, query: str, budget: int = 2000, limit: int = 10, **statuses: ServerStatus) -> Any:
+    found = seen.index.search(query, limit=limit, kinds=KINDS)
+    return json.loads(encode(Page(seen, statuses, budget).build(query, found, 1.234)))
+
+
+FILES = catalogue(files=Offer(tools=(tool("read_file", "Read a file."), tool("write_file", "Write a file."))))
+
+
+def test_an_answer_has_the_documented_fields() -> None:
+    answer = search(FILES, "read a file")
+    assert answer["query"] == "read a file"
+    assert answer["search_time_ms"] == 1.23
+    assert answer["catalog_revision"] == 7
+    assert answer["total_found"] == len(answer["tools"]) == 2
+    row = answer["tools"][0]
+    assert row["tool_path"] == "files:read_file"
+    assert row["description"] == "Read a file."
+    assert row["server_name"] == "files"
+    assert row["transport"] == "stdio"
+    assert 0 <= row["relevance_score"] <= answer["tools"][1]["relevance_score"] <= 1
+    assert "notice" not in answer
+
+
+def test_complete_schemas_replace_signatures_where_they_fit() -> None:
+    rows = search(FILES, "read a file")["tools"]
+    assert all("inputSchema" in row and "signature" not in row and "required" not in row for row in rows)
+    tight = search(FILES, "read a file", budget=260)["tools"]
+    assert tight[0]["inputSchema"]["required"] == ["parameter_0"]
+    assert tight[1]["signature"] == "write_file(parameter_0, parameter_1?)"
+    assert tight[1]["required"] == ["parameter_0"]
+
+
+def test_the_exact_path_is_complete_whatever_it_costs() -> None:
+    seen = catalogue(big=Offer(tools=(tool("giant", parameters=3000), tool("small"))))
+    for spelling in ("big:giant", "big-giant", "mcp__big__giant"):
+        row = search(seen, spelling, budget=300)["tools"][0]
+        assert row["tool_path"] == "big:giant"
+        assert len(row["inputSchema"]["properties"]) == 3000
+    assert "inputSchema" not in search(seen, "giant", budget=300)["tools"][0]
+
+
+HOSTILE = {
+    "english": "Create and update issues, labels and milestones of a repository. " * 300,
+    "chinese": "数据库查询工具可以读取所有的表格和索引" * 300,
+    "emoji": "🔥🎉🚀👍" * 2000,
+    "base64": "qZ7xK9vB3nM1pL5wR8tY2uJ6hG4fD0sA" * 300,
+    "punctuation": "!@#$%^&*()_+-=[]{}|;:,.<>?/~`\\\"'" * 300,
+    "newlines": "a\n\n\tb\n" * 2000,
+    "quotes": '"\\' * 4000,
+}
+
+
+@pytest.mark.parametrize("budget", [400, 1000, 2000, 8000])
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_page_costs_more_than_its_budget(text: str, budget: int) -> None:
+    described = HOSTILE[text]
+    tools = tuple(
+        tool(f"issue_tool_{n}", described, parameters=n % 12, title=described[:200], meta=raw({"x": described[:3000]}))
+        for n in range(60)
+    )
+    seen = catalogue(tracker=Offer(tools=tools), other=Offer(tools=tools[:20]))
+    tokenizer = Tiktoken(load_encoding())
+    for query in ("issue tool", "*", described[:500], "tracker"):
+        answer = search(seen, query, budget=budget, limit=50)
+        assert answer["tools"] or query not in ("issue tool", "*")
+        assert tokenizer.count(encode(answer).decode()) <= budget
+
+
+def test_a_budget_is_used_and_not_only_kept() -> None:
+    seen = catalogue(a=Offer(tools=tuple(tool(f"task_{n}", parameters=5) for n in range(50))))
+    answer = search(seen, "task", budget=2000)
+    assert len(answer["tools"]) == 10
+    assert Tiktoken(load_encoding()).count(encode(answer).decode()) > 1000
+
+
+def test_a_list_of_everything_says_what_is_missing() -> None:
+    seen = catalogue(a=Offer(tools=tuple(tool(f"task_{n}") for n in range(100))))
+    assert search(seen, "*", limit=5)["notice"].startswith("5 of 100 shown; say what you want to do, or raise 'limit'")
+    answer = search(seen, "*", limit=50, budget=1000)
+    assert f"{len(answer['tools'])} of 100 shown, to save tokens" in answer["notice"]
+    assert "notice" not in search(FILES, "*")
+
+
+@pytest.mark.parametrize(
+    ("query", "text"), [("", "in a few words"), ("x", "in a few words"), ("qqqq zzzz", "Servers: files")]
+)
+def test_nothing_found_is_answered_with_help(query: str, text: str) -> None:
+    answer = search(FILES, query)
+    assert answer["tools"] == []
+    assert answer["total_found"] == 0
+    assert text in answer["notice"]
+
+
+def test_no_server_at_all_is_said() -> None:
+    assert search(catalogue(), "read")["notice"] == "No server is configured or ready yet."
+
+
+def test_a_long_query_is_not_repeated_whole() -> None:
+    assert len(search(FILES, "read " * 20_000)["query"]) <= 204
+
+
+def test_hidden_text_is_nowhere() -> None:
+    evil = "\x1b[31m\u200b\u202e\U000e0041"
+    schema = raw({"type": "object", "properties": {f"a{evil}": {"description": f"x{evil}", "enum": [evil]}}})
+    hostile = Tool(
+        name="read_file",
+        title=evil,
+        description=f"Read{evil} a file",
+        input_schema=schema,
+        required=(f"a{evil}",),
+        annotations=raw({"readOnlyHint": True, "title": evil, "destructiveHint": "yes", "x": evil}),
+        meta=raw({"ui": {"resourceUri": "ui://x"}, "note": evil}),
+    )
+    other = Offer(
+        resources=(Resource(uri="file:///read", name=f"read{evil}", description=f"file{evil}"),),
+        prompts=(Prompt(name="read_prompt", description=f"file{evil}"),),
+    )
+    for query in ("read file", "files:read_file", "*", f"read{evil} file"):
+        for budget in (300, 2000):
+            text = json.dumps(
+                search(catalogue(files=Offer(tools=(hostile,)), more=other), query, budget), ensure_ascii=False
+            )
+            assert not any(hidden in text for hidden in ("\\u001b", "\u200b", "\u202e", "\U000e0041"))
+
+
+def test_hints_are_booleans_and_nothing_else() -> None:
+    annotations = raw({"readOnlyHint": True, "openWorldHint": False, "title": "x", "idempotentHint": "yes"})
+    seen = catalogue(files=Offer(tools=(tool("read_file", annotations=annotations),)))
+    assert search(seen, "read file")["tools"][0]["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
+
+
+@pytest.mark.parametrize("annotations", [b"5", b"[]", b"broken"])
+def test_hints_of_another_shape_are_left_out(annotations: bytes) -> None:
+    seen = catalogue(files=Offer(tools=(tool("read_file", annotations=msgspec.Raw(annotations)),)))
+    assert "annotations" not in search(seen, "read file")["tools"][0]
+
+
+def test_the_resource_of_a_user_interface_has_its_path() -> None:
+    meta = raw({"ui": {"resourceUri": "ui://a", "x": 1}, "ui/resourceUri": "ui://b", "other": 1.5})
+    seen = catalogue(files=Offer(tools=(tool("read_file", meta=meta),)))
+    expected = {"ui": {"resourceUri": "files|ui://a", "x": 1}, "ui/resourceUri": "files|ui://b", "other": 1.5}
+    assert search(seen, "read file")["tools"][0]["_meta"] == expected
+
+
+def test_a_server_that_is_down_says_so() -> None:
+    down = ServerStatus(server="files", state=State.RESPAWNING, wanted="up", since=0.0)
+    rows = search(FILES, "read file", files=down)["tools"]
+    assert [(row["available"], row["retry_after_ms"]) for row in rows] == [(False, 1000)] * 2
+    up = ServerStatus(server="files", state=State.DORMANT, wanted="dormant", since=0.0)
+    assert "available" not in search(FILES, "read file", files=up)["tools"][0]
+
+
+def test_other_kinds_are_found_with_what_names_them() -> None:
+    offer = Offer(
+        resources=(Resource(uri="file:///notes", name="notes", description="All notes"),),
+        templates=(Resource(uri="file:///{day}", name="notes of a day", template=True),),
+        prompts=(Prompt(name="notes_summary", description="Summarise notes"),),
+    )
+    rows = {row["kind"]: row for row in search(catalogue(desk=offer), "notes")["tools"]}
+    assert rows["resource"]["uri"] == "desk|file:///notes"
+    assert rows["template"]["uri"] == "desk|file:///{day}"
+    assert rows["prompt"]["prompt"] == "desk-notes_summary"

@@ -1,0 +1,153 @@
+"""Lists of resources and prompts: pages, cursors, names, and what a model is shown."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.catalogue.entries import Offer, Prompt, Resource
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.errors import InvalidArguments
+from actors.protocol.jsonrpc import encode
+from actors.search import Index
+from supervisor import listings
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def resource(number: int, **more: Any) -> Resource:
+    uri = f"file:///{number}"
+    return Resource(uri=uri, name=f"r{number}", definition=raw({"uri": uri, "name": f"r{number}", "x": 1.0}), **more)
+
+
+def catalogue(**offers: Offer) -> Catalogue:
+    entries = {name: Entry.make(name, "stdio", offer) for name, offer in sorted(offers.items())}
+    return Catalogue(entries=entries, index=Index.empty(), indexed=True)
+
+
+def walk(seen: Catalogue, kind: listings.Listed) -> list[list[Any]]:
+    pages: list[list[Any]] = []
+    cursor: str | None = None
+    while True:
+        page, cursor = listings.native_page(seen, kind, cursor)
+        pages.append(json.loads(encode(page)))
+        if cursor is None:
+            return pages
+
+
+MANY = catalogue(
+    a=Offer(resources=tuple(resource(n) for n in range(700))),
+    b=Offer(),
+    c=Offer(resources=tuple(resource(n) for n in range(300))),
+    d=Offer(resources=(resource(1),)),
+)
+
+
+def test_pages_have_500_entries_and_together_everything_once() -> None:
+    pages = walk(MANY, "resources")
+    assert [len(page) for page in pages] == [500, 500, 1]
+    uris = [item["uri"] for page in pages for item in page]
+    assert len(set(uris)) == 1001
+    assert uris[0] == "mcp://a/file:///0"
+    assert uris[-1] == "mcp://d/file:///1"
+
+
+def test_a_page_that_just_fits_has_no_next_one() -> None:
+    assert [
+        len(page) for page in walk(catalogue(a=Offer(resources=tuple(map(resource, range(500))))), "resources")
+    ] == [500]
+    assert walk(catalogue(), "prompts") == [[]]
+
+
+def test_a_cursor_survives_the_loss_of_its_server() -> None:
+    _, cursor = listings.native_page(MANY, "resources", None)
+    assert cursor is not None
+    less = catalogue(**{name: entry.offer for name, entry in MANY.entries.items() if name != "a"})
+    page, following = listings.native_page(less, "resources", cursor)
+    assert (len(page), following) == (301, None)
+
+
+def test_a_definition_keeps_what_the_server_wrote() -> None:
+    assert walk(catalogue(a=Offer(resources=(resource(5),))), "resources") == [
+        [{"uri": "mcp://a/file:///5", "name": "r5", "x": 1.0}]
+    ]
+
+
+def test_templates_and_prompts_get_their_names() -> None:
+    template = Resource(uri="x://{a}", template=True, definition=raw({"uriTemplate": "x://{a}"}))
+    prompt = Prompt(name="sum", definition=raw({"name": "sum", "arguments": []}))
+    seen = catalogue(s=Offer(templates=(template,), prompts=(prompt,)))
+    assert walk(seen, "templates") == [[{"uriTemplate": "mcp://s/x://{a}"}]]
+    assert walk(seen, "prompts") == [[{"name": "s-sum", "arguments": []}]]
+
+
+def written(*parts: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        *("", "x", "é", "AAAA", written("prompts", "a", 0), written("resources", "a", -1)),
+        *(written("resources", "a"), written("resources", "a", 0, 1), written("nothing", "a", 0)),
+    ],
+)
+def test_a_cursor_of_somebody_else_is_refused(cursor: str) -> None:
+    with pytest.raises(InvalidArguments, match="cursor"):
+        listings.native_page(MANY, "resources", cursor)
+
+
+def test_a_server_that_failed_is_not_listed() -> None:
+    entry = Entry.make("a", "stdio", Offer(resources=(resource(1),)), available=False)
+    seen = Catalogue(entries={"a": entry}, index=Index.empty(), indexed=True)
+    assert walk(seen, "resources") == [[]]
+    assert listings.resources(seen)["total_resources"] == 0
+
+
+def test_a_model_gets_paths_and_totals() -> None:
+    item = resource(
+        1, description="All\u200b of it", mime_type="text/plain", meta=raw({"ui": {"resourceUri": "ui://a"}})
+    )
+    template = Resource(uri="x://{a}", name="t", template=True)
+    answer = json.loads(encode(listings.resources(catalogue(s=Offer(resources=(item,), templates=(template,))))))
+    assert answer == {
+        "resources": [
+            {
+                "uri": "s|file:///1",
+                "name": "r1",
+                "description": "All of it",
+                "mimeType": "text/plain",
+                "server": "s",
+                "_meta": {"ui": {"resourceUri": "s|ui://a"}},
+            }
+        ],
+        "resource_templates": [{"uriTemplate": "s|x://{a}", "name": "t", "server": "s"}],
+        "total_resources": 1,
+        "total_templates": 1,
+    }
+
+
+def test_a_model_gets_at_most_1000_resources_and_is_told() -> None:
+    seen = catalogue(a=Offer(resources=tuple(resource(n) for n in range(1500))))
+    answer = listings.resources(seen)
+    assert (len(answer["resources"]), answer["total_resources"]) == (1000, 1500)
+    assert answer["notice"].startswith("500 more are not shown")
+
+
+def test_a_large_meta_is_left_out() -> None:
+    item = resource(1, meta=raw({"x": "y" * 5000}))
+    assert "_meta" not in listings.resources(catalogue(s=Offer(resources=(item,))))["resources"][0]
+
+
+@pytest.mark.parametrize(
+    "meta", [b"null", b'["resourceUri"]', b'{"ui":5,"resourceUri":1}', b'{"ui":{"resourceUri":5}}']
+)
+def test_a_meta_of_another_shape_is_passed_on(meta: bytes) -> None:
+    found = listings.rewrite_meta("s", msgspec.Raw(meta))
+    assert json.loads(encode(found)) == json.loads(meta)
