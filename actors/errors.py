@@ -141,13 +141,17 @@ class ServerError(SupervisorError):
 
 
 class SpawnFailed(ServerError):
-    """The process could not be started. `permanent`: trying again without a change is pointless."""
+    """The process could not be started. `permanent`: trying again without a change is pointless.
+
+    `detail` says the same at length, for operators only: where was searched, what else is there.
+    """
 
     kind = "unavailable"
 
-    def __init__(self, message: str, *, permanent: bool = False, **more: Any) -> None:
+    def __init__(self, message: str, *, permanent: bool = False, detail: str = "", **more: Any) -> None:
         super().__init__(message, **more)
         self.permanent = permanent
+        self.detail = detail or message
 
 
 class HandshakeRejected(ServerError):

@@ -31,11 +31,12 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class NotStarted(msgspec.Struct, frozen=True):
-    """There is no process."""
+    """There is no process. `reason` may reach clients, `detail` is for operators."""
 
     incarnation: int
     reason: str
     permanent: bool
+    detail: str = ""
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -113,7 +114,7 @@ class Incarnation:
                     nursery.cancel_scope.cancel()
         except* SpawnFailed as group:
             error = _first(group)
-            end = NotStarted(self.number, error.message, error.permanent)
+            end = NotStarted(self.number, error.message, error.permanent, error.detail)
         await self._post.tell(end or self._cut_short())
 
     def _cut_short(self) -> ProcessFact:

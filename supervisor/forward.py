@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from actors.kit import Address
 from actors.messages import CallServer, Result
-from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.versions import Era
 from actors.router import Message as RouterMessage
 from supervisor.front.service import Client
@@ -16,9 +16,19 @@ from supervisor.relay import as_tool_result, fit, relayed, travelling_meta
 
 
 class Forwarder:
-    """Asks servers through the router. `deadlines` are those of single servers in seconds, `default_s` of the rest."""
+    """Asks servers through the router.
 
-    def __init__(self, router: Address[RouterMessage], default_s: float, deadlines: Mapping[str, float]) -> None:
+    `deadlines` are those of single servers in seconds, `default_s` of the rest; `masks` hide the secrets of servers.
+    """
+
+    def __init__(
+        self,
+        router: Address[RouterMessage],
+        default_s: float,
+        deadlines: Mapping[str, float],
+        masks: Mapping[str, Callable[[str], str]],
+    ) -> None:
+        self._masks = masks
         self._router = router
         self._default_s = default_s
         self._deadlines = deadlines
@@ -49,9 +59,24 @@ class Forwarder:
         )
         try:
             result: Result = await self._router.ask(message)
-        except RemoteError as error:
+        except RemoteError as remote:
+            error = masked(remote, self._masks.get(server, str))
             failed = as_tool_result(error, method)
             if failed is None:
                 raise relayed(error, method, client.era, uri) from None
             result = failed
         return fit(result, era or client.era, server)
+
+
+def masked(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
+    """Return a server's error without its secrets: errors, unlike results, are shown and logged everywhere."""
+    found = error.error
+    message, before = hide(found.message), bytes(found.data).decode(errors="replace")
+    after = hide(before)
+    if message == found.message and after == before:
+        return error
+    try:
+        msgspec.json.decode(after)
+    except msgspec.MsgspecError:  # there was none, or the secret was no text in it
+        after = ""
+    return RemoteError(ErrorObject(found.code, message, msgspec.Raw(after.encode())))

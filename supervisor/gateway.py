@@ -74,12 +74,13 @@ class Gateway:
         version: str,
         used: Used,
         deadlines: Mapping[str, float] | None = None,
+        masks: Mapping[str, Callable[[str], str]] | None = None,
     ) -> None:
         self.changes: Latest[Any] = catalogue
         self._catalogue = catalogue
         self._statuses = statuses
         self._settings = settings
-        forward = Forwarder(router, settings.call_timeout_s, deadlines or {})
+        forward = Forwarder(router, settings.call_timeout_s, deadlines or {}, masks or {})
         self._tools = ToolCalls(forward, used)
         self._reading = Reading(forward, self._seen)
         told = {"listChanged": settings.notify_catalogue_changes}

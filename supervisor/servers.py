@@ -22,6 +22,7 @@ from actors.reporter import Reporter
 from actors.server import Message as ServerMessage
 from actors.server import ServerActor, ServerSettings
 from actors.transport.base import Transport
+from actors.transport.mask import Mask
 from supervisor.config import ServerConfig
 from supervisor.tree import supervise
 
@@ -77,6 +78,7 @@ class Servers:
                 identity=self._identity,
                 known=known,
                 era=era,
+                hide=mask_of(config),
             )
             with self.directory.registered(name, actor.address):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
@@ -131,6 +133,11 @@ class Servers:
             await address.ask(StopServer())
         except SupervisorError as error:
             log.warning("%s did not stop in order: %s", name, error.message)
+
+
+def mask_of(config: ServerConfig) -> Mask:
+    """Return what hides a server's secrets: the values of its environment and headers."""
+    return Mask({**{f"header {name}": value for name, value in config.headers.items()}, **config.env})
 
 
 def _settings(config: ServerConfig) -> ServerSettings:

@@ -34,7 +34,8 @@ from actors.transport.base import Transport
 class ServerActor(Actor[Message]):
     """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
 
-    `clock` gives unix time in seconds; deadlines run by the trio clock.
+    `clock` gives unix time in seconds; deadlines run by the trio clock. `hide` takes secrets out of what the server
+    says of itself.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class ServerActor(Actor[Message]):
         identity: Identity,
         known: Offer | None = None,
         era: Era | None = None,
+        hide: Callable[[str], str] = str,
     ) -> None:
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
         self.name = name
@@ -57,7 +59,7 @@ class ServerActor(Actor[Message]):
         self._restarts = restarts
         self._reporter = reporter
         launcher = Launcher(transport, settings, gate, self.address, identity)
-        record = Record(name, transport.kind, reporter, clock, era)
+        record = Record(name, transport.kind, reporter, clock, era, hide)
         self._server = Performer(name, launcher, settings, restarts, record, self.address, known)
         self._traffic = self._server.traffic
         self._timers = self._server.timers

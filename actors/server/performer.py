@@ -162,8 +162,8 @@ class Performer:
         match fact:
             case Started():
                 self.step(lc.Spawned(number))
-            case NotStarted(reason=reason, permanent=permanent):
-                self._record.last_error = reason
+            case NotStarted(reason=reason, permanent=permanent, detail=detail):
+                self._record.last_error = detail or reason
                 self.link = None
                 self.step(lc.SpawnRefused(number, reason, permanent))
             case Broken(reason=reason):
@@ -220,8 +220,8 @@ class Performer:
             case talk.Agreed(agreement=agreement):
                 self._record.learn(agreement.era)
                 self.step(lc.Greeted(number))
-            case talk.NoAgreement(reason=reason):
-                self._record.last_error = reason
+            case talk.NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
+                self._record.last_error = reason = self._record.hide(said)
                 self.step(lc.Rejected(number, reason))
             case talk.AllListed(listed=listed):
                 self._on_listed(link, listed)

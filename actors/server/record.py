@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from actors.calls import Calls
 from actors.catalogue.entries import Offer
 from actors.lifecycle import Life, State
@@ -17,14 +19,21 @@ STDERR_LINES = 20
 
 
 class Record:
-    """Notes of one server over all its incarnations. `clock` gives unix time in seconds."""
+    """Notes of one server over all its incarnations. `clock` gives unix time in seconds, `hide` masks secrets."""
 
     def __init__(
-        self, server: str, transport: str, reporter: Reporter, clock: Callable[[], float], era: Era | None
+        self,
+        server: str,
+        transport: str,
+        reporter: Reporter,
+        clock: Callable[[], float],
+        era: Era | None,
+        hide: Callable[[str], str],
     ) -> None:
         self.last_error: str | None = None
         self.era = era
         self.noise = 0
+        self.hide = hide
         self._server = server
         self._transport = transport
         self._reporter = reporter
@@ -47,7 +56,8 @@ class Record:
 
     def listed(self, incarnation: int, offer: Offer) -> None:
         """Tell what the server offers."""
-        self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=offer))
+        shown = replace(offer, problems=tuple(self.hide(problem) for problem in offer.problems))
+        self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=shown))
 
     def ended(self, life: Life, exit_: Exit, *, failed: bool) -> None:
         """Note an exit. What it wrote to stderr is for operators; clients get the plain reason."""

@@ -64,9 +64,9 @@ def check_directory(cwd: str) -> None:
 def resolve_command(command: str, *, path: str, cwd: str) -> str:
     """Return the absolute path of `command`: as it is, relative to `cwd` if it has a slash, else searched on `path`.
 
-    Symbolic links stay (a virtual environment is one). Raises `SpawnFailed` (permanent) with the reason: not found
-    (with the PATH searched and the nearest name), a directory, not executable, the interpreter of its first line is
-    missing. (Threat catalogue N01, N02, N10.)
+    Symbolic links stay (a virtual environment is one). Raises `SpawnFailed` (permanent) with the reason: not found (the
+    detail has the PATH searched and the nearest name), a directory, not executable, the interpreter of its first line
+    is missing. (Threat catalogue N01, N02, N10.)
     """
     if not command or "\0" in command:
         raise _refused("the command is empty or has a NUL character in it")
@@ -80,7 +80,8 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
         found = _search(command, path)
     reason = _shebang_objection(found, path)
     if reason:
-        raise _refused(f"{found}: {reason}")
+        short = reason.replace(f" on PATH {path}", " on the PATH")
+        raise _refused(f"{command}: {short}", f"{found}: {reason}")
     return found
 
 
@@ -94,8 +95,8 @@ def explain_exec(program: str, number: int) -> SpawnFailed:
     return SpawnFailed(f"cannot start {program}: {os.strerror(number)}", permanent=number not in transient)
 
 
-def _refused(reason: str) -> SpawnFailed:
-    return SpawnFailed(reason, permanent=True)
+def _refused(reason: str, detail: str = "") -> SpawnFailed:
+    return SpawnFailed(reason, permanent=True, detail=detail)
 
 
 def _directories(path: str) -> list[str]:
@@ -114,7 +115,9 @@ def _search(command: str, path: str) -> str:
             near = f"; {candidate}: {reason}"
     if not near and (nearest := nearest_command(command, path)):
         near = f"; did you mean {nearest}?"
-    raise _refused(f"command {command!r} was not found on PATH {path}{near}")
+    raise _refused(
+        f"command {command!r} was not found on the PATH", f"command {command!r} was not found on PATH {path}{near}"
+    )
 
 
 _MISSING = "no such file"

@@ -17,11 +17,12 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 import trio
 
-from actors.errors import ServerExited
+from actors.errors import ServerExited, SpawnFailed
 from actors.protocol.framing import LineSplitter, is_message
 from actors.transport.base import Counters, Exit
 from actors.transport.command import build_environment, check_directory, check_strings, resolve_command
 from actors.transport.containment import Contained, Containment, default_containment
+from actors.transport.mask import Mask
 from actors.transport.stderr_tail import StderrTail
 
 _CHUNK_BYTES = 65536
@@ -63,6 +64,7 @@ class ProcessTransport:
         self.launch = launch
         self.limits = limits or ProcessLimits()
         self._containment = containment or default_containment()
+        self._mask = Mask(launch.env)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[ProcessConnection]:
@@ -70,8 +72,8 @@ class ProcessTransport:
 
         Entering raises `SpawnFailed`: the program was executed when it does not.
         """
-        argv, env, cwd = await trio.to_thread.run_sync(self._resolve)
-        connection = ProcessConnection(await self._containment.spawn(argv, env=env, cwd=cwd), self.limits)
+        contained = await self._spawn()
+        connection = ProcessConnection(contained, self.limits, self._mask)
         failure: Exception | None = None
         try:
             async with trio.open_nursery() as nursery:
@@ -89,6 +91,15 @@ class ProcessTransport:
         if failure is not None:
             raise failure
 
+    async def _spawn(self) -> Contained:
+        """Start the program. No secret is in the message of a `SpawnFailed`, though a path or a name may hold one."""
+        try:
+            argv, env, cwd = await trio.to_thread.run_sync(self._resolve)
+            return await self._containment.spawn(argv, env=env, cwd=cwd)
+        except SpawnFailed as error:
+            message, detail = self._mask(error.message), self._mask(error.detail)
+            raise SpawnFailed(message, permanent=error.permanent, detail=detail) from None
+
     def _resolve(self) -> tuple[list[str], dict[str, str], str]:
         """Look at the file system: what to execute, with which environment, where. Blocks."""
         launch = self.launch
@@ -103,7 +114,7 @@ class ProcessTransport:
 class ProcessConnection:
     """One incarnation; see `Connection` for the contract of each method."""
 
-    def __init__(self, contained: Contained, limits: ProcessLimits) -> None:
+    def __init__(self, contained: Contained, limits: ProcessLimits, mask: Mask) -> None:
         self.counters = Counters()
         self._contained = contained
         self._limits = limits
@@ -112,7 +123,7 @@ class ProcessConnection:
             for stream in (contained.process.stdin, contained.process.stdout, contained.process.stderr)
         )
         self._splitter = LineSplitter(limits.max_line_bytes)
-        self._tail = StderrTail(limits.stderr_ring_bytes)
+        self._tail = StderrTail(limits.stderr_ring_bytes, mask)
         self._background = trio.CancelScope(shield=True)
         self._exit: Exit | None = None
         self._exited = trio.Event()
@@ -184,7 +195,7 @@ class ProcessConnection:
             self._contained.kill()
 
     def last_stderr(self, lines: int = _TAIL_LINES) -> str:
-        """Return the newest `lines` lines of stderr, unprintable characters escaped."""
+        """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
         return self._tail.text(lines)
 
     async def _read(self) -> bytes:

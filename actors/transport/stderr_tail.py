@@ -8,30 +8,55 @@ from __future__ import annotations
 
 from collections import deque
 
+from actors.transport.mask import Mask
+
 _LINE_CHARACTERS = 1000
+_SHOWN_BYTES = 64 * 1024
 
 
 class StderrTail:
-    """A ring of at most `max_bytes` bytes, plus the chunk that reaches over the edge."""
+    """A ring of at most `max_bytes` bytes, plus the chunk that reaches over the edge. `mask` hides secrets."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, mask: Mask | None = None) -> None:
         self._max_bytes = max_bytes
+        self._mask = mask or Mask({})
         self._chunks: deque[bytes] = deque()
         self._size = 0
+        self._fed = 0
 
     def feed(self, data: bytes) -> None:
         """Add bytes, forget the oldest ones."""
         self._chunks.append(data)
         self._size += len(data)
+        self._fed += len(data)
         while self._size - len(self._chunks[0]) >= self._max_bytes:
             self._size -= len(self._chunks.popleft())
 
     def text(self, lines: int) -> str:
-        """Return the newest `lines` lines with everything unprintable escaped, each cut at 1000 characters."""
+        """Return the newest `lines` lines with everything unprintable escaped, each cut at 1000 characters.
+
+        Looks at the newest 64 KiB at most: it is called for every change of a server's state.
+        """
         if lines <= 0:
             return ""
-        kept = b"".join(self._chunks)[-self._max_bytes :].rstrip().split(b"\n")[-lines:]
-        return "\n".join(visible(line.rstrip(b"\r").decode(errors="replace")) for line in kept)
+        text = self._mask(self._newest().decode(errors="replace"))
+        kept = text.rstrip().split("\n")[-lines:]
+        return "\n".join(visible(line.rstrip("\r")) for line in kept)
+
+    def _newest(self) -> bytes:
+        """Return what `text` looks at; where older bytes are missing, not the rest of a secret that began in them."""
+        chunks: list[bytes] = []
+        size = 0
+        most = min(self._max_bytes, _SHOWN_BYTES)
+        for chunk in reversed(self._chunks):
+            chunks.append(chunk)
+            size += len(chunk)
+            if size >= most:
+                break
+        data = b"".join(reversed(chunks))
+        cut = size > most or size < self._fed
+        data = data[-most:]
+        return data[self._mask.longest :] if cut else data
 
 
 def visible(text: str) -> str:

@@ -44,7 +44,8 @@ async def failure(what: Launch, containment: Containment) -> SpawnFailed:
 async def test_a_command_that_does_not_exist_is_a_permanent_failure(containment: Containment) -> None:
     error = await failure(Launch(command="nope-404", env={"PATH": "/usr/bin"}), containment)
     assert error.permanent
-    assert "'nope-404' was not found on PATH /usr/bin" in error.message
+    assert error.message == "command 'nope-404' was not found on the PATH"
+    assert "'nope-404' was not found on PATH /usr/bin" in error.detail
 
 
 @both

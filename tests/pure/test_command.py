@@ -31,7 +31,7 @@ def refusal(command: str, path: Path | str, cwd: Path) -> str:
     with pytest.raises(SpawnFailed) as caught:
         resolve_command(command, path=str(path), cwd=str(cwd))
     assert caught.value.permanent
-    return caught.value.message
+    return caught.value.detail
 
 
 def test_a_bare_name_is_found_on_the_path_in_order(tmp_path: Path) -> None:
@@ -65,6 +65,15 @@ def test_an_unknown_command_says_which_path_and_which_name_is_near(tmp_path: Pat
     message = refusal("mcp-filesytem", tmp_path, tmp_path)
     assert f"'mcp-filesytem' was not found on PATH {tmp_path}" in message
     assert message.endswith(f"did you mean {near.name}?")
+
+
+def test_clients_do_not_learn_which_path_is_searched(tmp_path: Path) -> None:
+    program(tmp_path / "script", "#!/usr/bin/env nosuchnode\n")
+    for command in ("nope", "script"):
+        with pytest.raises(SpawnFailed, match="not found on the PATH") as caught:
+            resolve_command(command, path=str(tmp_path), cwd="/")
+        assert str(tmp_path) not in caught.value.message
+        assert str(tmp_path) in caught.value.detail
 
 
 def test_no_suggestion_is_made_if_nothing_is_alike(tmp_path: Path) -> None:

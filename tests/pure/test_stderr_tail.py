@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.transport.mask import Mask
 from actors.transport.stderr_tail import StderrTail
 
 
@@ -37,3 +38,27 @@ def test_a_very_long_line_is_cut() -> None:
     tail = StderrTail(10_000)
     tail.feed(b"x" * 5000)
     assert tail.text(1) == "x" * 1000 + "…"
+
+
+def test_secrets_are_masked_before_lines_are_cut_and_across_chunks() -> None:
+    tail = StderrTail(10_000, Mask({"KEY": "s3cr3t-canary"}))
+    tail.feed(b"x" * 990 + b"s3cr3t-")
+    tail.feed(b"canary" + b"y" * 100)
+    assert tail.text(1) == "x" * 990 + "***" + "y" * 7 + "\u2026"
+
+
+def test_the_rest_of_a_secret_at_the_edge_of_the_ring_is_not_shown() -> None:
+    tail = StderrTail(30, Mask({"KEY": "s3cr3t-canary"}))
+    tail.feed(b"s3cr3t-canary" + b"." * 20)
+    assert tail.text(1) == "." * 17
+    big = StderrTail(256 * 1024, Mask({"KEY": "s3cr3t-canary"}))
+    big.feed(b"-" * 100_000 + b"s3cr3t-canary" + b"." * (64 * 1024 - 5))
+    assert "canary" not in big.text(1)
+
+
+def test_looking_at_a_full_ring_is_cheap() -> None:
+    tail = StderrTail(256 * 1024)
+    for number in range(40_000):
+        tail.feed(b"line %d\n" % number)
+    assert tail.text(2) == "line 39998\nline 39999"
+    assert len(tail._newest()) <= 64 * 1024
