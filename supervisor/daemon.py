@@ -35,7 +35,7 @@ from supervisor.front.api import View
 from supervisor.front.wiring import Front
 from supervisor.gateway import Gateway, GatewaySettings
 from supervisor.memory import StoreMemory
-from supervisor.servers import Servers
+from supervisor.servers import Servers, mask_of
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
 
@@ -124,6 +124,7 @@ class Daemon:
             version=__version__,
             used=usage.add,
             deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
+            masks={config.path_name: mask_of(config) for config in self._runnable()},
         )
         view = partial(
             View,

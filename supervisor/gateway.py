@@ -14,7 +14,7 @@ import msgspec
 import trio
 
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import InvalidArguments, ServerStarting, UnknownMethod
+from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Address, Latest
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
@@ -27,13 +27,12 @@ from supervisor.listings import Listed
 from supervisor.reading import NO_META, Reading, decoded
 from supervisor.relay import with_member
 from supervisor.toolcalls import ToolCalls, Used
+from supervisor.visible import Visible
 
 INSTRUCTIONS = (
     "Many MCP servers stand behind these four tools. Call discover_mcp_tools with what you want to do, "
     "then execute_mcp_tool with a tool_path and arguments that fit its inputSchema."
 )
-FIRST_INDEX_S = 30.0
-"""How long a search waits, right after the start, for the index to be built."""
 LIST_TTL_MS = 60_000
 
 
@@ -77,12 +76,11 @@ class Gateway:
         masks: Mapping[str, Callable[[str], str]] | None = None,
     ) -> None:
         self.changes: Latest[Any] = catalogue
-        self._catalogue = catalogue
-        self._statuses = statuses
+        self._visible = Visible(catalogue, statuses)
         self._settings = settings
         forward = Forwarder(router, settings.call_timeout_s, deadlines or {}, masks or {})
-        self._tools = ToolCalls(forward, used)
-        self._reading = Reading(forward, self._seen)
+        self._tools = ToolCalls(forward, self._visible, used)
+        self._reading = Reading(forward, self._visible)
         told = {"listChanged": settings.notify_catalogue_changes}
         self._capabilities: dict[str, Any] = {"tools": told, "resources": told, "prompts": told, "completions": {}}
         self._info = {"name": "mcp-supervisor", "title": "MCP supervisor", "version": version}
@@ -107,7 +105,7 @@ class Gateway:
         """Return what `principal` sees now; constant if the operator switched these notifications off."""
         if not self._settings.notify_catalogue_changes:
             return Revisions()
-        seen = self._catalogue.value.view(principal)
+        seen = self._visible.now(principal)
         return Revisions(tools=seen.tools_revision, resources=seen.resources_revision, prompts=seen.prompts_revision)
 
     def initialize(self, version: str) -> bytes:
@@ -156,23 +154,20 @@ class Gateway:
             raise InvalidArguments("'cursor' is not one that this list gave")
 
     async def _list_resources(self, client: Client, params: msgspec.Raw) -> bytes:
-        return self._listed(client, "resources", "resources", params)
+        return await self._listed(client, "resources", "resources", params)
 
     async def _list_templates(self, client: Client, params: msgspec.Raw) -> bytes:
-        return self._listed(client, "templates", "resourceTemplates", params)
+        return await self._listed(client, "templates", "resourceTemplates", params)
 
     async def _list_prompts(self, client: Client, params: msgspec.Raw) -> bytes:
-        return self._listed(client, "prompts", "prompts", params)
+        return await self._listed(client, "prompts", "prompts", params)
 
-    def _listed(self, client: Client, kind: Listed, member: str, params: msgspec.Raw) -> bytes:
-        page, following = listings.native_page(self._seen(client), kind, _cursor(params))
+    async def _listed(self, client: Client, kind: Listed, member: str, params: msgspec.Raw) -> bytes:
+        page, following = listings.native_page(await self._visible.indexed(client), kind, _cursor(params))
         body: dict[str, Any] = {member: page}
         if following is not None:
             body["nextCursor"] = following
         return self._own(client, encode(body), cacheable=True)
-
-    def _seen(self, client: Client) -> Catalogue:
-        return self._catalogue.value.view(client.principal)
 
     def _own(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
         """Return a result that we made, with the members its era wants."""
@@ -193,35 +188,26 @@ class Gateway:
         match call.name:
             case metatools.EXECUTE:
                 wanted = metatools.execute(call.arguments)
-                return await self._tools.call(client, self._seen(client), wanted, call.meta)
+                return await self._tools.call(client, wanted, call.meta)
             case metatools.DISCOVER:
                 return self._own(client, await self._discover(client, call.arguments))
             case metatools.LIST_RESOURCES:
-                return self._own(client, _content(listings.resources(self._seen(client))))
+                return self._own(client, _content(listings.resources(await self._visible.indexed(client))))
             case metatools.READ_RESOURCE:
                 return self._own(client, await self._reading.for_model(client, call.arguments, call.meta))
         direct = metatools.Execute(tool_path=call.name[: metatools.MAX_PATH_CHARS], arguments=call.arguments)
-        return await self._tools.call(client, self._seen(client), direct, call.meta)
+        return await self._tools.call(client, direct, call.meta)
 
     async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
         settings = self._settings
         wanted = metatools.discover(arguments, settings.discover_limit_max)
-        await self._wait_for_index()
-        seen = self._seen(client)
+        seen = await self._visible.indexed(client)
         query = wanted.query[: settings.max_query_chars]
         started = time.perf_counter()
         found = seen.index.search(query, limit=wanted.limit, kinds=wanted.kinds, servers=seen.visible)
         milliseconds = (time.perf_counter() - started) * 1000
-        statuses = self._statuses.value
-        page = answers.Page(seen, statuses, settings.discover_token_budget, settings.discover_limit_max)
+        page = answers.Page(seen, self._visible.statuses, settings.discover_token_budget, settings.discover_limit_max)
         return _content(page.build(query, found, milliseconds))
-
-    async def _wait_for_index(self) -> None:
-        with trio.move_on_after(FIRST_INDEX_S):
-            while not self._catalogue.value.indexed:
-                await self._catalogue.changed(self._catalogue.version)
-        if not self._catalogue.value.indexed:
-            raise ServerStarting("the daemon is still reading its catalogue", retry_after_s=5.0)
 
 
 def _content(answer: dict[str, Any]) -> bytes:

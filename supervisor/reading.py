@@ -6,21 +6,21 @@ templates and links lead to resources that no list has. (Threat catalogue L17.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from actors.catalogue.naming import URI_SCHEME, readings, resource_path, resource_uri, split_resource
-from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, ProtocolViolation, UnknownPrompt
-from actors.protocol.jsonrpc import RemoteError, encode
+from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import Era
 from supervisor import metatools
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.relay import not_found
 from supervisor.shown import clean
+from supervisor.visible import Visible
 
 NO_META = msgspec.Raw(b"")
 _MAX_URI_SHOWN = 200
@@ -49,11 +49,11 @@ class _Contents(msgspec.Struct):
 
 
 class Reading:
-    """Answers the methods that name a resource or a prompt. `seen` gives what a client may see."""
+    """Answers the methods that name a resource or a prompt."""
 
-    def __init__(self, forward: Forwarder, seen: Callable[[Client], Catalogue]) -> None:
+    def __init__(self, forward: Forwarder, visible: Visible) -> None:
         self._forward = forward
-        self._seen = seen
+        self._visible = visible
 
     async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
@@ -77,18 +77,21 @@ class Reading:
         return encode(found)
 
     async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, bytes]:
-        split = split_resource(uri)
-        if split is None or split[0] not in self._seen(client).entries:
-            raise self._no_resource(client, uri)
-        server, own = split
+        server, own = await self._owner(client, uri)
         body = await self._forward.ask(
             client, server, "resources/read", b'"uri":' + encode(own), meta, era=era, uri=uri[:8192]
         )
         return server, body
 
-    def _no_resource(self, client: Client, uri: str) -> RemoteError:
+    async def _owner(self, client: Client, uri: str) -> tuple[str, str]:
+        """Return the server that a resource belongs to, and the resource's own URI."""
+        split = split_resource(uri)
+        seen = await self._visible.indexed(client)
+        if split is not None and split[0] in seen.entries:
+            return split
+        undiscovered = None if split is None else self._visible.undiscovered(seen, ":".join(split))
         text = f"there is no resource {clean(uri[:_MAX_URI_SHOWN])!r}; list_mcp_resources tells which there are"
-        return not_found(client.era, text, uri)
+        raise undiscovered or not_found(client.era, text, uri)
 
     def _contents(self, server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
         try:
@@ -100,39 +103,39 @@ class Reading:
     async def get_prompt(self, client: Client, params: msgspec.Raw) -> bytes:
         """`prompts/get`."""
         wanted: _Get = decoded(params, _Get, "prompts/get: params need a 'name'")
-        server, name = self._find_prompt(client, wanted.name)
+        server, name = await self._find_prompt(client, wanted.name)
         members = b'"name":' + encode(name)
         if bytes(wanted.arguments) not in (b"{}", b"null"):
             members += b',"arguments":' + bytes(wanted.arguments)
         return await self._forward.ask(client, server, "prompts/get", members, wanted.meta)
 
-    def _find_prompt(self, client: Client, path: str) -> tuple[str, str]:
-        entries = self._seen(client).entries
-        for server, name in readings(path[:1000], entries):
-            if any(prompt.name == name for prompt in entries[server].offer.prompts):
+    async def _find_prompt(self, client: Client, path: str) -> tuple[str, str]:
+        seen = await self._visible.indexed(client)
+        for server, name in readings(path[:1000], seen.entries):
+            if any(prompt.name == name for prompt in seen.entries[server].offer.prompts):
                 return server, name
-        raise UnknownPrompt(f"there is no prompt {clean(path[:100])!r}; prompts/list tells which there are")
+        raise self._visible.undiscovered(seen, path[:1000]) or UnknownPrompt(
+            f"there is no prompt {clean(path[:100])!r}; prompts/list tells which there are"
+        )
 
     async def complete(self, client: Client, params: msgspec.Raw) -> bytes:
         """`completion/complete`, for an argument of a prompt or of a resource template."""
         wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
-        server, ref = self._referred(client, wanted.ref)
+        server, ref = await self._referred(client, wanted.ref)
         members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
         if bytes(wanted.context):
             members += b',"context":' + bytes(wanted.context)
         return await self._forward.ask(client, server, "completion/complete", members, wanted.meta)
 
-    def _referred(self, client: Client, ref: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    async def _referred(self, client: Client, ref: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the server a reference is about, and the reference in that server's words."""
         kind, name, uri = ref.get("type"), ref.get("name"), ref.get("uri")
         if kind == "ref/prompt" and isinstance(name, str):
-            server, own = self._find_prompt(client, name)
+            server, own = await self._find_prompt(client, name)
             return server, {**ref, "name": own}
         if kind == "ref/resource" and isinstance(uri, str):
-            split = split_resource(uri)
-            if split is None or split[0] not in self._seen(client).entries:
-                raise self._no_resource(client, uri)
-            return split[0], {**ref, "uri": split[1]}
+            server, own = await self._owner(client, uri)
+            return server, {**ref, "uri": own}
         wrong = "'ref' must be a 'ref/prompt' with a 'name' or a 'ref/resource' with a 'uri'"
         raise InvalidArguments(f"completion/complete: {wrong}")
 

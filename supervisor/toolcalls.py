@@ -18,6 +18,7 @@ from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.metatools import Execute
 from supervisor.shown import clean
+from supervisor.visible import Visible
 
 Used = Callable[[str, str, bool, float], None]
 """Told of each call that ended: server, tool, whether the server answered with a result, milliseconds."""
@@ -30,16 +31,14 @@ _PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
 class ToolCalls:
     """Calls tools of servers. A result with `isError` is a result; a cancelled call is not counted at all."""
 
-    def __init__(self, forward: Forwarder, used: Used) -> None:
+    def __init__(self, forward: Forwarder, visible: Visible, used: Used) -> None:
         self._forward = forward
+        self._visible = visible
         self._used = used
 
-    async def call(self, client: Client, seen: Catalogue, wanted: Execute, meta: msgspec.Raw) -> bytes:
+    async def call(self, client: Client, wanted: Execute, meta: msgspec.Raw) -> bytes:
         """Call one tool. Raises `UnknownTool`, `InvalidArguments`, and what `Forwarder.ask` raises. A checkpoint."""
-        found = seen.find_tool(wanted.tool_path)
-        if found is None:
-            raise unknown_tool(seen, wanted.tool_path)
-        entry, tool = found
+        entry, tool = await self._find(client, wanted.tool_path)
         arguments = checked(entry, tool, wanted)
         members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(arguments)
         started = time.perf_counter()
@@ -52,6 +51,15 @@ class ToolCalls:
             raise
         self._used(entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
         return body
+
+    async def _find(self, client: Client, path: str) -> tuple[Entry, Tool]:
+        found = self._visible.now(client.principal).find_tool(path)
+        if found is None:
+            seen = await self._visible.indexed(client)
+            found = seen.find_tool(path)
+            if found is None:
+                raise self._visible.undiscovered(seen, path) or unknown_tool(seen, path)
+        return found
 
 
 def unknown_tool(seen: Catalogue, path: str) -> UnknownTool:

@@ -57,8 +57,15 @@ LAYERS = (
     "supervisor.metatools",
     "supervisor.counting",
     "supervisor.relay",
+    "supervisor.shown",
+    "supervisor.schemas",
+    "supervisor.listings",
     "supervisor.answers",
     "supervisor.front.service",
+    "supervisor.forward",
+    "supervisor.visible",
+    "supervisor.toolcalls",
+    "supervisor.reading",
     "supervisor.gateway",
     "supervisor.front",
     "supervisor.daemon",
@@ -80,6 +87,7 @@ PURE = (
     "actors.catalogue.*",
     "actors.search.*",
     "actors.diagram",
+    "actors.transport.mask",
     "actors.transport.stderr_tail",
     "supervisor.config.*",
     "supervisor.store.records",
@@ -87,6 +95,9 @@ PURE = (
     "supervisor.sealed",
     "supervisor.metatools",
     "supervisor.relay",
+    "supervisor.shown",
+    "supervisor.schemas",
+    "supervisor.listings",
     "supervisor.answers",
     "supervisor.front.guard",
     "supervisor.front.classify",
@@ -132,7 +143,6 @@ TRANSITIVE = {
 LONG_MODULES = {
     "actors.search.words_synonyms": "a table of words",
     "actors.server": "one actor: a state with many events, each handled in a few lines",
-    "supervisor.gateway": "one method for each method of MCP, all over the same catalogue and router",
 }
 
 

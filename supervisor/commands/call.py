@@ -8,10 +8,10 @@ from typing import Any
 import click
 import msgspec
 
-from supervisor.answers import clean
 from supervisor.client import Refused, connect
 from supervisor.commands.common import EXIT_FAILED, CommandFailed, ask, json_option, print_json, url_option
 from supervisor.metatools import EXECUTE
+from supervisor.shown import clean
 
 MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
 

@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from supervisor.answers import clean
 from supervisor.client import DaemonUnreachable
+from supervisor.shown import clean
 
 T = TypeVar("T")
 
