@@ -34,6 +34,7 @@ from supervisor.datadir import DataDir
 from supervisor.front.api import View
 from supervisor.front.wiring import Front
 from supervisor.gateway import Gateway, GatewaySettings
+from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
 from supervisor.servers import Servers, mask_of
 from supervisor.store import Store, open_store
@@ -140,6 +141,7 @@ class Daemon:
             show_debug=settings.show_debug,
             store=store.status,
             usage=usage.table,
+            log_records_lost=records_lost,
         )
         return await Front.open(
             settings, self._sockets, gateway, lambda counters: view(counters=counters), self._data, store, self._clock

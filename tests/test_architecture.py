@@ -121,6 +121,7 @@ SYSTEM = {
     "supervisor.commands.run": "reads the environment for the configuration",
     "supervisor.daemon": "signals, and the hard end",
     "supervisor.datadir": "locks and file modes",
+    "supervisor.logs": "writes to a file descriptor, past Python's buffers and their locks",
     "supervisor.demo.setting": "passes the environment on to the daemon it starts",
     "supervisor.demo.tour": "looks whether a process still lives",
     "supervisor.store.database": "file modes",

@@ -27,6 +27,10 @@ from supervisor.tokens import savings
 ASK_S = 2.0
 """How long a page waits for servers to tell how they do; those that do not are shown as last reported."""
 
+SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
+GOING_AWAY = 1001
+"""RFC 6455 section 7.4.1."""
+
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What the pages show. Functions are called for each page."""
@@ -44,6 +48,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     store: Callable[[], Any] = dict
     usage: Callable[[], Any] = dict
     counters: Callable[[], Any] = dict
+    log_records_lost: Callable[[], int] = int
 
 
 def routes(view: View) -> Callable[[QuartTrio], None]:
@@ -82,18 +87,20 @@ def _json(body: Any, status: int = 200) -> Response:
 
 
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:
-    """Ready: the index is built and no server is on its way up for the first time. Failed servers do not hold it up."""
+    """Ready: the index is built and no server is on its way up for the first time. Failing ones do not hold it up."""
     statuses = view.statuses.value
     known = view.catalogue.value.entries
-    discovering = sorted(
-        name for name, found in statuses.items() if name not in known and found.state is not State.FAILED
-    )
-    failed = sorted(name for name, found in statuses.items() if found.state is State.FAILED)
-    ready = view.catalogue.value.indexed and not discovering and not view.closing.is_set()
-    body = {"ready": ready, "servers": len(statuses), "discovering": discovering, "failed": failed}
+    failing = sorted(name for name, found in statuses.items() if found.state in (State.FAILED, State.RESPAWNING))
+    discovering = sorted(name for name in statuses if name not in known and name not in failing)
+    reason = ""
     if view.closing.is_set():
-        body["reason"] = "the daemon is shutting down"
-    return body, ready
+        reason = "the daemon is shutting down"
+    elif not view.catalogue.value.indexed:
+        reason = "the catalogue of earlier runs is being read"
+    elif discovering:
+        reason = f"{len(discovering)} servers are being discovered for the first time"
+    body = {"ready": not reason, "servers": len(statuses), "discovering": discovering, "failed": failing}
+    return ({**body, "reason": reason} if reason else body), not reason
 
 
 async def _fresh(view: View) -> dict[str, ServerStatus]:
@@ -118,23 +125,33 @@ async def _fresh(view: View) -> dict[str, ServerStatus]:
 
 async def _status(view: View) -> dict[str, Any]:
     catalogue = view.catalogue.value
-    servers = [_row(status, catalogue) for status in (await _fresh(view)).values()]
+    now = view.clock()
+    tokens = _tokens(catalogue)
+    exposed = tokens["exposed_tokens"]
+    servers = [_row(status, catalogue, now, exposed) for status in (await _fresh(view)).values()]
     return {
         "version": view.version,
         "started": view.started,
-        "uptime_s": round(view.clock() - view.started, 1),
+        "uptime_s": round(max(0.0, now - view.started), 1),
         "catalog_revision": catalogue.revision,
         "servers": servers,
         "totals": _totals(servers),
-        "tokens": _tokens(catalogue),
+        "tokens": tokens,
         "configuration_problems": [str(problem) for problem in view.problems],
         "store": view.store(),
+        "log_records_lost": view.log_records_lost(),
     }
 
 
-def _row(status: ServerStatus, catalogue: Catalogue) -> dict[str, Any]:
+def _row(status: ServerStatus, catalogue: Catalogue, now: float, exposed_tokens: int) -> dict[str, Any]:
+    """Return one server's row: `since` is unix time, `since_s` the age of the state in seconds.
+
+    `tokens` are what its tools would cost if a model saw them: all of that is saved. `tokens_share_percent` is its part
+    of what all servers would cost.
+    """
     row: dict[str, Any] = msgspec.to_builtins(status)
     row.pop("stderr")
+    row["since_s"] = round(max(0.0, now - status.since), 1)
     entry = catalogue.entries.get(status.server)
     if entry is not None:
         offer = entry.offer
@@ -142,7 +159,10 @@ def _row(status: ServerStatus, catalogue: Catalogue) -> dict[str, Any]:
         row["resources"] = len(offer.resources)
         row["templates"] = len(offer.templates)
         row["prompts"] = len(offer.prompts)
-        row["tokens"] = sum(offer.token_counts.values()) if offer.token_counts else None
+        tokens = sum(offer.token_counts.values())
+        row["tokens"] = tokens if offer.token_counts else None
+        row["tokens_exact"] = offer.tokens_exact
+        row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if exposed_tokens else 0.0
         row["problems"] = list(offer.problems)
     return row
 
@@ -151,7 +171,7 @@ def _totals(servers: list[dict[str, Any]]) -> dict[str, Any]:
     states: dict[str, int] = {}
     for row in servers:
         states[row["state"]] = states.get(row["state"], 0) + 1
-    sums = {name: sum(row.get(name) or 0 for row in servers) for name in ("tools", "resources", "prompts", "calls")}
+    sums = {name: sum(row.get(name) or 0 for row in servers) for name in SUMMED}
     return {"servers": len(servers), "states": states, **sums}
 
 
@@ -190,19 +210,25 @@ async def _debug(view: View) -> dict[str, Any]:
 async def _events(view: View) -> None:
     """Send every event from now on; a client that falls behind is told how many it missed."""
     await websocket.accept()
-    number = view.feed.newest
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_end_with, nursery.cancel_scope, view.closing)
         nursery.start_soon(_end_when_gone, nursery.cancel_scope)
-        hello = {"type": "hello", "time": view.clock(), "revision": view.catalogue.value.revision}
-        await websocket.send(msgspec.json.encode(hello).decode())
-        while True:
-            number, missed, events = await view.feed.after(number)
-            if missed:
-                await websocket.send(msgspec.json.encode({"type": "missed", "count": missed}).decode())
-            for event in events:
-                await websocket.send(msgspec.json.encode(event).decode())
-                await trio.lowlevel.checkpoint()  # after the peer is gone, sends return at once
+        await _tell_events(view)
+    if view.closing.is_set():
+        await websocket.close(GOING_AWAY, "the daemon is shutting down")
+
+
+async def _tell_events(view: View) -> None:
+    number = view.feed.newest
+    hello = {"type": "hello", "time": view.clock(), "revision": view.catalogue.value.revision}
+    await websocket.send(msgspec.json.encode(hello).decode())
+    while True:
+        number, missed, events = await view.feed.after(number)
+        if missed:
+            await websocket.send(msgspec.json.encode({"type": "missed", "count": missed}).decode())
+        for event in events:
+            await websocket.send(msgspec.json.encode(event).decode())
+            await trio.lowlevel.checkpoint()  # after the peer is gone, sends return at once
 
 
 async def _end_with(scope: trio.CancelScope, closing: trio.Event) -> None:

@@ -1,0 +1,487 @@
+"""The methods of MCP over a real registry, router and server actor: what a client gets, in either era."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors.catalogue.entries import Offer
+from actors.directory import Directory
+from actors.errors import InvalidArguments, ServerError, SupervisorError, UnknownMethod, UnknownPrompt, UnknownTool
+from actors.kit import Gate
+from actors.messages import EraLearned, StopServer, WakeServer
+from actors.policy import RestartLog, RestartPolicy
+from actors.protocol.era import Identity
+from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.versions import Era
+from actors.registry import Registry
+from actors.reporter import Reporter
+from actors.router import Router
+from actors.server import Message, ServerActor, ServerSettings
+from actors.transport.mask import Mask
+from actors.transport.memory import MemoryPeer, MemoryTransport
+from supervisor.front.service import Client, answer
+from supervisor.gateway import Gateway, GatewaySettings
+
+LEGACY = Client(version="2025-11-25")
+MODERN = Client(era="modern", version="2026-07-28")
+NESTED = b'{ "n" : 1.0, "big":123456789012345678901234567890 }'
+SECRET = "canary-s3cr3t"
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "n": {"type": "number"}}, "required": ["path"]}
+TOOLS = [
+    {"name": "read_file", "description": "Read a file.", "inputSchema": SCHEMA},
+    {"name": "echo", "inputSchema": {"type": "object"}},
+    {"name": "wrap", "inputSchema": {"type": "object", "properties": {"input": {"type": "object"}}}},
+    {"name": "fails", "inputSchema": {"type": "object"}},
+    {"name": "refuses", "inputSchema": {"type": "object"}},
+    {"name": "leaks", "inputSchema": {"type": "object"}},
+    {"name": "wants", "inputSchema": {"type": "object"}},
+    {"name": "hangs", "inputSchema": {"type": "object"}},
+]
+LISTS = {
+    "tools/list": {"tools": TOOLS},
+    "resources/list": {"resources": [{"uri": "file:///a", "name": "a", "mimeType": "text/plain"}]},
+    "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "file:///{x}", "name": "any"}]},
+    "prompts/list": {"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]},
+}
+CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
+ERRORS = {
+    "refuses": {"code": -32000, "message": "no"},
+    "leaks": {"code": -32603, "message": f"key {SECRET} is wrong", "data": {"key": SECRET}},
+    "wants": {"code": -32021, "message": "needs sampling"},
+}
+
+
+@dataclass
+class FileServer:
+    """A server of either era; `asked` is every message it got, as bytes."""
+
+    era: Era
+    asked: list[bytes] = field(default_factory=list)
+
+    def last(self) -> Any:
+        return json.loads(self.asked[-1])["params"]
+
+    async def serve(self, peer: MemoryPeer) -> int:
+        rest = b""
+        while data := await peer.read():
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                message = json.loads(line)
+                self.asked.append(line)
+                if "id" in message and (body := self.body(message["method"], message.get("params", {}))):
+                    await peer.write(b'{"jsonrpc":"2.0","id":%b,%b}\n' % (json.dumps(message["id"]).encode(), body))
+        return 0
+
+    def body(self, method: str, params: Any) -> bytes:
+        found = self.result(method, params)
+        if isinstance(found, bytes) or not found:
+            return b'"result":' + found if found else b""
+        if "code" in found:
+            return b'"error":' + json.dumps(found).encode()
+        more = {"resultType": "complete", "ttlMs": 5, "cacheScope": "public"} if self.era == "modern" else {}
+        return b'"result":' + json.dumps({**more, **found}).encode()
+
+    def result(self, method: str, params: Any) -> Any:
+        match method:
+            case "server/discover" if self.era == "modern":
+                return {"supportedVersions": ["2026-07-28"], "capabilities": CAPABILITIES}
+            case "initialize" if self.era == "legacy":
+                info = {"name": "files", "version": "1"}
+                return {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
+            case "tools/call":
+                return self.called(params["name"])
+            case "resources/read":
+                return self.read(params["uri"])
+            case "prompts/get":
+                return {"messages": [], "got": params}
+            case "completion/complete":
+                return {"completion": {"values": ["a"]}, "got": params}
+        return LISTS.get(method, {"code": -32601, "message": "unknown method"})
+
+    def called(self, name: str) -> Any:
+        if name in ERRORS:
+            return ERRORS[name]
+        if name == "hangs":
+            return b""
+        kind = b'"resultType":"complete",' if self.era == "modern" else b""
+        failed = b"true" if name == "fails" else b"false"
+        return b"{" + kind + b'"content":[],"isError":' + failed + b',"x":' + NESTED + b"}"
+
+    def read(self, uri: str) -> Any:
+        if uri == "file:///a":
+            return {"contents": [{"uri": uri, "text": "hello"}, {"uri": "file:///b", "blob": "AAAA"}]}
+        if uri == "file:///odd":
+            return {"contents": 5}
+        return {"code": -32002 if self.era == "legacy" else -32602, "message": f"not found: {uri}"}
+
+
+@dataclass
+class Nothing:
+    """Keeps nothing."""
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        del server, offer
+
+    def forget(self, server: str) -> None:
+        del server
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        del server, fact
+
+
+async def uncounted(offer: Offer) -> tuple[dict[str, int], bool]:
+    await trio.lowlevel.checkpoint()
+    return {tool.name: 1 for tool in offer.tools}, True
+
+
+@dataclass
+class Rig:
+    """A gateway and what is behind it. `used` is what it counted."""
+
+    gateway: Gateway
+    server: FileServer
+    registry: Registry
+    used: list[tuple[str, str, bool]]
+
+    async def perform(self, client: Client, method: str, params: Any = None) -> Any:
+        return json.loads(await self.raw(client, method, params))
+
+    async def raw(self, client: Client, method: str, params: Any = None) -> bytes:
+        data = b"" if params is None else json.dumps(params).encode()
+        return await self.gateway.perform(client, method, msgspec.Raw(data))
+
+    async def call(self, name: str, arguments: Any, client: Client = LEGACY, **more: Any) -> Any:
+        return await self.perform(client, "tools/call", {"name": name, "arguments": arguments, **more})
+
+    async def execute(self, path: str, arguments: Any, client: Client = LEGACY) -> Any:
+        return await self.call("execute_mcp_tool", {"tool_path": path, "arguments": arguments}, client)
+
+
+@asynccontextmanager
+async def gateway(era: Era = "legacy", **settings: Any) -> AsyncIterator[Rig]:
+    server = FileServer(era)
+    used: list[tuple[str, str, bool]] = []
+    directory: Directory[Message] = Directory()
+    registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
+    router = Router(directory, 100)
+    actor = ServerActor(
+        "files",
+        MemoryTransport(server.serve),
+        ServerSettings(),
+        RestartLog(RestartPolicy(), lambda: 1.0),
+        Gate(1),
+        Reporter(registry.address),
+        lambda: 0.0,
+        identity=Identity(),
+    )
+    rig = Rig(
+        Gateway(
+            router.address,
+            registry.catalogue,
+            registry.statuses,
+            GatewaySettings(**settings),
+            version="1.0",
+            used=lambda name, tool, good, _: used.append((name, tool, good)),
+            masks={"files": Mask({"KEY": SECRET})},
+        ),
+        server,
+        registry,
+        used,
+    )
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            for run in (registry.run, router.run, actor.run):
+                await nursery.start(run)
+            with directory.registered("files", actor.address):
+                await actor.address.ask(WakeServer(server="files"))
+                while "files" not in registry.catalogue.value.entries:
+                    await registry.catalogue.changed(registry.catalogue.version)
+                yield rig
+                await actor.address.ask(StopServer())
+            nursery.cancel_scope.cancel()
+
+
+both = pytest.mark.parametrize("era", ["legacy", "modern"])
+
+
+@both
+async def test_a_result_of_the_same_era_passes_byte_for_byte(era: Era) -> None:
+    client = LEGACY if era == "legacy" else MODERN
+    async with gateway(era) as rig:
+        kind = b'"resultType":"complete",' if era == "modern" else b""
+        body = await rig.raw(client, "tools/call", {"name": "files-echo", "arguments": {}})
+        assert body == b"{" + kind + b'"content":[],"isError":false,"x":' + NESTED + b"}"
+
+
+@both
+async def test_a_result_of_the_other_era_changes_in_its_envelope_only(era: Era) -> None:
+    client = MODERN if era == "legacy" else LEGACY
+    async with gateway(era) as rig:
+        body = await rig.raw(client, "tools/call", {"name": "files-echo", "arguments": {}})
+        kind = b'"resultType":"complete",' if client is MODERN else b""
+        assert body == b"{" + kind + b'"content":[],"isError":false,"x":' + NESTED + b"}"
+
+
+@pytest.mark.parametrize(
+    "path", ["files:read_file", "files-read_file", "files/read_file", "files__read_file", "mcp__files__read_file"]
+)
+async def test_every_spelling_of_a_path_reaches_the_tool(path: str) -> None:
+    async with gateway() as rig:
+        await rig.execute(path, {"path": "/a"})
+        assert rig.server.last() == {"name": "read_file", "arguments": {"path": "/a"}}
+        await rig.call(path, {"path": "/b"})
+        assert rig.server.last()["arguments"] == {"path": "/b"}
+        assert rig.used == [("files", "read_file", True)] * 2
+
+
+@pytest.mark.parametrize("arguments", ['{"path": "/a"}', {"path": "/a"}])
+async def test_a_namespaced_call_is_read_as_generously(arguments: Any) -> None:
+    async with gateway() as rig:
+        await rig.call("files-read_file", arguments)
+        assert rig.server.last()["arguments"] == {"path": "/a"}
+        await rig.call("files-echo", None)
+        assert rig.server.last()["arguments"] == {}
+
+
+async def test_a_parameter_that_is_called_like_a_wrapper_is_a_parameter() -> None:
+    async with gateway() as rig:
+        for path, expected in (("files:wrap", {"input": {"a": 1}}), ("files:echo", {"a": 1})):
+            await rig.call("execute_mcp_tool", {"tool_path": path, "input": {"a": 1}})
+            assert rig.server.last()["arguments"] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"), [({}, "missing path"), ({"n": 1}, "missing path"), ("x", "JSON object")]
+)
+async def test_wrong_arguments_are_answered_with_the_schema_before_the_server_is_asked(
+    arguments: Any, what: str
+) -> None:
+    async with gateway() as rig:
+        before = len(rig.server.asked)
+        params = msgspec.Raw(json.dumps({"name": "files-read_file", "arguments": arguments}).encode())
+        found = json.loads((await answer(rig.gateway, MODERN, b"1", "tools/call", params)).body)["error"]
+        assert found["code"] == -32602
+        assert found["message"].startswith("files:read_file: ")
+        assert what in found["message"]
+        assert '"required":["path"]' in found["message"]
+        assert found["data"]["schema"] == SCHEMA
+        assert found["data"]["type"] == "invalid"
+        assert len(rig.server.asked) == before
+        assert rig.used == []
+
+
+@pytest.mark.parametrize("path", ["execute_mcp_tool", "gateway:execute_mcp_tool", "mcp__x__discover_mcp_tools"])
+async def test_a_meta_tool_is_not_called_through_itself(path: str) -> None:
+    async with gateway() as rig:
+        with pytest.raises(UnknownTool, match="call it directly"):
+            await rig.execute(path, {"tool_path": path, "arguments": {}, "x": 1})
+
+
+async def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
+    async with gateway() as rig:
+        for path in ("files:raed_file", "file:read_file", "read-file", "x" * 900 + "\x1b[31m"):
+            with pytest.raises(UnknownTool) as caught:
+                await rig.execute(path, {})
+            assert "\x1b" not in caught.value.message
+            assert ("files:read_file" in caught.value.message) == (len(path) < 100)
+
+
+async def test_results_that_say_error_are_results_and_errors_are_failures() -> None:
+    async with gateway() as rig:
+        assert (await rig.execute("files:fails", {}))["isError"] is True
+        with pytest.raises(RemoteError) as caught:
+            await rig.execute("files:refuses", {})
+        assert caught.value.error.code == -32000
+        assert [good for _, _, good in rig.used] == [True, False]
+
+
+async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:
+    async with gateway("modern") as rig:
+        for client in (LEGACY, MODERN):
+            found = await rig.execute("files:wants", {}, client)
+            assert found["isError"] is True
+            assert ("resultType" in found) == (client is MODERN)
+
+
+async def test_no_secret_of_a_server_is_in_its_errors() -> None:
+    async with gateway() as rig:
+        found = await answer(rig.gateway, LEGACY, b"1", "tools/call", msgspec.Raw(b'{"name":"files-leaks"}'))
+        assert SECRET.encode() not in found.body
+        assert json.loads(found.body)["error"]["data"] == {"key": "***"}
+
+
+async def test_a_cancelled_call_is_neither_a_failure_nor_left_behind() -> None:
+    async with gateway() as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.execute, "files:hangs", {})
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await wait_all_tasks_blocked()
+            assert rig.used == []
+            assert b"notifications/cancelled" in rig.server.asked[-1]
+
+
+async def test_only_what_may_travel_of_a_clients_meta_reaches_the_server() -> None:
+    meta = {"progressToken": 1, "traceparent": "00-1", "io.modelcontextprotocol/clientInfo": {}, "own": 1}
+    async with gateway() as rig:
+        await rig.call("files-echo", {}, _meta=meta)
+        assert rig.server.last()["_meta"] == {"traceparent": "00-1", "own": 1}
+
+
+@both
+async def test_a_text_resource_is_read_under_both_names(era: Era) -> None:
+    async with gateway(era) as rig:
+        for client in (LEGACY, MODERN):
+            for name, other in (
+                ("files|file:///a", "files|file:///b"),
+                ("mcp://files/file:///a", "mcp://files/file:///b"),
+            ):
+                found = await rig.perform(client, "resources/read", {"uri": name})
+                assert found["contents"] == [{"uri": name, "text": "hello"}, {"uri": other, "blob": "AAAA"}]
+                assert ("resultType" in found) == ("ttlMs" in found) == (client is MODERN)
+                assert found.get("cacheScope") == ("private" if client is MODERN else None)
+
+
+@both
+async def test_a_model_reads_texts_as_text_and_bytes_under_a_uri(era: Era) -> None:
+    async with gateway(era) as rig:
+        found = await rig.call("read_mcp_resource", {"uri": "files|file:///a"})
+        assert found["content"] == [
+            {"type": "text", "text": "hello"},
+            {"type": "resource", "resource": {"uri": "mcp://files/file:///b", "blob": "AAAA"}},
+        ]
+        assert found["structuredContent"]["contents"][1]["blob"] == "AAAA"
+        assert "resultType" not in found["structuredContent"]
+
+
+@both
+@pytest.mark.parametrize("uri", ["files|file:///none", "nobody|file:///a", "file:///a", "|", "mcp://x"])
+async def test_a_missing_resource_has_the_code_of_the_clients_era(era: Era, uri: str) -> None:
+    async with gateway(era) as rig:
+        for client, code in ((LEGACY, -32002), (MODERN, -32602)):
+            for ask in (
+                partial(rig.perform, client, "resources/read", {"uri": uri}),
+                partial(rig.call, "read_mcp_resource", {"uri": uri}, client),
+            ):
+                with pytest.raises(RemoteError) as caught:
+                    await ask()
+                assert caught.value.error.code == code
+                assert json.loads(bytes(caught.value.error.data))["uri"] == uri
+
+
+async def test_an_answer_that_is_no_resource_is_the_servers_fault() -> None:
+    async with gateway() as rig:
+        for client in (LEGACY, MODERN):
+            with pytest.raises(ServerError, match="no resource"):
+                await rig.perform(client, "resources/read", {"uri": "files|file:///odd"})
+
+
+async def test_prompts_and_completion_reach_their_server_under_its_own_names() -> None:
+    async with gateway() as rig:
+        found = await rig.perform(LEGACY, "prompts/get", {"name": "files-greet", "arguments": {"who": "you"}})
+        assert found["got"] == {"name": "greet", "arguments": {"who": "you"}}
+        assert (await rig.perform(LEGACY, "prompts/get", {"name": "files:greet"}))["got"] == {"name": "greet"}
+        argument = {"name": "who", "value": "y"}
+        for ref, own in (
+            ({"type": "ref/prompt", "name": "files-greet"}, {"type": "ref/prompt", "name": "greet"}),
+            (
+                {"type": "ref/resource", "uri": "mcp://files/file:///{x}"},
+                {"type": "ref/resource", "uri": "file:///{x}"},
+            ),
+        ):
+            found = await rig.perform(LEGACY, "completion/complete", {"ref": ref, "argument": argument})
+            assert found["got"] == {"ref": own, "argument": argument}
+
+
+async def test_unknown_prompts_and_broken_references_are_refused() -> None:
+    async with gateway() as rig:
+        with pytest.raises(UnknownPrompt):
+            await rig.perform(LEGACY, "prompts/get", {"name": "files-none"})
+        wrong: list[Any] = [
+            {},
+            {"ref": {}, "argument": {}},
+            {"ref": {"type": "ref/prompt"}, "argument": {}},
+            {"ref": 5},
+        ]
+        for params in wrong:
+            with pytest.raises(InvalidArguments, match="completion/complete"):
+                await rig.perform(LEGACY, "completion/complete", params)
+
+
+async def test_lists_show_the_names_of_the_front() -> None:
+    async with gateway() as rig:
+        tools = await rig.perform(LEGACY, "tools/list")
+        assert [tool["name"] for tool in tools["tools"]][:2] == ["discover_mcp_tools", "execute_mcp_tool"]
+        assert (await rig.perform(LEGACY, "resources/list"))["resources"][0]["uri"] == "mcp://files/file:///a"
+        templates = await rig.perform(LEGACY, "resources/templates/list", {})
+        assert templates["resourceTemplates"][0]["uriTemplate"] == "mcp://files/file:///{x}"
+        assert (await rig.perform(LEGACY, "prompts/list", {"cursor": None}))["prompts"][0]["name"] == "files-greet"
+        modern = await rig.perform(MODERN, "resources/list")
+        assert (modern["resultType"], modern["cacheScope"]) == ("complete", "private")
+        for method in ("tools/list", "resources/list", "prompts/list"):
+            for cursor in ("", "x", 5):
+                with pytest.raises(InvalidArguments, match="cursor"):
+                    await rig.perform(LEGACY, method, {"cursor": cursor})
+        listed = (await rig.call("list_mcp_resources", {}))["structuredContent"]
+        assert (listed["total_resources"], listed["total_templates"]) == (1, 1)
+
+
+async def test_discovery_answers_text_and_structure() -> None:
+    async with gateway() as rig:
+        found = await rig.call("discover_mcp_tools", {"query": "read a file", "limit": "3"})
+        answered = found["structuredContent"]
+        assert json.loads(found["content"][0]["text"]) == answered
+        assert answered["tools"][0]["tool_path"] == "files:read_file"
+        assert answered["tools"][0]["inputSchema"] == SCHEMA
+        modern = await rig.call("discover_mcp_tools", {"query": "x" * 100_000}, MODERN)
+        assert modern["resultType"] == "complete"
+        assert modern["structuredContent"]["tools"] == []
+
+
+@pytest.mark.parametrize("params", [None, {}, {"name": 5}, {"arguments": {}}, [1], "x"])
+async def test_a_call_without_a_name_is_refused(params: Any) -> None:
+    async with gateway() as rig:
+        with pytest.raises(InvalidArguments, match="tools/call"):
+            await rig.perform(LEGACY, "tools/call", params)
+
+
+async def test_methods_belong_to_their_era() -> None:
+    async with gateway() as rig:
+        assert await rig.perform(LEGACY, "ping") == {}
+        assert (await rig.perform(MODERN, "server/discover"))["supportedVersions"] == ["2026-07-28"]
+        for client, method in ((MODERN, "ping"), (LEGACY, "server/discover"), (LEGACY, "nothing")):
+            with pytest.raises(UnknownMethod):
+                await rig.perform(client, method)
+
+
+async def test_capabilities_say_what_is_told() -> None:
+    for told in (True, False):
+        async with gateway(notify_catalogue_changes=told) as rig:
+            body = json.loads(rig.gateway.initialize("2025-11-25"))
+            assert body["capabilities"]["tools"] == {"listChanged": told}
+            assert (rig.gateway.revisions("local").tools > 0) == told
+            assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
+
+
+async def test_a_server_that_is_not_discovered_yet_is_said_to_be_starting() -> None:
+    async with gateway() as rig:
+        status = msgspec.structs.replace(rig.registry.statuses.value["files"], server="late")
+        rig.registry.statuses.set({**rig.registry.statuses.value, "late": status})
+        asks: list[Callable[[], Any]] = [
+            partial(rig.execute, "late:read", {}),
+            partial(rig.perform, LEGACY, "resources/read", {"uri": "late|file:///a"}),
+            partial(rig.perform, LEGACY, "prompts/get", {"name": "late-greet"}),
+        ]
+        for ask in asks:
+            with pytest.raises(SupervisorError, match="still being discovered"):
+                await ask()
