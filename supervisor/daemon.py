@@ -14,12 +14,10 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from socket import socket
 
 import trio
 
-from actors.errors import ConfigError
 from actors.kit import Latest
 from actors.protocol.era import Identity
 from actors.registry import Registry
@@ -49,7 +47,10 @@ EXIT_STUCK = 75
 
 
 class Daemon:
-    """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it."""
+    """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it.
+
+    `connect` makes the transport of a server. `ending` is called once when the end begins, in order or by a crash.
+    """
 
     def __init__(
         self,
@@ -57,6 +58,9 @@ class Daemon:
         data: DataDir,
         sockets: list[socket],
         clock: Callable[[], float] = time.time,
+        *,
+        connect: Callable[[ServerConfig], Transport] | None = None,
+        ending: Callable[[], None] = lambda: None,
     ) -> None:
         self.configuration = configuration
         self.closing = trio.Event()
@@ -65,12 +69,14 @@ class Daemon:
         self._sockets = sockets
         self._clock = clock
         self._started = clock()
+        self._connect = connect or _transport
+        self._ending = ending
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until `closing` is set. Started with the base URLs, once clients can connect."""
         async with open_store(self._data.database) as store:
             usage = Usage(store)
-            memory = StoreMemory(store, self._digests())
+            memory = StoreMemory(store, self._digests(), self._resting())
             offers, eras = await memory.load(self._clock())
             await usage.load()
             kinds = {config.path_name: config.kind for config in self._runnable()}
@@ -83,10 +89,13 @@ class Daemon:
                 self._clock,
             )
             async with trio.open_nursery() as core:
+                core.start_soon(self._watch_end)
                 await core.start(registry.run)
                 core.start_soon(usage.run)
                 identity = Identity(version=__version__)
-                servers = Servers(registry.address, _transport, identity, self._clock, cold_starts=settings.cold_starts)
+                servers = Servers(
+                    registry.address, self._connect, identity, self._clock, cold_starts=settings.cold_starts
+                )
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
                 front = await self._front(store, registry, router, servers, usage)
@@ -108,6 +117,13 @@ class Daemon:
                 await ended.wait()
                 usage.flush()
                 core.cancel_scope.cancel()
+
+    async def _watch_end(self) -> None:
+        """Say that the end begins, also where a crash of the core cancels this task."""
+        try:
+            await self.closing.wait()
+        finally:
+            self._ending()
 
     async def _front(self, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage) -> Front:
         settings = self.configuration.settings
@@ -168,6 +184,11 @@ class Daemon:
         key = self._data.key("launch", 32)
         return {config.path_name: launch_digest(config, {}, key=key) for config in self._runnable()}
 
+    def _resting(self) -> list[str]:
+        """Return the servers that are configured and cannot run now."""
+        broken = [problem.server for problem in self.configuration.problems if problem.server]
+        return broken + [config.path_name for config in self.configuration.servers if config.disabled]
+
     async def _report_unusable(self, servers: Servers) -> None:
         """Show entries that cannot run as failed servers, with what to do; their neighbours do not notice."""
         for problem in self.configuration.problems:
@@ -192,48 +213,49 @@ def run(
 ) -> int:
     """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens."""
     become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
+    bound = threading.Timer(configuration.settings.shutdown_s, os._exit, (EXIT_STUCK,))
+    bound.daemon = True
     crashed = False
     try:
-        trio.run(_main, configuration, data, sockets, announce)
+        trio.run(_main, configuration, data, sockets, announce, bound.start)
     except* Exception:
         log.exception("the daemon crashed")
         crashed = True
+    finally:
+        bound.cancel()
     return EXIT_CRASH if crashed else 0
 
 
 async def _main(
-    configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
+    configuration: Configuration,
+    data: DataDir,
+    sockets: list[socket],
+    announce: Callable[[list[str]], None],
+    ending: Callable[[], None],
 ) -> None:
-    daemon = Daemon(configuration, data, sockets)
+    """Run one daemon. Whatever holds up its end, it is over in time: `ending` starts a thread, which needs no loop."""
+    daemon = Daemon(configuration, data, sockets, ending=ending)
     async with trio.open_nursery() as watching:
         await watching.start(_on_signals, daemon)
-        watching.start_soon(_bound_the_end, daemon)
         async with trio.open_nursery() as running:
             announce(await running.start(daemon.run))
         watching.cancel_scope.cancel()
 
 
-async def _bound_the_end(daemon: Daemon) -> None:
-    """Whatever holds up the end, it is over in time: a thread needs no loop."""
-    await daemon.closing.wait()
-    timer = threading.Timer(daemon.configuration.settings.shutdown_s, os._exit, (EXIT_STUCK,))
-    timer.daemon = True
-    timer.start()
+def watched_signals() -> list[signal.Signals]:
+    """Return the signals that end the daemon in order; there is no reload yet, so SIGHUP is one of them.
+
+    A SIGHUP that was ignored when we started stays ignored: that is what `nohup` means.
+    """
+    ends = [signal.SIGINT, signal.SIGTERM]
+    return ends if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [*ends, signal.SIGHUP]
 
 
 async def _on_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+    with trio.open_signal_receiver(*watched_signals()) as signals:
         task_status.started()
         async for number in signals:
             if daemon.closing.is_set():
                 os._exit(EXIT_STUCK)  # the second signal: the kill shims see our end and remove every server
             log.info("received %s", signal.Signals(number).name)
             daemon.closing.set()
-
-
-def check_path(path: Path) -> Path:
-    """Return an absolute path of a configuration file. Raises `ConfigError` if there is none."""
-    found = path.expanduser().absolute()
-    if not found.is_file():
-        raise ConfigError("there is no such file", path=str(found), hint="see README.md for where clients keep theirs")
-    return found

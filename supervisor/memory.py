@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -16,9 +16,14 @@ log = logging.getLogger(__name__)
 
 
 class StoreMemory:
-    """Implements `actors.registry.Memory` over the store. `digests`: the launch digest of each server."""
+    """Implements `actors.registry.Memory` over the store.
 
-    def __init__(self, store: Store, digests: Mapping[str, str]) -> None:
+    `digests`: the launch digest of each server. `resting`: servers that are configured but cannot run now (disabled, or
+    with a mistake in their entry): what is known of them is not shown and not forgotten.
+    """
+
+    def __init__(self, store: Store, digests: Mapping[str, str], resting: Collection[str] = ()) -> None:
+        self._resting = frozenset(resting)
         self._store = store
         self._digests = digests
 
@@ -48,7 +53,7 @@ class StoreMemory:
                 offers[name] = decode_offer(row.payload)
             except msgspec.MsgspecError:
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
-        for name in saved.keys() - self._digests.keys():
+        for name in saved.keys() - self._digests.keys() - self._resting:
             self._store.forget_server(name)
         eras = await self._store.load_eras(now)
         found: dict[str, Era] = {name: eras[digest].era for name, digest in self._digests.items() if digest in eras}

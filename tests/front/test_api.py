@@ -28,7 +28,7 @@ from supervisor.front.api import View, routes
 from supervisor.front.app import create_app
 from supervisor.front.asgi import Receive, Scope, Send, respond
 from supervisor.front.guard import Guard
-from tests.fakes.front_server import Running, running
+from tests.fakes.front_server import Running, read_all, running
 
 NOW, STARTED = 1000.0, 900.0
 
@@ -223,17 +223,14 @@ async def test_events_are_told_as_they_happen() -> None:
 
 async def test_events_end_with_the_daemon() -> None:
     shown = view()
-    async with (
-        pages(shown) as server,
-        trio_websocket.open_websocket_url(f"ws://127.0.0.1:{server.port}/api/events") as ws,
-    ):
+    async with pages(shown) as server, await server.connect() as stream:
+        await stream.send_all(server.upgrade().replace(b"/ws", b"/api/events", 1))
+        data = b""
         with trio.fail_after(5):
-            await ws.get_message()
+            while b'"hello"' not in data:
+                data += await stream.receive_some()
             shown.closing.set()
-            with pytest.raises(trio_websocket.ConnectionClosed) as caught:
-                await ws.get_message()
-        assert caught.value.reason is not None
-        assert caught.value.reason.code == 1001
+            assert b"\x88" + bytes([2 + len("the daemon is shutting down")]) + b"\x03\xe9the" in await read_all(stream)
 
 
 async def test_a_client_of_events_that_leaves_is_forgotten() -> None:

@@ -1,0 +1,188 @@
+"""The daemon as a whole: what it shows of servers it cannot run, how it ends, and that no secret comes out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from actors.errors import ConfigError
+from actors.registry import Registry
+from actors.transport.memory import MemoryTransport
+from supervisor import daemon as module
+from supervisor.config import Configuration, ServerConfig, load
+from supervisor.daemon import EXIT_CRASH, Daemon, run, watched_signals
+from supervisor.datadir import DataDir, open_data_dir
+from supervisor.front.serve import open_sockets
+from supervisor.front.wiring import Front
+from supervisor.logs import logging_to_stderr
+from tests.fakes.mcp_server import FakeServer
+
+SECRET = "canary-s3cr3t-value"
+LEAKING = """
+import json, os, sys
+key = os.environ["API_KEY"]
+print("starting with", key, json.dumps({"key": key}), file=sys.stderr, flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        error = {"code": -32000, "message": "wrong key " + key, "data": {"key": key}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}), flush=True)
+sys.exit("bye " + key)
+"""
+
+
+def configuration(directory: Path, servers: dict[str, Any], **settings: Any) -> Configuration:
+    path = directory / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers, "supervisor": {"drain_s": 0.2, "shutdown_s": 60, **settings}}))
+    return load(path, {"PATH": os.environ["PATH"]})
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as found:
+        yield found
+
+
+def remembered(config: ServerConfig) -> MemoryTransport:
+    del config
+    return MemoryTransport(FakeServer().serve)
+
+
+@asynccontextmanager
+async def running(config: Configuration, data: DataDir, **more: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    """Run a daemon in this loop; everything of it has ended at the end of the block."""
+    daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), **more)
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            (url,) = await nursery.start(daemon.run)
+            async with httpx2.AsyncClient(base_url=url) as client:
+                yield client
+            daemon.closing.set()
+
+
+async def until_ready(client: httpx2.AsyncClient) -> dict[str, Any]:
+    while True:
+        found: dict[str, Any] = (await client.get("/readyz")).json()
+        if found["ready"]:
+            return found
+        await trio.sleep(0.02)
+
+
+async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(tmp_path: Path, data: DataDir) -> None:
+    servers = {
+        "good": {"command": "x"},
+        "far": {"url": "https://example.com/mcp"},
+        "off": {"command": "x", "disabled": True},
+    }
+    ended: list[bool] = []
+    async with running(
+        configuration(tmp_path, servers), data, connect=remembered, ending=lambda: ended.append(True)
+    ) as client:
+        assert (await until_ready(client))["failed"] == ["far"]
+        rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
+        assert rows.keys() == {"good", "far"}
+        assert (rows["good"]["state"], rows["good"]["tools"]) == ("ready", 1)
+        assert rows["far"]["state"] == "failed"
+        assert "not supported" in rows["far"]["last_error"]
+        assert ended == []
+    assert ended == [True]
+
+
+async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: DataDir) -> None:
+    for disabled in (False, True, False):
+        servers = {"good": {"command": "x", "disabled": disabled}, "other": {"command": "y"}}
+        async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
+            await until_ready(client)
+            rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
+            assert ("good" in rows) == (not disabled)
+    assert rows["good"]["state"] == "dormant"
+    assert rows["good"]["tools"] == 1
+
+
+@pytest.mark.process
+async def test_no_secret_comes_out_of_any_page_log_or_error(tmp_path: Path, data: DataDir) -> None:
+    leaking = {"command": sys.executable, "args": ["-c", LEAKING], "env": {"API_KEY": SECRET}, "max_restarts": 0}
+    reading, writing = os.pipe()
+    with logging_to_stderr("debug", writing):
+        async with running(configuration(tmp_path, {"leaking": leaking}), data) as client:
+            assert (await until_ready(client))["failed"] == ["leaking"]
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "leaking-x", "arguments": {}}}
+            shown = [(await client.get(path)).text for path in ("/api/status", "/api/status/debug", "/readyz")]
+            shown.append((await client.post("/mcp", json=call)).text)
+    os.close(writing)
+    with os.fdopen(reading) as log:
+        shown.append(log.read())
+    assert '"error"' in shown[3]
+    assert "***" in shown[0]
+    assert not any(SECRET in text for text in shown)
+
+
+@pytest.fixture
+def sockets() -> Any:
+    found = open_sockets("127.0.0.1:0", 5.0)
+    yield found
+    for listener in found:
+        listener.close()
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests are no subreaper, and need no processes."""
+    monkeypatch.setattr(module, "become_subreaper", lambda: None)
+    monkeypatch.setattr(module, "_transport", remembered)
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_in_order(tmp_path: Path, data: DataDir, sockets: Any, number: signal.Signals) -> None:
+    config = configuration(tmp_path, {"good": {"command": "x"}})
+    assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), number)) == 0
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_crash_of_the_registry_ends_it_with_70(
+    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(self: Registry, message: object, reply: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Registry, "handle", crash)
+    assert run(configuration(tmp_path, {"good": {"command": "x"}}), data, sockets, lambda urls: None) == EXIT_CRASH
+    assert "the daemon crashed" in caplog.text
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_front_that_ends_by_itself_ends_the_daemon_with_70(
+    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(self: Front, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
+        task_status.started(["http://127.0.0.1:1"])
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Front, "serve", gone)
+    assert run(configuration(tmp_path, {"good": {"command": "x"}}), data, sockets, lambda urls: None) == EXIT_CRASH
+    assert "the front ended by itself" in caplog.text
+
+
+def test_a_second_daemon_has_to_have_its_own_data(data: DataDir) -> None:
+    with pytest.raises(ConfigError, match="another daemon uses this data directory"):
+        open_data_dir(data.root, {})
+
+
+def test_a_hangup_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert watched_signals() == [signal.SIGINT, signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert signal.SIGHUP in watched_signals()
