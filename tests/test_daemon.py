@@ -111,7 +111,9 @@ async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: 
 
 @pytest.mark.process
 async def test_no_secret_comes_out_of_any_page_log_or_error(tmp_path: Path, data: DataDir) -> None:
-    leaking = {"command": sys.executable, "args": ["-c", LEAKING], "env": {"API_KEY": SECRET}, "max_restarts": 0}
+    script = tmp_path / "leaking.py"
+    script.write_text(LEAKING)
+    leaking = {"command": sys.executable, "args": [str(script)], "env": {"API_KEY": SECRET}, "max_restarts": 0}
     reading, writing = os.pipe()
     with logging_to_stderr("debug", writing):
         async with running(configuration(tmp_path, {"leaking": leaking}), data) as client:
@@ -124,6 +126,7 @@ async def test_no_secret_comes_out_of_any_page_log_or_error(tmp_path: Path, data
         shown.append(log.read())
     assert '"error"' in shown[3]
     assert "***" in shown[0]
+    assert "***" in shown[1]
     assert not any(SECRET in text for text in shown)
 
 
