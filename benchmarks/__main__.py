@@ -62,7 +62,12 @@ def _steps(arguments: argparse.Namespace, directory: Path) -> dict[str, Callable
     return {
         "execute": lambda: execute.run(directory, plan, peer()),
         "wake": lambda: wake.run(directory, 3 if quick else 9, peer()),
-        "boot": lambda: boot.run(directory, own or catalogue.made_up(100, 1500), 3 if quick else 5),
+        "boot": lambda: [
+            row
+            for name, tools in (("made-up", catalogue.made_up(100, 1500)), ("own", own))
+            if tools is not None
+            for row in boot.run(directory / f"boot-{name}", tools, 3 if quick else 5)
+        ],
         "discover": lambda: discover.run(directory, sizes, 100 if quick else 500, own),
     }
 

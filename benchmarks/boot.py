@@ -52,12 +52,12 @@ def discovered(directory: Path, tools: Tools) -> tuple[Place, dict[str, Any]]:
 
 def run(directory: Path, tools: Tools, rounds: int) -> list[Row]:
     """Measure the boot several times, then processes and memory of the last daemon at rest."""
-    place, servers = discovered(directory / "boot", tools)
+    place, servers = discovered(directory, tools)
     answering: list[float] = []
     ready: list[float] = []
     least: list[float] = []
     for _ in range(rounds):
-        least.append(_bare_start(directory))
+        least.append(_bare_start(place.directory))
         begin = time.perf_counter()
         with daemon(place, servers) as running:
             until(partial(_healthy, running.port), "the first answer", step_s=0.002)
