@@ -65,7 +65,10 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool that fits; its description is cut. `success_rate` is 0 to 1, `avg_ms` milliseconds: None before a call."""
+    """One tool that fits; its description may be cut.
+
+    `success_rate` is 0 to 1, `avg_ms` milliseconds, both None before the first call; `tokens` None until counted.
+    """
 
     path: str
     server: str
@@ -200,11 +203,10 @@ def incompatible(wanted: str, found: str) -> str:
     (item 4). Members of `wanted` that are not written are free: `1` means any 1.x. Pre-release and
     build are not compared. Anything that is no version must be equal.
     """
+    wanted, found = wanted.strip(), found.strip()
     asked, got = _VERSION.fullmatch(wanted), _VERSION.fullmatch(found)
     if asked is None or got is None:
-        return (
-            "" if wanted.strip() == found.strip() else f"{found[:60]!a} is not {wanted[:60]!a}, nor are both versions"
-        )
+        return "" if wanted == found else f"{quoted(found)} and {quoted(wanted)} can only be compared as versions"
     need, have = (tuple(int(part or 0) for part in match.groups()) for match in (asked, got))
     if need[0] != have[0]:
         return f"the major version is {have[0]}, not {need[0]}"
