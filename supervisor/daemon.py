@@ -139,6 +139,7 @@ class Daemon:
             show_debug=settings.show_debug,
             store=store.status,
             usage=usage.table,
+            totals=usage.totals,
         )
         return await Front.open(
             settings, self._sockets, gateway, lambda counters: view(counters=counters), self._data, store, self._clock

@@ -13,6 +13,7 @@ import trio
 from quart import Response, websocket
 from quart_trio import QuartTrio
 
+from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
 from actors.errors import ConfigError, SupervisorError
@@ -22,6 +23,7 @@ from actors.messages import ReadServer, ServerStatus
 from actors.registry import Happening
 from actors.server import Message as ServerMessage
 from supervisor.counting import META_TOKENS
+from supervisor.front.described import Described, findings, warnings
 from supervisor.tokens import savings
 
 ASK_S = 2.0
@@ -44,6 +46,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     store: Callable[[], Any] = dict
     usage: Callable[[], Any] = dict
     counters: Callable[[], Any] = dict
+    totals: Callable[[], Usage] = dict
+    described: Described = msgspec.field(default_factory=Described)
 
 
 def routes(view: View) -> Callable[[QuartTrio], None]:
@@ -118,7 +122,9 @@ async def _fresh(view: View) -> dict[str, ServerStatus]:
 
 async def _status(view: View) -> dict[str, Any]:
     catalogue = view.catalogue.value
+    described = await view.described.of(catalogue)
     servers = [_row(status, catalogue) for status in (await _fresh(view)).values()]
+    servers = [{**row, "warnings": warnings(described.get(row["server"], {}))} for row in servers]
     return {
         "version": view.version,
         "started": view.started,
@@ -126,7 +132,7 @@ async def _status(view: View) -> dict[str, Any]:
         "catalog_revision": catalogue.revision,
         "servers": servers,
         "totals": _totals(servers),
-        "tokens": _tokens(catalogue),
+        "tokens": token_savings(catalogue),
         "configuration_problems": [str(problem) for problem in view.problems],
         "store": view.store(),
     }
@@ -155,7 +161,8 @@ def _totals(servers: list[dict[str, Any]]) -> dict[str, Any]:
     return {"servers": len(servers), "states": states, **sums}
 
 
-def _tokens(catalogue: Catalogue) -> dict[str, Any]:
+def token_savings(catalogue: Catalogue) -> dict[str, Any]:
+    """Return the numbers behind "tokens saved"; `counted` says whether every tool has a count."""
     offers = [entry.offer for entry in catalogue.entries.values() if entry.offer.tools]
     exposed = sum(sum(offer.token_counts.values()) for offer in offers)
     counted = all(len(offer.token_counts) >= len(offer.tools) for offer in offers)
@@ -180,10 +187,11 @@ async def _debug(view: View) -> dict[str, Any]:
         },
         "processes": {name: msgspec.to_builtins(status) for name, status in statuses.items()},
         "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
+        "findings": findings(await view.described.of(catalogue)),
         "usage": view.usage(),
         "connections": view.counters(),
         "store": view.store(),
-        "tokens": _tokens(catalogue),
+        "tokens": token_savings(catalogue),
     }
 
 
