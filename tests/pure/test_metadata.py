@@ -98,7 +98,8 @@ def test_declarations_that_cannot_be_right_are_findings(annotations: dict[str, A
 def test_category_complexity_tags_and_deprecation_can_be_declared() -> None:
     meta = {"category": "Billing", "complexity": "medium", "tags": ["Money", 3, "", "x" * 100], "deprecated": True}
     for where in ("annotations", "_meta"):
-        found = known(**{where: meta})
+        members: dict[str, Any] = {where: meta}
+        found = known(**members)
         assert (found.category, found.complexity, found.deprecated) == ("billing", "moderate", True)
         assert found.tags == ("billing", "deprecated", "money")
         assert found.inferred == ("title",)
