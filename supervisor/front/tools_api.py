@@ -1,6 +1,6 @@
 """The pages about tools: `/api/tools` selects by criteria, `/api/tokens` says what each tool costs a model.
 
-- Parameters are the fields of `Criteria` and `TokenQuery`. An unknown one, or a bad value, is 400 and says what is known.
+- Parameters are the fields of `Criteria` and `TokenQuery`. An unknown one or a bad value is 400 and says what is known.
 - A page is bounded by `limit`, and says how many there are in total.
 - Nothing here carries a payload of a call. Descriptions are the servers' own text: show it, never run it.
 """
@@ -77,8 +77,11 @@ async def _tools(view: View, parameters: Parameters) -> dict[str, Any]:
 
 
 async def _tokens(view: View, parameters: Parameters) -> dict[str, Any]:
-    query = decode(parameters, TokenQuery)
-    catalogue = view.catalogue.value
+    return await trio.to_thread.run_sync(token_page, view.catalogue.value, decode(parameters, TokenQuery))
+
+
+def token_page(catalogue: Catalogue, query: TokenQuery) -> dict[str, Any]:
+    """Return what `/api/tokens` answers."""
     servers = _per_server(catalogue)
     rows = _per_tool(catalogue, query)
     total = token_savings(catalogue)
