@@ -13,33 +13,13 @@ from msgspec.structs import replace
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria
-from actors.directory import Directory
-from actors.kit import Feed, Latest
-from actors.lifecycle import State
-from actors.messages import ServerStatus
+from actors.kit import Latest
 from supervisor.front.api import View, routes
 from supervisor.front.described import Described, findings, warnings
 from supervisor.front.tools_api import tool_routes
 from tests.fakes.front_server import running
-from tests.fakes.tool_catalogue import CATALOGUE, USED, entry
-
-
-def view_of(**more: Any) -> View:
-    statuses = {
-        name: ServerStatus(server=name, state=State.READY, wanted="up", since=0.0) for name in ("files", "shop", "new")
-    }
-    members: dict[str, Any] = {
-        "version": "1",
-        "started": 0.0,
-        "clock": lambda: 1.0,
-        "directory": Directory(),
-        "catalogue": Latest(CATALOGUE),
-        "statuses": Latest(statuses),
-        "feed": Feed(1),
-        "closing": trio.Event(),
-        "totals": lambda: USED,
-    }
-    return View(**{**members, **more})
+from tests.fakes.tool_catalogue import CATALOGUE, entry
+from tests.fakes.tool_view import view_of
 
 
 @asynccontextmanager
