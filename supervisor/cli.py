@@ -20,6 +20,8 @@ from supervisor.commands.demo import demo
 from supervisor.commands.run import run
 from supervisor.commands.search import search
 from supervisor.commands.status import status
+from supervisor.commands.tokens import tokens
+from supervisor.commands.tools import tools
 from supervisor.commands.watch import watch
 
 
@@ -29,7 +31,7 @@ def cli() -> None:
     """Supervises any number of MCP servers and puts all their tools behind four meta-tools."""
 
 
-for _command in (run, check, status, search, call, watch, demo):
+for _command in (run, check, status, tools, tokens, search, call, watch, demo):
     cli.add_command(_command)
 
 

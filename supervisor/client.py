@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -80,6 +80,15 @@ class DaemonClient:
         """Return the object of `/readyz`; its `ready` says whether. Raises `DaemonUnreachable`."""
         return await self._page("/readyz")
 
+    async def page(self, path: str, parameters: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+        """Return the object of one page. Raises `Refused` if it is an error, `DaemonUnreachable`."""
+        content = await self._ask("GET", path, PAGE_TIMEOUT_S, params=list(parameters))
+        found: dict[str, msgspec.Raw] = self._decoded(content, dict[str, msgspec.Raw])
+        if "error" in found:
+            error: _Error = self._decoded(found["error"], _Error)
+            raise Refused(error.code, error.message, error.data)
+        return {name: msgspec.json.decode(value) for name, value in found.items()}
+
     async def call(self, name: str, arguments: Any, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
         """Call a tool, a meta-tool or one behind them, and return its result.
 
@@ -107,7 +116,7 @@ class DaemonClient:
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
 
-    def _decoded(self, content: bytes, type_: type[Any]) -> Any:
+    def _decoded(self, content: bytes | msgspec.Raw, type_: type[Any]) -> Any:
         try:
             return msgspec.json.decode(content, type=type_)
         except (msgspec.MsgspecError, RecursionError):

@@ -158,6 +158,7 @@ class Daemon:
             store=store.status,
             usage=usage.table,
             log_records_lost=records_lost,
+            totals=usage.totals,
         )
         return await Front.open(
             settings, self._sockets, gateway, lambda counters: view(counters=counters), self._data, store, self._clock

@@ -50,3 +50,7 @@ class Usage:
         """Return the totals as plain values, the most called first."""
         rows = sorted(self._totals.values(), key=lambda row: (-row.calls, row.server, row.tool))
         return [msgspec.to_builtins(row) for row in rows[:1000]]
+
+    def totals(self) -> dict[tuple[str, str], tuple[int, int, float]]:
+        """Return (calls, failures, milliseconds) of every tool by (server, tool)."""
+        return {key: (row.calls, row.failures, row.total_ms) for key, row in self._totals.items()}

@@ -103,6 +103,7 @@ PURE = (
     "supervisor.front.classify",
     "supervisor.front.head",
     "supervisor.front.param*",
+    "supervisor.front.query",
     "supervisor.front.verdict",
     "supervisor.front.websocket_rules",
 )

@@ -13,6 +13,7 @@ import trio
 from quart import Response, websocket
 from quart_trio import QuartTrio
 
+from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
 from actors.errors import ConfigError, SupervisorError
@@ -22,6 +23,7 @@ from actors.messages import ReadServer, ServerStatus
 from actors.registry import Happening
 from actors.server import Message as ServerMessage
 from supervisor.counting import META_TOKENS
+from supervisor.front.described import Described, findings, warnings
 from supervisor.tokens import savings
 
 ASK_S = 2.0
@@ -49,6 +51,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     usage: Callable[[], Any] = dict
     counters: Callable[[], Any] = dict
     log_records_lost: Callable[[], int] = int
+    totals: Callable[[], Usage] = dict
+    described: Described = msgspec.field(default_factory=Described)
 
 
 def routes(view: View) -> Callable[[QuartTrio], None]:
@@ -126,9 +130,11 @@ async def _fresh(view: View) -> dict[str, ServerStatus]:
 async def _status(view: View) -> dict[str, Any]:
     catalogue = view.catalogue.value
     now = view.clock()
-    tokens = _tokens(catalogue)
+    tokens = token_savings(catalogue)
     exposed = tokens["exposed_tokens"]
     servers = [_row(status, catalogue, now, exposed) for status in (await _fresh(view)).values()]
+    described = await view.described.of(catalogue)
+    servers = [{**row, "warnings": warnings(described.get(row["server"], {}))} for row in servers]
     return {
         "version": view.version,
         "started": view.started,
@@ -175,7 +181,8 @@ def _totals(servers: list[dict[str, Any]]) -> dict[str, Any]:
     return {"servers": len(servers), "states": states, **sums}
 
 
-def _tokens(catalogue: Catalogue) -> dict[str, Any]:
+def token_savings(catalogue: Catalogue) -> dict[str, Any]:
+    """Return the numbers behind "tokens saved"; `counted` says whether every tool has a count."""
     offers = [entry.offer for entry in catalogue.entries.values() if entry.offer.tools]
     exposed = sum(sum(offer.token_counts.values()) for offer in offers)
     counted = all(len(offer.token_counts) >= len(offer.tools) for offer in offers)
@@ -200,10 +207,11 @@ async def _debug(view: View) -> dict[str, Any]:
         },
         "processes": {name: msgspec.to_builtins(status) for name, status in statuses.items()},
         "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
+        "findings": findings(await view.described.of(catalogue)),
         "usage": view.usage(),
         "connections": view.counters(),
         "store": view.store(),
-        "tokens": _tokens(catalogue),
+        "tokens": token_savings(catalogue),
     }
 
 

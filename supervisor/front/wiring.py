@@ -21,6 +21,7 @@ from supervisor.front.mcp_websocket import McpWebSocket
 from supervisor.front.serve import ServeSettings, serve
 from supervisor.front.service import Service
 from supervisor.front.settings import HttpSettings
+from supervisor.front.tools_api import tool_routes
 from supervisor.front.websocket_session import WebSocketSettings
 from supervisor.sealed import Sealer
 from supervisor.store import Store
@@ -71,6 +72,7 @@ class Front:
             register=routes(shown),
             max_body_bytes=settings.max_body_bytes,
         )
+        tool_routes(shown)(app)
         front = cls(settings, sockets, app, http)
         counters.append(front.counters)
         return front

@@ -1,0 +1,251 @@
+"""What is known of a tool beyond its definition: category, effects, safety, and what is wrong with it.
+
+Rules:
+- What a server declares wins over what its words suggest; `inferred` names what is only suggested.
+- NEVER TRUSTED: declarations and words both come from the server, and a hostile one writes what it likes. This metadata
+  is for showing, sorting and searching. What may be called is the operator's decision, not this module's.
+- A declaration cannot make a tool look safer than its words do: `delete_all`, declared read-only, is `moderate`, needs
+  confirmation, and has a finding.
+- Nothing here raises, whatever a server sends.
+Sources: MCP 2025-11-25, schema, `ToolAnnotations`; the inference rules are in `inference.py`, the findings' in
+`findings.py`, both as tables in docs/metadata.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from actors.catalogue import inference
+from actors.catalogue.entries import Tool
+from actors.catalogue.findings import (
+    Finding,
+    description_findings,
+    duplicates,
+    found,
+    name_findings,
+    quoted,
+    schema_findings,
+    text_findings,
+    texts,
+)
+from actors.catalogue.inference import Complexity, Effects
+from actors.search.text import words
+
+Safety = Literal["safe", "moderate", "dangerous"]
+
+SAFETY: tuple[Safety, ...] = ("safe", "moderate", "dangerous")
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+COMPLEXITIES: Mapping[str, Complexity] = {
+    "simple": "simple",
+    "moderate": "moderate",
+    "medium": "moderate",
+    "complex": "complex",
+}
+"""What a server may declare as `complexity`, and what it means here."""
+FROM_META = frozenset({"category", "complexity", "deprecated", "requiresConfirmation", "tags"})
+MAX_TAGS = 16
+MAX_TAG_CHARS = 64
+MAX_TITLE_CHARS = 256
+
+
+class Hints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The effective hints, in JSON by MCP's names. None: neither declared nor suggested; MCP's default then applies."""
+
+    title: str = ""
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    idempotent_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one tool. `inferred` has the names of the fields and hints that the server did not declare."""
+
+    category: str = inference.GENERAL
+    complexity: Complexity = "simple"
+    requires_auth: bool = False
+    deprecated: bool = False
+    safety: Safety = "moderate"
+    requires_confirmation: bool = False
+    annotations: Hints = Hints()
+    inferred: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def warnings(self) -> int:
+        """How many of the findings are warnings."""
+        return sum(finding.severity == "warning" for finding in self.findings)
+
+
+class _Definition(msgspec.Struct):
+    input_schema: msgspec.Raw = msgspec.field(name="inputSchema", default=msgspec.Raw(b""))
+
+
+_definition = msgspec.json.Decoder(_Definition)
+_Declared = dict[str, Any]
+
+
+def describe(server: str, tool: Tool) -> Metadata:
+    """Return what is known of one tool by itself. Raises nothing."""
+    declared = _declared(tool)
+    suggested = inference.effects(tool.name, tool.description)
+    hints, inferred = _hints(tool, declared, suggested)
+    schema = _schema(tool)
+    found_category, found_complexity = _category(server, tool, declared), _complexity(tool, declared, schema)
+    deprecated = declared.get("deprecated") is True or (isinstance(schema, dict) and schema.get("deprecated") is True)
+    made = Metadata(
+        category=found_category[0],
+        complexity=found_complexity[0],
+        requires_auth=inference.requires_auth(tool.name, tool.description),
+        deprecated=deprecated or inference.deprecated(tool.name, tool.title, tool.description),
+        safety=_safety(hints, suggested),
+        requires_confirmation=_confirmation(hints, suggested, declared),
+        annotations=hints,
+        inferred=(*inferred, *found_category[1], *found_complexity[1]),
+        findings=tuple(_findings(tool, declared, suggested, schema)),
+    )
+    return replace(made, tags=_tags(made, declared))
+
+
+def describe_all(server: str, tools: Iterable[Tool]) -> dict[str, Metadata]:
+    """Return what is known of each tool of a server by name, names that can be mistaken for each other included."""
+    known = {tool.name: describe(server, tool) for tool in tools}
+    for name, others in duplicates(known).items():
+        finding = found("name-duplicate", ", ".join(quoted(other) for other in others[:3]))
+        known[name] = replace(known[name], findings=(*known[name].findings, finding))
+    return known
+
+
+def _declared(tool: Tool) -> _Declared:
+    """Return what the server declares: its annotations, and of `_meta` only what MCP has no annotation for."""
+    meta = {key: value for key, value in _object(tool.meta).items() if key in FROM_META}
+    return {**meta, **_object(tool.annotations)}
+
+
+def _object(raw: msgspec.Raw) -> _Declared:
+    value = _decoded(raw)
+    return value if isinstance(value, dict) else {}
+
+
+def _decoded(raw: msgspec.Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw) if bytes(raw) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _schema(tool: Tool) -> Any:
+    """Return the input schema as the server wrote it: ours has a `type` even where the server forgot it."""
+    try:
+        declared = _definition.decode(tool.definition).input_schema
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        declared = tool.input_schema
+    if bytes(declared) or bytes(tool.definition) not in (b"", b"{}"):
+        return _decoded(declared)
+    return _decoded(tool.input_schema)
+
+
+def _hints(tool: Tool, declared: _Declared, suggested: Effects) -> tuple[Hints, tuple[str, ...]]:
+    """Return the effective hints and the names of those that were not declared."""
+    said = {name: declared[name] for name in HINTS if isinstance(declared.get(name), bool)}
+    guessed: dict[str, bool | None] = {
+        "readOnlyHint": suggested.read_only,
+        "destructiveHint": suggested.destructive,
+        "idempotentHint": suggested.idempotent,
+    }
+    if said.get("readOnlyHint"):  # MCP: the other two mean something only for tools that are not read-only
+        guessed.update(destructiveHint=False, idempotentHint=None)
+    elif said.get("destructiveHint"):
+        guessed.update(readOnlyHint=False)
+    title, own = _title(tool, declared)
+    effective = {**guessed, **said}
+    inferred = [name for name in HINTS if name not in said and effective.get(name) is not None]
+    hints = Hints(
+        title=title,
+        read_only_hint=effective["readOnlyHint"],
+        destructive_hint=effective["destructiveHint"],
+        idempotent_hint=effective["idempotentHint"],
+        open_world_hint=effective.get("openWorldHint"),
+    )
+    return hints, tuple(inferred if own else ["title", *inferred])
+
+
+def _title(tool: Tool, declared: _Declared) -> tuple[str, bool]:
+    """Return the title to show and whether the server gave it; else it is made of the name's words."""
+    given = tool.title or _text(declared.get("title"), MAX_TITLE_CHARS)
+    return (given, True) if given else (" ".join(words(tool.name)).capitalize(), False)
+
+
+def _text(value: object, limit: int) -> str:
+    """Return a short printable text, or nothing."""
+    return value.strip() if isinstance(value, str) and value.isprintable() and len(value) <= limit else ""
+
+
+def _category(server: str, tool: Tool, declared: _Declared) -> tuple[str, tuple[str, ...]]:
+    given = _text(declared.get("category"), MAX_TAG_CHARS).lower()
+    if given:
+        return given, ()
+    return inference.category(server, tool.name, tool.description), ("category",)
+
+
+def _complexity(tool: Tool, declared: _Declared, schema: Any) -> tuple[Complexity, tuple[str, ...]]:
+    given = declared.get("complexity")
+    if isinstance(given, str) and given in COMPLEXITIES:
+        return COMPLEXITIES[given], ()
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return inference.complexity(tool.name, len(properties) if isinstance(properties, dict) else 0), ("complexity",)
+
+
+def _safety(hints: Hints, suggested: Effects) -> Safety:
+    if hints.destructive_hint:
+        return "dangerous"
+    return "safe" if hints.read_only_hint and not suggested.destructive else "moderate"
+
+
+def _confirmation(hints: Hints, suggested: Effects, declared: _Declared) -> bool:
+    asked = declared.get("requiresConfirmation") is True
+    return asked or bool(hints.destructive_hint) or bool(suggested.destructive)
+
+
+def _tags(made: Metadata, declared: _Declared) -> tuple[str, ...]:
+    """Return the declared tags and those that follow from the rest, in order, each once."""
+    given = declared.get("tags")
+    own = [_text(tag, MAX_TAG_CHARS).lower() for tag in given] if isinstance(given, list) else []
+    hints = made.annotations
+    derived = (
+        (made.category, made.category != inference.GENERAL),
+        ("read-only", hints.read_only_hint),
+        ("destructive", hints.destructive_hint),
+        ("idempotent", hints.idempotent_hint),
+        ("open-world", hints.open_world_hint),
+        ("requires-auth", made.requires_auth),
+        ("deprecated", made.deprecated),
+    )
+    return tuple(sorted({*[tag for tag in own if tag][:MAX_TAGS], *[tag for tag, holds in derived if holds]}))
+
+
+def _findings(tool: Tool, declared: _Declared, suggested: Effects, schema: Any) -> Iterator[Finding]:
+    yield from name_findings(tool.name)
+    yield from description_findings(tool.description)
+    yield from schema_findings(schema)
+    yield from _hint_findings(tool, declared, suggested)
+    parts = [("the name", tool.name), ("the title", tool.title), ("the description", tool.description)]
+    title = declared.get("title")
+    parts += [("the annotated title", title)] if isinstance(title, str) else []
+    yield from text_findings([*parts, *(("the input schema", text) for text in texts(schema))])
+
+
+def _hint_findings(tool: Tool, declared: _Declared, suggested: Effects) -> Iterator[Finding]:
+    read_only, destructive = declared.get("readOnlyHint"), declared.get("destructiveHint")
+    if read_only is True and destructive is True:
+        yield found("hints-contradict")
+    elif suggested.destructive and (read_only is True or destructive is False):
+        yield found("hints-doubtful", quoted(suggested.why))
+    malformed = [name for name in HINTS if name in declared and not isinstance(declared[name], bool | None)]
+    if malformed:
+        yield found("hints-malformed", ", ".join(malformed))

@@ -1,0 +1,68 @@
+"""`tokens`: what each tool would cost a model, and what the four meta-tools save."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.console import RenderableType
+
+from supervisor.client import Refused, connect
+from supervisor.commands.common import CommandFailed, ask, console, json_option, plain, print_json, table, url_option
+from supervisor.commands.status import savings_line
+
+PATH = "/api/tokens"
+MAX_ROWS = 1000
+"""The daemon's own bound, written again: to import it would load the whole web server."""
+
+Page = dict[str, Any]
+
+
+@click.command()
+@click.option("--server", "servers", multiple=True, metavar="SERVER", help="Of this server; may be repeated.")
+@click.option(
+    "--limit", type=click.IntRange(1, MAX_ROWS), metavar="N", default=20, show_default=True, help="Most tools to show."
+)
+@json_option
+@url_option
+def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> None:
+    """Show the tokens of the tools, of each server, and those saved; the most expensive first."""
+    pairs = [("limit", str(limit)), *(("servers", server) for server in servers)]
+
+    async def question() -> Page:
+        async with connect(url) as daemon:
+            return await daemon.page(PATH, pairs)
+
+    try:
+        found = ask(question)
+    except Refused as error:
+        raise CommandFailed(error.message) from None
+    if as_json:
+        print_json(found)
+        return
+    out = console()
+    out.print(servers_table([row for row in found["servers"] if not servers or row["server"] in servers]))
+    out.print()
+    out.print(tools_table(found["tools"]))
+    out.print(f"\n{len(found['tools'])} of {found['total']} tools", markup=False)
+    totals = {"tools": sum(row["tools"] for row in found["servers"]), "servers": len(found["servers"])}
+    out.print(savings_line(totals, found["savings"]), markup=False)
+
+
+def servers_table(servers: list[Page]) -> RenderableType:
+    """Return the servers of `/api/tokens` as a table."""
+    rows = table("SERVER", "TOOLS", "TOKENS", "", right=("TOOLS", "TOKENS"))
+    for row in servers:
+        counted = f"{row['counted']} of {row['tools']} counted" if row["counted"] < row["tools"] else ""
+        how = "" if row["exact"] or not row["counted"] else "estimate"
+        note = ", ".join(part for part in (counted, how) if part)
+        rows.add_row(plain(row["server"]), f"{row['tools']}", f"{row['tokens']:,}", note)
+    return rows
+
+
+def tools_table(tools: list[Page]) -> RenderableType:
+    """Return the tools of `/api/tokens` as a table."""
+    rows = table("TOOL", "TOKENS", right=("TOKENS",))
+    for row in tools:
+        rows.add_row(plain(row["path"]), "-" if row["tokens"] is None else f"{row['tokens']:,}")
+    return rows

@@ -1,0 +1,116 @@
+"""`tools`: the tools that fit criteria, without ranking; `search` ranks."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import click
+from rich.console import RenderableType
+from rich.text import Text
+
+from actors.catalogue.criteria import MAX_LIMIT, SortBy
+from actors.catalogue.inference import Complexity
+from actors.catalogue.metadata import SAFETY
+from supervisor.client import Refused, connect
+from supervisor.commands.common import CommandFailed, ask, console, json_option, plain, print_json, table, url_option
+
+PATH = "/api/tools"
+SORT_WORDS = tuple(word.replace("_", "-") for word in get_args(SortBy))
+SAFETY_STYLES = {"safe": "green", "moderate": "yellow", "dangerous": "bold red"}
+COLUMNS = ("PATH", "SAFETY", "CATEGORY", "TOKENS", "CALLS", "SUCCESS", "AVG MS", "WARNINGS", "DESCRIPTION")
+NUMBERS = ("TOKENS", "CALLS", "SUCCESS", "AVG MS", "WARNINGS")
+MAX_DESCRIPTION_CHARS = 100
+
+Page = dict[str, Any]
+
+
+@click.command()
+@click.option("--name", metavar="TEXT", help="A part of the name.")
+@click.option("--description", metavar="TEXT", help="A part of the description, or words that are all in it.")
+@click.option("--server", "servers", multiple=True, metavar="SERVER", help="Of this server; may be repeated.")
+@click.option("--server-version", "version", metavar="VERSION", help="The server's version is compatible with this.")
+@click.option("--category", metavar="NAME", help="For example file-system, version-control, api, data.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Has this tag; may be repeated.")
+@click.option("--read-only/--not-read-only", default=None, help="Changes nothing, or does.")
+@click.option("--destructive/--not-destructive", default=None, help="May destroy something, or not.")
+@click.option("--idempotent/--not-idempotent", default=None, help="May be called again without harm, or not.")
+@click.option("--open-world/--closed-world", default=None, help="Reaches the outside world, or not.")
+@click.option("--safety", type=click.Choice(SAFETY), metavar="LEVEL", help="safe, moderate or dangerous.")
+@click.option(
+    "--complexity", type=click.Choice(get_args(Complexity)), metavar="LEVEL", help="simple, moderate or complex."
+)
+@click.option("--include-unavailable", is_flag=True, default=None, help="Also tools of servers that failed.")
+@click.option(
+    "--sort",
+    "sort_by",
+    type=click.Choice(SORT_WORDS),
+    metavar="KEY",
+    default="name",
+    show_default=True,
+    help=f"One of {', '.join(SORT_WORDS)}.",
+)
+@click.option("--descending", is_flag=True, default=None, help="The highest first.")
+@click.option(
+    "--limit", type=click.IntRange(1, MAX_LIMIT), metavar="N", default=50, show_default=True, help="Most tools to show."
+)
+@click.option(
+    "--offset", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="How many to leave out first."
+)
+@json_option
+@url_option
+def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
+    """List the tools that fit all criteria, with what is known of them."""
+    pairs = parameters({**criteria, "sort_by": sort_by.replace("-", "_")})
+
+    async def question() -> Page:
+        async with connect(url) as daemon:
+            return await daemon.page(PATH, pairs)
+
+    try:
+        found = ask(question)
+    except Refused as error:
+        raise CommandFailed(error.message) from None
+    if as_json:
+        print_json(found)
+        return
+    out = console()
+    if found["tools"]:
+        out.print(rows_of(found["tools"]))
+    levels = ", ".join(f"{count} {level}" for level, count in found["by_safety"].items())
+    out.print(f"{len(found['tools'])} of {found['total']} tools ({levels})", markup=False)
+
+
+def parameters(criteria: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return criteria as query parameters; what is not given is left out."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in criteria.items():
+        if isinstance(value, tuple):
+            pairs += [(name, str(one)) for one in value]
+        elif value is not None:
+            pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    return pairs
+
+
+def rows_of(found: list[Page]) -> RenderableType:
+    """Return rows of `/api/tools` as a table."""
+    rows = table(*COLUMNS, right=NUMBERS)
+    for row in found:
+        metadata = row["metadata"]
+        description = plain(row["description"])
+        description.truncate(MAX_DESCRIPTION_CHARS, overflow="ellipsis")
+        rows.add_row(
+            plain(row["path"]),
+            Text(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], "")),
+            plain(metadata["category"]),
+            _number(row["tokens"]),
+            _number(row["calls"]),
+            "-" if row["success_rate"] is None else f"{row['success_rate']:.0%}",
+            _number(row["avg_ms"]),
+            _number(sum(finding["severity"] == "warning" for finding in metadata["findings"])),
+            description,
+        )
+    return rows
+
+
+def _number(value: object) -> str:
+    return "-" if value is None else f"{value}"

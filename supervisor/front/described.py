@@ -1,0 +1,65 @@
+"""What is known of every tool, computed in a thread and kept until a server lists something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.catalogue.entries import Tool
+from actors.catalogue.metadata import Metadata, describe_all
+from actors.catalogue.snapshot import Catalogue, Entry
+
+MAX_FINDINGS = 100
+"""Of each server, on the page that lists them."""
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    tools: tuple[Tool, ...]
+    metadata: Mapping[str, Metadata]
+
+
+class Described:
+    """The metadata of the newest catalogue that was asked about, by server and tool."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Kept] = {}
+        self._one = trio.CapacityLimiter(1)
+
+    async def of(self, catalogue: Catalogue) -> dict[str, Mapping[str, Metadata]]:
+        """Return what is known of each tool. A checkpoint; a long one only after a server listed other tools."""
+        async with self._one:
+            stale = [entry for name, entry in catalogue.entries.items() if not self._fresh(name, entry)]
+            if stale:
+                made = await trio.to_thread.run_sync(_describe, stale)
+                self._kept = {name: kept for name, kept in {**self._kept, **made}.items() if name in catalogue.entries}
+            return {name: self._kept[name].metadata for name in catalogue.entries}
+
+    def _fresh(self, server: str, entry: Entry) -> bool:
+        return server in self._kept and self._kept[server].tools is entry.offer.tools
+
+
+def _describe(entries: list[Entry]) -> dict[str, _Kept]:
+    return {entry.server: _Kept(entry.offer.tools, describe_all(entry.server, entry.offer.tools)) for entry in entries}
+
+
+def warnings(metadata: Mapping[str, Metadata]) -> int:
+    """Return how many warnings the tools of one server have together."""
+    return sum(known.warnings for known in metadata.values())
+
+
+def findings(described: Mapping[str, Mapping[str, Metadata]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the first 100 findings of each server that has any, warnings first, then by tool."""
+    rows = {
+        server: [
+            {"tool": tool, **msgspec.to_builtins(finding)}
+            for severity in ("warning", "note")
+            for tool in sorted(metadata)
+            for finding in metadata[tool].findings
+            if finding.severity == severity
+        ][:MAX_FINDINGS]
+        for server, metadata in described.items()
+    }
+    return {server: found for server, found in rows.items() if found}

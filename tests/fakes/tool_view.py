@@ -1,0 +1,33 @@
+"""What the operators' pages show, over the small catalogue and with no server running."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import trio
+
+from actors.directory import Directory
+from actors.kit import Feed, Latest
+from actors.lifecycle import State
+from actors.messages import ServerStatus
+from supervisor.front.api import View
+from tests.fakes.tool_catalogue import CATALOGUE, USED
+
+
+def view_of(**more: Any) -> View:
+    """Return a view; `more` replaces members of it."""
+    statuses = {
+        name: ServerStatus(server=name, state=State.READY, wanted="up", since=0.0) for name in ("files", "shop", "new")
+    }
+    members: dict[str, Any] = {
+        "version": "1",
+        "started": 0.0,
+        "clock": lambda: 1.0,
+        "directory": Directory(),
+        "catalogue": Latest(CATALOGUE),
+        "statuses": Latest(statuses),
+        "feed": Feed(1),
+        "closing": trio.Event(),
+        "totals": lambda: USED,
+    }
+    return View(**{**members, **more})
