@@ -21,14 +21,14 @@ _SLACK = 64
 class Call:
     """One request on its way; `deadline` is a moment of the trio clock."""
 
-    __slots__ = ("deadline", "message", "number", "reply", "sent")
+    __slots__ = ("deadline", "message", "number", "reply", "sent_at")
 
     def __init__(self, number: int, message: CallServer, reply: Reply[Result], deadline: float) -> None:
         self.number = number
         self.message = message
         self.reply = reply
         self.deadline = deadline
-        self.sent = False
+        self.sent_at: float | None = None
 
 
 class Calls:
@@ -65,13 +65,13 @@ class Calls:
         self.total += 1
         return call
 
-    def sendable(self, limit: int) -> Iterator[Call]:
-        """Take waiting calls, first come first served, while fewer than `limit` are in flight."""
+    def sendable(self, limit: int, now: float) -> Iterator[Call]:
+        """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`."""
         while self._waiting and len(self._in_flight) < limit:
             number = next(iter(self._waiting))
             call = self._waiting.pop(number)
             if not call.reply.settled:
-                call.sent = True
+                call.sent_at = now
                 self._in_flight[number] = call
                 yield call
 
@@ -126,7 +126,7 @@ class Calls:
 
     def _late(self, call: Call) -> SupervisorError:
         limit = call.message.deadline_s
-        if call.sent:
+        if call.sent_at is not None:
             text = f"server {self._server!r} did not answer {call.message.method} within {limit:g} s"
             return CallTimedOut(text, server=self._server, outcome="unknown")
         text = f"server {self._server!r} was not ready within the call's deadline of {limit:g} s; nothing was sent"

@@ -145,6 +145,7 @@ def _settings(config: ServerConfig) -> ServerSettings:
         idle_timeout_s=config.idle_timeout_s,
         start_timeout_s=config.start_timeout_s,
         probe_timeout_s=config.probe_timeout_s,
+        unresponsive_s=config.unresponsive_s,
         discovery_timeout_s=config.discovery_timeout_s,
         max_in_flight=config.max_in_flight,
         max_queued=config.max_queued,

@@ -78,7 +78,7 @@ class ListsChanged(msgspec.Struct, frozen=True):
 
 
 Fact = Agreed | NoAgreement | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
-Tag = int | Kind | Literal["negotiation", "listen"]
+Tag = int | Kind | Literal["negotiation", "listen", "life"]
 
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 """Arguments are passed on as the client wrote them, often over many lines, but a line is a message here (MCP stdio).
@@ -150,6 +150,11 @@ class Conversation:
             wanted = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
             self._ask("listen", "subscriptions/listen", jsonrpc.encode({"notifications": wanted}))
 
+    def ask_for_life(self) -> None:
+        """Ask for any answer at all: `ping`, or `server/discover` in the modern era, which has no ping."""
+        modern = self.agreement is not None and self.agreement.era == "modern"
+        self._ask("life", "server/discover" if modern else "ping", None)
+
     def call(self, call: int, method: str, members: bytes, meta: bytes) -> None:
         """Send a request for `call`. `members` and `meta` are JSON members without their braces, or empty."""
         parts = b",".join(part for part in (self._meta, meta) if part)
@@ -196,7 +201,7 @@ class Conversation:
                 return self._follow(self._negotiation.on_error(error))
             case Malformed(tag="negotiation"):
                 return self._follow(self._negotiation.on_error(jsonrpc.ErrorObject(-32603, "malformed answer")))
-            case Answered(tag="listen") | Refused(tag="listen") | Malformed(tag="listen"):
+            case Answered(tag="listen" | "life") | Refused(tag="listen" | "life") | Malformed(tag="listen" | "life"):
                 return None
             case _:
                 return self._receive_page(event)

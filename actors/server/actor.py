@@ -177,7 +177,8 @@ class ServerActor(Actor[Message]):
     def _on_timer(self, name: str) -> None:
         match name:
             case "deadlines":
-                self._traffic.time_out(trio.current_time(), self._server.link)
+                if self._traffic.time_out(trio.current_time(), self._server.link):
+                    self._server.on_silence()
                 self._server.pump()
                 self._watch_deadlines()
             case "idle":
@@ -190,6 +191,8 @@ class ServerActor(Actor[Message]):
                 self._server.read_lists()
             case "listing":
                 self._server.on_listing_late()
+            case "silence":
+                self._server.on_silence_over()
 
     def _on_idle(self) -> None:
         left = self._traffic.last_activity + self._idle_timeout_s - trio.current_time()

@@ -15,14 +15,18 @@ from actors.transport.base import Transport
 
 
 class Link:
-    """What is said goes into the process's outbox with `flush`. `hasty`: the first probe of the era was unanswered."""
+    """What is said goes into the process's outbox with `flush`. `hasty`: the first probe of the era was unanswered.
 
-    __slots__ = ("hasty", "process", "talk")
+    `heard` is when the server last said anything that made sense, in seconds of the trio clock.
+    """
+
+    __slots__ = ("hasty", "heard", "process", "talk")
 
     def __init__(self, process: Incarnation, talk: Conversation) -> None:
         self.process = process
         self.talk = talk
         self.hasty = talk.probing
+        self.heard = trio.current_time()
 
     @property
     def era(self) -> Era:

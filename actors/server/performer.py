@@ -81,7 +81,7 @@ class Performer:
 
     def _entered(self, previous: State) -> None:
         self._record.entered()
-        for name in ("stage", "idle", "backoff", "relist"):
+        for name in ("stage", "idle", "backoff", "relist", "silence"):
             self.timers.cancel(name)
         if self.life.state is not State.READY:
             self.timers.cancel("listing")
@@ -206,6 +206,7 @@ class Performer:
             except ProtocolViolation:
                 self._record.noise += 1
                 continue
+            link.heard = trio.current_time()
             if isinstance(fact, talk.CallAnswered | talk.CallRefused | talk.CallMalformed):
                 self.traffic.settle(fact, link, trio.current_time())
             elif fact is not None:
@@ -228,10 +229,23 @@ class Performer:
             case talk.ListsChanged():
                 self._on_lists_changed(link)
 
+    def on_silence(self) -> None:
+        """A call timed out and the server said nothing all the while: ask for a sign of life."""
+        if self.link is not None and self.life.state is State.READY and not self.timers.running("silence"):
+            self.link.talk.ask_for_life()
+            self._flush()
+            self.timers.start(self.nursery, "silence", self._settings.unresponsive_s)
+
+    def on_silence_over(self) -> None:
+        """Replace the server if it is still silent."""
+        seconds = self._settings.unresponsive_s
+        if self.link is not None and self.link.heard < trio.current_time() - seconds:
+            self.step(lc.Violated(self.life.incarnation, f"it answers nothing, not even a ping within {seconds:g} s"))
+
     def pump(self) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""
         if self.link is not None and self.life.state is State.READY:
-            self.traffic.send(self.link)
+            self.traffic.send(self.link, trio.current_time())
         self._flush()
         if self.life.state is State.DRAINING and not self.traffic.in_flight:
             self.step(lc.Drained(self.life.incarnation))

@@ -8,7 +8,11 @@ from actors.protocol.listing import ListLimits
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Deadlines in seconds and bounds of one server. `idle_timeout_s` 0 means never."""
+    """Deadlines in seconds and bounds of one server. `idle_timeout_s` 0 means never.
+
+    `unresponsive_s`: a server that said nothing during a whole call is asked for a sign of life, and replaced if none
+    comes within this time.
+    """
 
     idle_timeout_s: float = 180.0
     start_timeout_s: float = 60.0
@@ -16,6 +20,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     discovery_timeout_s: float = 60.0
     drain_s: float = 5.0
     write_timeout_s: float = 10.0
+    unresponsive_s: float = 5.0
     relist_debounce_s: float = 0.25
     relist_interval_s: float = 1.0
     max_in_flight: int = 64

@@ -38,9 +38,9 @@ class Traffic(Calls):
         self.last_activity = now
         return self.admit(message, reply, now)
 
-    def send(self, link: Link) -> None:
+    def send(self, link: Link, now: float) -> None:
         """Send what waits, as far as the limit of calls in flight allows."""
-        for call in self.sendable(self._max_in_flight):
+        for call in self.sendable(self._max_in_flight, now):
             message = call.message
             link.talk.call(call.number, message.method, message.members, message.meta)
 
@@ -64,8 +64,14 @@ class Traffic(Calls):
         if self.drop(number) and link is not None:
             link.talk.cancel(number, "the client went away")
 
-    def time_out(self, now: float, link: Link | None) -> None:
-        """Fail the calls whose deadline passed, and tell the server of those that were sent."""
+    def time_out(self, now: float, link: Link | None) -> bool:
+        """Fail the calls whose deadline passed, and tell the server of those that were sent.
+
+        Return whether the server said nothing at all during one of them.
+        """
+        silent = False
         for call in self.expire(now):
-            if link is not None:
+            if link is not None and call.sent_at is not None:
                 link.talk.cancel(call.number, "deadline passed")
+                silent |= link.heard <= call.sent_at
+        return silent

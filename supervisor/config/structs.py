@@ -138,6 +138,10 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     probe_timeout_s: Annotated[
         PositiveSeconds, Meta(description="How long the server may take to answer which protocol era it speaks.")
     ] = 20.0
+    unresponsive_s: Annotated[
+        PositiveSeconds,
+        Meta(description="After a call during which it said nothing at all, the time it has for any sign of life."),
+    ] = 5.0
     discovery_timeout_s: Annotated[
         Annotated[float, Meta(ge=5, le=31_536_000)], Meta(description="Time for listing everything the server offers.")
     ] = 60.0

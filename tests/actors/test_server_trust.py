@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.errors import ProtocolViolation, ServerExited
+from actors.errors import CallTimedOut, ProtocolViolation, ServerExited
 from actors.lifecycle import State
 from actors.server import ServerSettings
 from actors.transport.memory import MemoryTransport
@@ -109,3 +109,39 @@ async def test_an_answer_written_just_before_the_exit_still_counts(autojump_cloc
         await fake.notify("notifications/tools/list_changed")
         await rig.reach(State.DORMANT)
         assert results == [{"a": 1}]
+
+
+async def test_a_server_that_answers_nothing_any_more_is_replaced_after_a_call_timed_out(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(settings=ServerSettings(unresponsive_s=5)) as rig:
+        await rig.wake()
+        rig.fake.silent_at = {"tools/call", "ping"}
+        with pytest.raises(CallTimedOut):
+            await rig.call(deadline_s=10)
+        assert rig.fake.starts == 1
+        await trio.sleep(4)
+        assert rig.fake.count("ping") == 1
+        rig.fake.silent_at = set()
+        assert await rig.call(deadline_s=10, a=1) == {"a": 1}
+        await trio.sleep(2)
+        assert rig.fake.starts == 1  # it has spoken again in time
+
+        rig.fake.silent_at = {"tools/call", "ping"}
+        with pytest.raises(CallTimedOut):
+            await rig.call(deadline_s=10)
+        await trio.sleep(6)
+        rig.fake.silent_at = set()
+        assert await rig.call(a=2) == {"a": 2}
+        assert rig.fake.starts == 2
+
+
+async def test_a_slow_tool_of_a_server_that_answers_pings_costs_no_restart(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(unresponsive_s=5)) as rig:
+        await rig.wake()
+        for _ in range(3):
+            with pytest.raises(CallTimedOut):
+                await rig.call("hang", deadline_s=10)
+            await trio.sleep(10)
+        assert rig.fake.count("ping") == 3
+        assert rig.fake.starts == 1
