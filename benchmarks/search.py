@@ -3,6 +3,7 @@
 CATALOG has a tool a line: `{server, name, description, input_schema[, title]}`. QUERIES has a query a line: `{id,
 query, kind, groups}`, where `groups` lists the separate needs of the query, each as the `[server, name]` pairs that
 would do; no groups means that nothing should be found. `--ranks FILE` writes what was found, `{"id", "paths"}` a line.
+`--rerank static` compares meanings, too, with the vectors of the package of the extra `semantic`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from actors.search import Document, Index, analyse, parameters_of
+from actors.search import Document, Embedder, Index, analyse, parameters_of
+from supervisor import embeddings
 
 ToolPath = tuple[str, str]
 Answer = Callable[[str], list[ToolPath]]
@@ -50,8 +52,8 @@ class Ranks(msgspec.Struct, frozen=True):
     paths: list[ToolPath]
 
 
-def build(tools: Iterable[Tool]) -> Index:
-    """Return the index of a catalogue."""
+def build(tools: Iterable[Tool], embedder: Embedder | None = None) -> Index:
+    """Return the index of a catalogue; with an embedder it compares meanings, too."""
     by_server: dict[str, list[Document]] = defaultdict(list)
     for tool in tools:
         by_server[tool.server].append(
@@ -65,7 +67,8 @@ def build(tools: Iterable[Tool]) -> Index:
                 parameters=parameters_of(tool.input_schema),
             )
         )
-    return Index.build([analyse(server, documents) for server, documents in by_server.items()])
+    segments = [analyse(server, documents, embedder=embedder) for server, documents in by_server.items()]
+    return Index.build(segments, embedder=embedder)
 
 
 def answering(index: Index, top: int) -> Answer:
@@ -119,6 +122,16 @@ def print_row(kind: str, rows: Sequence[dict[str, float]]) -> None:
     print(f"{kind:28} n={len(rows):<5} {figures}")
 
 
+def load_embedder() -> Embedder:
+    """Return the static vectors, and print how long loading them took. Exits if they are not installed."""
+    begun = time.perf_counter()
+    embedder = embeddings.load()
+    if embedder is None:
+        raise SystemExit(f"--rerank static needs the package {embeddings.PACKAGE}")
+    print(f"vectors loaded in {(time.perf_counter() - begun) * 1000:.0f} ms")
+    return embedder
+
+
 def main() -> None:
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
@@ -126,11 +139,13 @@ def main() -> None:
     parser.add_argument("queries", type=Path, metavar="QUERIES.jsonl")
     parser.add_argument("--top", type=int, default=10, help="hits per query (default 10)")
     parser.add_argument("--ranks", type=Path, metavar="FILE", help="write the paths found, a query a line")
+    parser.add_argument("--rerank", choices=("off", "static"), default="off", help="compare meanings (default off)")
     options = parser.parse_args()
     tools = msgspec.json.Decoder(Tool).decode_lines(options.catalog.read_bytes())
     queries = msgspec.json.Decoder(Query).decode_lines(options.queries.read_bytes())
+    embedder = load_embedder() if options.rerank == "static" else None
     begun = time.perf_counter()
-    index = build(tools)
+    index = build(tools, embedder)
     built_s = time.perf_counter() - begun
     answer = answering(index, options.top)
     answers: list[list[ToolPath]] = []

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.search.document import KINDS, Document
+from actors.search.embedding import Embedder, Levels, Meanings
 from actors.search.postings import Bools, Floats, Ints, Postings, Triples
 from actors.search.segment import Segment
 from actors.search.tuning import DEFAULT_TUNING, Tuning
@@ -44,9 +45,11 @@ class Corpus:
     all_kinds: frozenset[str]
     verbs: Ints
     name_mass: Floats  # per document: the idf of all words of its name
+    embedder: Embedder | None
+    meanings: Meanings
 
     @staticmethod
-    def empty(tuning: Tuning = DEFAULT_TUNING) -> Corpus:
+    def empty(tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
         """Return the corpus of no server."""
         none, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
         return Corpus(
@@ -68,13 +71,17 @@ class Corpus:
             kinds=none,
             verbs=none,
             name_mass=nothing,
+            embedder=embedder,
+            meanings=Meanings.empty(embedder.dimensions if embedder is not None else 0),
         )
 
     @staticmethod
-    def of(segments: Sequence[Segment], tuning: Tuning = DEFAULT_TUNING) -> Corpus:
+    def of(
+        segments: Sequence[Segment], tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None
+    ) -> Corpus:
         """Return the corpus of these segments, of different servers."""
         ordered = tuple(sorted(segments, key=lambda segment: segment.server))
-        return _changed(Corpus.empty(tuning), ordered, (), ordered, 0)
+        return _changed(Corpus.empty(tuning, embedder), ordered, (), ordered, 0)
 
     def changed(self, server: str, segment: Segment | None) -> Corpus:
         """Return the corpus with this server's segment replaced, added, or (None) removed."""
@@ -86,7 +93,7 @@ class Corpus:
             return self
         segments = self.segments[:place] + new + self.segments[place + len(old) :]
         if len(self.counts) > 2 * len(self.term_of) + _SPARE_TERMS:  # numbers of forgotten terms are never re-used
-            return Corpus.of(segments, self.tuning)
+            return Corpus.of(segments, self.tuning, self.embedder)
         low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
         return _changed(self, segments, old, new, low)
 
@@ -143,7 +150,15 @@ def _changed(
         all_kinds=frozenset(KINDS[code] for code in np.unique(kinds).tolist()),
         verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
         name_mass=_name_mass(names, idf, total),
+        embedder=base.embedder,
+        meanings=base.meanings.spliced(low, high, [_comparable(segment, base.embedder) for segment in new]),
     )
+
+
+def _comparable(segment: Segment, embedder: Embedder | None) -> Levels:
+    """Return a segment's vectors, or vectors without columns if they are not of this embedder."""
+    made_here = embedder is not None and segment.embedder == embedder.name
+    return segment.meanings if made_here else segment.meanings[:, :0]
 
 
 def _terms(

@@ -13,6 +13,8 @@ import numpy as np
 
 from actors.search.corpus import Corpus
 from actors.search.document import NOTHING, TOOLS, Found, Hit
+from actors.search.embedding import Embedder
+from actors.search.fusion import fused
 from actors.search.page import exact_matches, page
 from actors.search.postings import Bools
 from actors.search.rank import Allowed, score
@@ -34,14 +36,19 @@ class Index:
         self._corpus = corpus
 
     @classmethod
-    def empty(cls, tuning: Tuning = DEFAULT_TUNING) -> Index:
-        """Return an index of nothing."""
-        return cls(Corpus.empty(tuning))
+    def empty(cls, tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Index:
+        """Return an index of nothing; what is made from it compares meanings too if there is an embedder."""
+        return cls(Corpus.empty(tuning, embedder))
 
     @classmethod
-    def build(cls, segments: Iterable[Segment], tuning: Tuning = DEFAULT_TUNING) -> Index:
-        """Return an index of these segments; of two of the same server the later one counts."""
-        return cls(Corpus.of(list({segment.server: segment for segment in segments}.values()), tuning))
+    def build(
+        cls, segments: Iterable[Segment], tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None
+    ) -> Index:
+        """Return an index of these segments; of two of the same server the later one counts.
+
+        The meanings of segments that were analysed without this embedder are unknown: only their words are compared.
+        """
+        return cls(Corpus.of(list({segment.server: segment for segment in segments}.values()), tuning, embedder))
 
     def replace(self, segment: Segment) -> Index:
         """Return an index with this server's documents added, or put in the place of its former ones."""
@@ -54,6 +61,11 @@ class Index:
 
     def __len__(self) -> int:
         return len(self._corpus.documents)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What compares meanings, and what segments for this index are to be analysed with."""
+        return self._corpus.embedder
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -72,8 +84,8 @@ class Index:
         """Return the documents that fit a query, best first. Never raises, whatever the text; never waits.
 
         Only documents of these `kinds` and `servers` (None: all) that `allowed` accepts take part: filters come before
-        ranking, limit and total. `kinds` and `servers` cost next to nothing; `allowed` is called once for each
-        document that shares a word with the query. `*` lists everything in path order; a query of no or one character
+        ranking, limit and total. `kinds` and `servers` cost next to nothing; `allowed` is called for each document that
+        shares a word with the query, and for the nearest ones in meaning. `*` lists everything in path order; a query of no or one character
         finds nothing. `limit` is in documents.
         """
         text = without_escapes(query[: self._corpus.tuning.max_query_chars])
@@ -83,7 +95,8 @@ class Index:
         if len("".join(clean(text).split())) < 2:
             return NOTHING
         exact = exact_matches(self._corpus, text, mask, allowed)
-        return page(self._corpus, text, score(self._corpus, text, mask, allowed), exact, limit)
+        scores = fused(self._corpus, text, score(self._corpus, text, mask, allowed), mask, allowed)
+        return page(self._corpus, text, scores, exact, limit)
 
     def _listing(self, mask: Bools | None, allowed: Allowed | None, limit: int) -> Found:
         documents = self._corpus.documents

@@ -73,25 +73,31 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
     """Return the best hits and how many documents match: exactly, or with enough of the query's weight."""
     if scores is None:
         scores = Scores(np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32), 1.0)
-    enough = (scores.values > 0) & (scores.matched >= corpus.tuning.min_matched)
+    enough = scores.matching(corpus.tuning.min_matched)
     enough[list(exact)] = True
     matching: Ints = np.flatnonzero(enough).astype(np.int32)
     if not len(matching):
         return NOTHING
     if limit < 1:
         return Found(total=len(matching))
-    ordered = _ordered(scores.values, matching, exact, limit)
-    chosen = _chosen(corpus, query, ordered, scores.values, exact, limit)
+    ordered = _ordered(scores, matching, exact, limit)
+    chosen = _chosen(corpus, query, ordered, _by_words(scores), exact, limit)
     return Found(hits=_hits(corpus, chosen, scores, exact), total=len(matching))
 
 
-def _ordered(values: Floats, matching: Ints, exact: Exact, limit: int) -> list[int]:
+def _by_words(scores: Scores) -> Floats:
+    """Return the scores by words alone: they decide who fits, as nearness in meaning is never far from the next."""
+    return scores.values if scores.words is None else scores.words
+
+
+def _ordered(scores: Scores, matching: Ints, exact: Exact, limit: int) -> list[int]:
     """Return matching documents in order, as far down as another server's could still fit the page."""
-    found = values[matching]
+    found = _by_words(scores)[matching]
     if len(matching) > limit:
         least = np.partition(found, len(found) - limit)[len(found) - limit] * _FITS
-        matching = matching[(found >= least) | np.isin(matching, list(exact))]
-    numbers: list[int] = matching[np.lexsort((matching, -values[matching]))].tolist()
+        kept = (found >= least) | np.isin(matching, list(exact))
+        matching = matching[kept if scores.near is None else kept | scores.near[matching]]
+    numbers: list[int] = matching[np.lexsort((matching, -scores.values[matching]))].tolist()
     return sorted(numbers, key=lambda number: -exact.get(number, 0))
 
 

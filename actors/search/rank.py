@@ -37,11 +37,22 @@ _TINY = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """Per document its score and the share of the query (0..1) it matches; and the score of a perfect document."""
+    """Per document its score and the share of the query (0..1) it matches; and the score of a perfect document.
+
+    Where meanings were compared, too, `values` holds both and `words` what the words alone give; `near` marks the
+    nearest in meaning, which need not match a word.
+    """
 
     values: Floats
     matched: Floats
     perfect: float
+    words: Floats | None = None
+    near: Bools | None = None
+
+    def matching(self, least: float) -> Bools:
+        """Return which documents match at least this share of the query, or are near in meaning."""
+        out = (self.values > 0) & (self.matched >= least)
+        return out if self.near is None else out | self.near
 
 
 def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None = None) -> Scores | None:

@@ -16,6 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from actors.search.document import KINDS, Document
+from actors.search.embedding import Embedder, Levels, document_levels
 from actors.search.postings import Floats, Ints, Triples
 from actors.search.text import as_written, camel_words, squash, stem, words
 from actors.search.tuning import DEFAULT_TUNING, FieldName, Tuning
@@ -54,15 +55,23 @@ class Segment:
     server_words: frozenset[str]  # stems of the server's name
     by_name: dict[str, tuple[int, ...]]  # squashed name -> documents
     by_path: dict[str, tuple[int, ...]]  # squashed server and name -> documents
+    meanings: Levels  # per document: its vector; without columns if there was no embedder
+    embedder: str  # the name of what made the vectors
 
     def __len__(self) -> int:
         return len(self.documents)
 
 
-def analyse(server: str, documents: Sequence[Document], tuning: Tuning = DEFAULT_TUNING) -> Segment:
-    """Return the segment of a server. Pure and self-contained: safe in a worker thread.
+def analyse(
+    server: str,
+    documents: Sequence[Document],
+    tuning: Tuning = DEFAULT_TUNING,
+    embedder: Embedder | None = None,
+) -> Segment:
+    """Return the segment of a server, with vectors if there is an embedder: the same one as the index has.
 
-    Of documents with the same key the last one counts. Texts are clipped, so the cost of a document is bounded.
+    Pure and self-contained: safe in a worker thread. Of documents with the same key the last one counts. Texts are
+    clipped, so the cost of a document is bounded.
     """
     ordered = tuple(dict(sorted({document.key: document for document in documents}.items())).values())
     analysis = _Analysis(server, tuning)
@@ -82,6 +91,8 @@ def analyse(server: str, documents: Sequence[Document], tuning: Tuning = DEFAULT
         server_words=frozenset(map(analysis.reduce, analysis.server_words)),
         by_name=_squashed(ordered, lambda document: document.name),
         by_path=_squashed(ordered, lambda document: server + document.name),
+        meanings=document_levels(embedder, ordered),
+        embedder=embedder.name if embedder is not None else "",
     )
 
 

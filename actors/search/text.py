@@ -106,6 +106,11 @@ def camel_words(text: str) -> list[str]:
     ]
 
 
+def spaced(name: str) -> str:
+    """Return a name in words as a person would write them: no camelCase, underscores or hyphens."""
+    return _LOWER_UPPER.sub(r"\1 \2", name).replace("_", " ").replace("-", " ")
+
+
 def squash(text: str) -> str:
     """Return letters and digits only, in lower case: `Create-Issue`, `createIssue` and `create issue` are one."""
     return _NOT_ALNUM.sub("", clean(text).lower())

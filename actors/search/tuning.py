@@ -85,6 +85,10 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     whole_query: float = 0.35  # share of the whole query's score beside the best sentence's
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 
+    # meanings, if the index has an embedder
+    semantic: float = 0.5  # weight of the nearness of meanings beside the words' 1
+    semantic_nearest: int = 30  # so many documents are found by their meaning alone
+
     # bounds
     max_query_chars: int = 6000
     max_query_words: int = 400

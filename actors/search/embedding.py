@@ -1,0 +1,105 @@
+"""Meanings beside words: what turns a text into a vector, and how vectors are kept and compared. Pure.
+
+Vectors are kept as whole numbers from -127 to 127. A dot product of two of them is then exact in 32-bit floats, in any
+order of adding: the same index gives the same answers, to the last bit, whatever the machine's linear algebra does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from actors.search.document import Document
+from actors.search.postings import Floats
+from actors.search.text import spaced
+
+Levels = npt.NDArray[np.int8]
+"""Vectors as whole numbers, a row each; only their direction has a meaning."""
+
+MAX_DIMENSIONS = 1024
+"""More would make a dot product of two rows inexact: 127 * 127 * 1024 is just below 2 ** 24."""
+
+_MAX_DESCRIPTION_CHARS = 400
+_MAX_NAME_CHARS = 300
+_MAX_QUERY_CHARS = 2000
+_FULL = 127
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose angle says how near their meanings are.
+
+    Deterministic, free of side effects, safe in several threads at once. It blocks, so many texts are embedded in a
+    worker thread; one query is embedded where the search runs.
+    """
+
+    @property
+    def name(self) -> str:
+        """What makes the vectors; vectors of different names are not compared."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """The length of every vector, at most `MAX_DIMENSIONS`."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return a float32 array of (texts, dimensions); a row of zeros for a text without meaning. Never raises."""
+        ...
+
+
+def document_levels(embedder: Embedder | None, documents: Sequence[Document]) -> Levels:
+    """Return the vectors of documents, a row each; rows of no length without an embedder."""
+    if embedder is None:
+        return np.zeros((len(documents), 0), np.int8)
+    return levels(embedder.embed([text_of(document) for document in documents]))
+
+
+def query_levels(embedder: Embedder, query: str) -> Floats:
+    """Return the vector of a query, as whole numbers."""
+    found: Floats = levels(embedder.embed([query[:_MAX_QUERY_CHARS]]))[0].astype(np.float32)
+    return found
+
+
+def text_of(document: Document) -> str:
+    """Return the text that stands for a document: server, name and the beginning of the description."""
+    name = spaced(document.name[:_MAX_NAME_CHARS])
+    return f"{document.server[:_MAX_NAME_CHARS]} {name}: {document.description[:_MAX_DESCRIPTION_CHARS]}"
+
+
+def levels(vectors: Floats) -> Levels:
+    """Return vectors as whole numbers, each stretched so that its greatest part is 127. Not finite is zero."""
+    finite = np.nan_to_num(vectors, nan=0.0, posinf=0.0, neginf=0.0)
+    greatest = np.abs(finite).max(axis=1, keepdims=True, initial=0.0)
+    out: Levels = np.rint(finite * (_FULL / np.maximum(greatest, np.finfo(np.float32).tiny))).astype(np.int8)
+    return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Meanings:
+    """The vectors of all documents of a corpus, as whole numbers, and their lengths; no columns without an embedder."""
+
+    rows: Floats
+    lengths: Floats
+
+    @staticmethod
+    def empty(dimensions: int) -> Meanings:
+        """Return the vectors of no document."""
+        return Meanings(np.zeros((0, dimensions), np.float32), np.zeros(0, np.float32))
+
+    def spliced(self, low: int, high: int, new: Sequence[Levels]) -> Meanings:
+        """Return these with the rows from `low` to `high` replaced; vectors of another length count as none."""
+        width = self.rows.shape[1]
+        fresh = [part if part.shape[1] == width else np.zeros((len(part), width), np.int8) for part in new]
+        rows = np.concatenate([self.rows[:low], *(part.astype(np.float32) for part in fresh), self.rows[high:]])
+        lengths = [np.sqrt(np.square(part, dtype=np.float32).sum(axis=1)) for part in fresh]
+        return Meanings(rows, np.concatenate([self.lengths[:low], *lengths, self.lengths[high:]]))
+
+    def cosines(self, vector: Floats) -> Floats:
+        """Return the cosine of the angle between each document's vector and this one; 0 where there is none."""
+        length = np.sqrt(vector @ vector)
+        out: Floats = (self.rows @ vector) / np.maximum(self.lengths * length, np.float32(1.0))
+        return out
