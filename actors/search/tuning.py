@@ -86,8 +86,8 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 
     # meanings, if the index has an embedder
-    semantic: float = 0.5  # weight of the nearness of meanings beside the words' 1
-    semantic_nearest: int = 30  # so many documents are found by their meaning alone
+    semantic: float = 0.3  # weight of the nearness of meanings beside the words' 1
+    semantic_nearest: int = 10  # so many documents are found by their meaning alone
 
     # bounds
     max_query_chars: int = 6000
