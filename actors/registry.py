@@ -20,7 +20,7 @@ from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.kit import Actor, Feed, Latest, Reply
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
-from actors.search import Index, Segment, analyse
+from actors.search import Embedder, Index, Segment, analyse
 
 Counter = Callable[[Offer], Awaitable[tuple[dict[str, int], bool]]]
 """Counts the tokens of each tool of an offer; the flag says whether the counts are exact."""
@@ -83,7 +83,9 @@ class Registry(Actor[Message]):
         clock: Callable[[], float],
         *,
         feed_size: int = 1000,
+        load_embedder: Callable[[], Embedder | None] = lambda: None,
     ) -> None:
+        """`load_embedder` is called once, in a worker thread: it may block, but must not fail."""
         super().__init__(4096)
         self.catalogue: Latest[Catalogue] = Latest(Catalogue(index=Index.empty(), indexed=not known))
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
@@ -97,6 +99,7 @@ class Registry(Actor[Message]):
         self._work = trio.Event()
         self._uncounted: dict[str, Offer] = {}
         self._counting = trio.Event()
+        self._load_embedder = load_embedder
 
     def started(self) -> None:
         """Start the tasks that index and count."""
@@ -205,7 +208,7 @@ class Registry(Actor[Message]):
     # The child tasks ------------------------------------------------------------------------------------------------
 
     async def _index_for_ever(self) -> None:
-        index = Index.empty()
+        index = Index.empty(embedder=await trio.to_thread.run_sync(self._load_embedder))
         indexed: dict[str, Offer] = {}
         while True:
             await self._work.wait()
@@ -239,9 +242,12 @@ def _reindex(index: Index, entries: Mapping[str, Entry], removed: frozenset[str]
     """Return the index with these servers replaced. Runs in a worker thread."""
     for server in sorted(removed):
         index = index.remove(server)
-    segments: list[Segment] = [analyse(name, documents(name, entry.offer)) for name, entry in entries.items()]
+    embedder = index.embedder
+    segments: list[Segment] = [
+        analyse(name, documents(name, entry.offer), embedder=embedder) for name, entry in entries.items()
+    ]
     if len(index) == 0:
-        index = Index.build(segments)
+        index = Index.build(segments, embedder=embedder)
         index.search("what a first search costs")  # expressions and word lists are made ready here, not on the loop
         return index
     for segment in segments:

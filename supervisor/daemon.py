@@ -25,7 +25,7 @@ from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
 from actors.transport.orphans import become_subreaper
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
-from supervisor import __version__
+from supervisor import __version__, embeddings
 from supervisor.config import Configuration, ServerConfig, launch_digest
 from supervisor.counting import TokenCounter
 from supervisor.datadir import DataDir
@@ -87,6 +87,7 @@ class Daemon:
                 memory,
                 counter.count,
                 self._clock,
+                load_embedder=partial(embeddings.load, settings.rerank),
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)

@@ -15,13 +15,14 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from actors.search import Embedder
+from actors.search import MAX_DIMENSIONS, Embedder
+from supervisor.config.structs import Rerank
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,12 @@ class Header(msgspec.Struct, frozen=True):
     dtype: str
     shape: tuple[int, int]
     data_offsets: tuple[int, int]
+
+
+class Headers(msgspec.Struct, frozen=True):
+    """What a safetensors file says at its beginning."""
+
+    array: Header = msgspec.field(name="embedding.weight")
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -120,18 +127,23 @@ class StaticVectors:
         return out
 
 
-def load() -> Embedder | None:
-    """Return the embedder of the installed package; None, and a line in the log, if there is none. Blocks."""
-    spec = importlib.util.find_spec(PACKAGE)  # finds it without importing it
-    folders = spec.submodule_search_locations if spec is not None else None
-    if not folders:
-        log.info("the search goes by words alone: the package %s is not installed", PACKAGE)
+def load(rerank: Rerank = "auto") -> Embedder | None:
+    """Return the embedder of the installed package, or None: always with `off`; else with one line in the log.
+
+    A missing package is worth a warning only if it was asked for. Blocks; never raises.
+    """
+    if rerank == "off":
         return None
     try:
-        return read(Path(folders[0]))
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
-        log.warning("the search goes by words alone: %s cannot be used: %s", PACKAGE, error)
-        return None
+        spec = importlib.util.find_spec(PACKAGE)  # finds it without importing it
+        folders = spec.submodule_search_locations if spec is not None else None
+        if folders:
+            return read(Path(folders[0]))
+        level, why = logging.WARNING if rerank == "static" else logging.INFO, "it is not installed"
+    except (ImportError, OSError, ValueError, msgspec.MsgspecError) as error:
+        level, why = logging.WARNING, f"{type(error).__name__}: {error}"
+    log.log(level, "search goes by words alone, without the package %s: %s", PACKAGE, why)
+    return None
 
 
 def read(folder: Path) -> StaticVectors:
@@ -148,13 +160,11 @@ def _vectors(path: Path) -> Vectors:
         size = int.from_bytes(file.read(8), "little")
         if size > _MAX_HEADER_BYTES:
             raise ValueError("the header of the weights is too large")
-        headers: dict[str, Any] = msgspec.json.decode(file.read(size))
-        headers.pop("__metadata__", None)
-        if len(headers) != 1:
-            raise ValueError("the weights are not one array")
-        header = msgspec.convert(next(iter(headers.values())), Header)
+        header = msgspec.json.decode(file.read(size), type=Headers).array
         rows, columns = header.shape
         start, end = header.data_offsets
+        if not (rows > 0 and 0 < columns <= MAX_DIMENSIONS):
+            raise ValueError("the weights have no usable shape")
         if header.dtype != "F16" or start != 0 or end != rows * columns * 2:
             raise ValueError("the weights are not a plain array of half floats")
         vectors = np.fromfile(file, dtype="<f2", count=rows * columns)

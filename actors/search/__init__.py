@@ -1,7 +1,7 @@
 """Finding the right tool for a sentence. Pure: no trio, no clock, no files."""
 
 from actors.search.document import KINDS, TOOLS, Document, Found, Hit, Kind
-from actors.search.embedding import Embedder
+from actors.search.embedding import MAX_DIMENSIONS, Embedder
 from actors.search.index import EVERYTHING, Index
 from actors.search.schema import parameters_of
 from actors.search.segment import Segment, analyse
@@ -11,6 +11,7 @@ __all__ = [
     "DEFAULT_TUNING",
     "EVERYTHING",
     "KINDS",
+    "MAX_DIMENSIONS",
     "TOOLS",
     "Document",
     "Embedder",

@@ -76,9 +76,7 @@ class Corpus:
         )
 
     @staticmethod
-    def of(
-        segments: Sequence[Segment], tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None
-    ) -> Corpus:
+    def of(segments: Sequence[Segment], tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
         """Return the corpus of these segments, of different servers."""
         ordered = tuple(sorted(segments, key=lambda segment: segment.server))
         return _changed(Corpus.empty(tuning, embedder), ordered, (), ordered, 0)

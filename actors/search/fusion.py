@@ -41,9 +41,7 @@ def fused(
     return Scores(values, scores.matched, scores.perfect, words=scores.values, near=near)
 
 
-def _nearest(
-    corpus: Corpus, cosines: Floats, matching: Bools, mask: Bools | None, allowed: Allowed | None
-) -> Bools:
+def _nearest(corpus: Corpus, cosines: Floats, matching: Bools, mask: Bools | None, allowed: Allowed | None) -> Bools:
     """Return the documents nearest in meaning, of those that may be seen; it is not asked again about matching ones."""
     visible = cosines if mask is None else np.where(mask, cosines, np.float32(0))
     most = corpus.tuning.semantic_nearest

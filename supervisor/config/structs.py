@@ -35,6 +35,9 @@ Restart = Literal["transient", "permanent", "temporary"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 """The least severe records that are logged."""
 
+Rerank = Literal["auto", "off", "static"]
+"""Whether search compares meanings: if the extra `semantic` is installed, never, or with a warning without it."""
+
 MIB = 1024 * 1024
 
 
@@ -100,6 +103,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         Seconds, Meta(description="Time for loading the tokenizer; after it, token counts are estimates.")
     ] = 30.0
     max_query_chars: Annotated[Count, Meta(description="Longer search queries are cut at this many characters.")] = 512
+    rerank: Annotated[
+        Rerank,
+        Meta(
+            description="Search compares meanings, too, by the word vectors of the extra `semantic`: `auto` if it is "
+            "installed, `off` never, `static` as `auto`, but with a warning if it is not."
+        ),
+    ] = "auto"
 
     @property
     def address(self) -> tuple[str, int]:
