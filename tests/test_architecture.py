@@ -47,6 +47,7 @@ LAYERS = (
     "supervisor.config",
     "supervisor.store",
     "supervisor.tokens",
+    "supervisor.embeddings",
     "supervisor.sealed",
     "supervisor.datadir",
     "supervisor.logs",

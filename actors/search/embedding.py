@@ -27,6 +27,7 @@ _MAX_DESCRIPTION_CHARS = 200
 _MAX_NAME_CHARS = 300
 _MAX_QUERY_CHARS = 2000
 _FULL = 127
+_TINY = 1e-30
 
 
 class Embedder(Protocol):
@@ -74,7 +75,7 @@ def levels(vectors: Floats) -> Levels:
     """Return vectors as whole numbers, each stretched so that its greatest part is 127. Not finite is zero."""
     finite = np.nan_to_num(vectors, nan=0.0, posinf=0.0, neginf=0.0)
     greatest = np.abs(finite).max(axis=1, keepdims=True, initial=0.0)
-    out: Levels = np.rint(finite * (_FULL / np.maximum(greatest, np.finfo(np.float32).tiny))).astype(np.int8)
+    out: Levels = np.rint(finite * (_FULL / np.maximum(greatest, np.float32(_TINY)))).astype(np.int8)
     return out
 
 

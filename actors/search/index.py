@@ -84,9 +84,9 @@ class Index:
         """Return the documents that fit a query, best first. Never raises, whatever the text; never waits.
 
         Only documents of these `kinds` and `servers` (None: all) that `allowed` accepts take part: filters come before
-        ranking, limit and total. `kinds` and `servers` cost next to nothing; `allowed` is called once for each
-        document that shares a word with the query, and for those nearest in meaning. `*` lists everything in path
-        order; a query of no or one character finds nothing. `limit` is in documents.
+        ranking, limit and total. `kinds` and `servers` cost next to nothing; `allowed` is called for each document that
+        shares a word with the query, and for those nearest in meaning. `*` lists everything in path order; a query of
+        no or one character finds nothing. `limit` is in documents.
         """
         text = without_escapes(query[: self._corpus.tuning.max_query_chars])
         mask = self._corpus.mask(kinds, servers)

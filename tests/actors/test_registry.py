@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,8 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import Counted, Indexed, Registry
+from actors.search import Embedder
+from tests.fakes.embedder import FakeEmbedder
 
 
 @dataclass
@@ -70,10 +73,12 @@ def listed(server: str, offer: Offer) -> ServerListed:
 
 
 class Rig:
-    def __init__(self, known: dict[str, tuple[str, Offer]]) -> None:
+    def __init__(
+        self, known: dict[str, tuple[str, Offer]], load_embedder: Callable[[], Embedder | None] = lambda: None
+    ) -> None:
         self.kept = Kept()
         self.count = Counting()
-        self.registry = Registry(known, self.kept, self.count, lambda: 1.0)
+        self.registry = Registry(known, self.kept, self.count, lambda: 1.0, load_embedder=load_embedder)
         self.revisions: list[int] = []
 
     async def tell(self, *facts: Any) -> None:
@@ -250,3 +255,24 @@ async def test_counts_of_another_offer_are_neither_shown_nor_kept() -> None:
         seen = await rig.until(lambda seen: "t" in seen.entries)
         assert seen.entries["s"].offer.token_counts == {"a": 5}
         assert rig.kept.offers["s"].token_counts == {"a": 5}
+
+
+async def test_the_index_is_built_with_the_embedder_which_is_loaded_once_and_off_the_loop() -> None:
+    loads: list[bool] = []
+    embedder = FakeEmbedder({"beasts": "animals"})
+
+    def load() -> FakeEmbedder:
+        loads.append(threading.current_thread() is threading.main_thread())
+        return embedder
+
+    rig = Rig({"farm": ("stdio", offering("a", description="Feed the tractors"))}, load)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.registry.run)
+        await rig.tell(listed("zoo", offering("b", description="Feed the animals")))
+        await rig.until(lambda catalogue: {"farm", "zoo"} <= catalogue.entries.keys())
+        await rig.tell(listed("zoo", offering("b", "c", description="Feed the animals")))
+        catalogue = await rig.until(lambda catalogue: len(catalogue.index) == 3)
+        assert loads == [False]
+        assert catalogue.index.embedder is embedder
+        assert catalogue.index.search("feed the beasts").hits[0].document.server == "zoo"
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,190 @@
+"""Meanings beside words: what they add, what they must not change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.search import KINDS, Document, Embedder, Found, Index, Tuning, analyse
+from actors.search.embedding import Meanings, levels, query_levels, text_of
+from tests.fakes.embedder import FakeEmbedder
+
+TOOLS = {
+    "zoo": {"feed_lions": "Give food to the animals", "count_visitors": "How many people came"},
+    "office": {"print_page": "Put a page on paper", "feed_printer": "Fill in paper"},
+    "music": {"play_song": "Start a song", "stop_song": "End the song"},
+}
+SAME = {"nourish": "food", "beasts": "animals", "melody": "song"}
+
+
+def document(server: str, name: str, description: str = "", **more: Any) -> Document:
+    return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, description=description, **more)
+
+
+def built(embedder: Embedder | None, tuning: Tuning | None = None) -> Index:
+    tuning = tuning or Tuning()
+    segments = [
+        analyse(server, [document(server, name, text) for name, text in tools.items()], tuning, embedder)
+        for server, tools in TOOLS.items()
+    ]
+    return Index.build(segments, tuning, embedder)
+
+
+def keys(found: Found) -> list[str]:
+    return [hit.document.key for hit in found.hits]
+
+
+def test_a_document_is_found_by_its_meaning_beside_one_found_by_a_word() -> None:
+    query = "melody on paper"
+    assert set(keys(built(None).search(query))) == {"office:print_page", "office:feed_printer"}
+    found = built(FakeEmbedder(SAME), Tuning(semantic_nearest=3)).search(query)
+    assert {"music:play_song", "office:print_page"} <= set(keys(found))
+    assert found.hits[0].document.server == "office"
+
+
+def test_of_two_documents_that_match_the_words_alike_the_nearer_in_meaning_comes_first() -> None:
+    tools = [document("farm", "feed_a", "Feed the tractors"), document("farm", "feed_b", "Feed the animals")]
+    for embedder, first in ((None, "farm:feed_a"), (FakeEmbedder(SAME), "farm:feed_b")):
+        index = Index.build([analyse("farm", tools, embedder=embedder)], embedder=embedder)
+        assert keys(index.search("feed the beasts"))[0] == first
+
+
+def test_a_query_none_of_whose_words_is_known_finds_nothing_whatever_it_means() -> None:
+    embedder = FakeEmbedder(SAME)
+    assert built(embedder).search("beasts") == Found()
+    assert built(embedder).search("zzqx 17 wvvk") == Found()
+    assert embedder.texts[-1] == text_of(document("music", "stop_song", "End the song")), "no query was embedded"
+
+
+def test_the_document_that_is_asked_for_by_its_path_is_first_though_others_are_nearer() -> None:
+    embedder = FakeEmbedder({"feed": "x", "lions": "x", "song": "x", "play": "x", "zoo": "x"})
+    for query in ("zoo:feed_lions", "feed_lions", "mcp__zoo__feed-lions"):
+        first = built(embedder).search(query).hits[0]
+        assert first.exact
+        assert first.document.key == "zoo:feed_lions"
+        assert first.distance == 0
+
+
+@pytest.mark.parametrize("tuning", [Tuning(semantic=0), Tuning()])
+def test_without_a_weight_or_without_an_embedder_only_words_count(tuning: Tuning) -> None:
+    embedder = FakeEmbedder(SAME) if not tuning.semantic else None
+    for query in ("feed the beasts", "song", "melody on paper", "*"):
+        assert built(embedder, tuning).search(query) == built(None).search(query)
+
+
+def test_vectors_of_another_embedder_are_not_compared() -> None:
+    embedder = FakeEmbedder(SAME)
+    for other in (None, FakeEmbedder(SAME, name="other"), FakeEmbedder(SAME, name="other", dimensions=8)):
+        tools = [document("music", "play_song", "Start a song")]
+        index = Index.build([analyse("music", tools, embedder=other)], embedder=embedder)
+        index = index.replace(analyse("office", [document("office", "print", "On paper")], embedder=embedder))
+        assert keys(index.search("melody on paper")) == ["office:print"]
+        assert keys(index.search("song")) == ["music:play_song"]
+
+
+def test_the_nearest_in_meaning_are_bounded_in_number_and_counted() -> None:
+    embedder = FakeEmbedder({f"{letter}{number}": "near" for number in range(9) for letter in "nt"})
+    tools = [document("many", f"t{number}", f"n{number}") for number in range(9)] + [document("many", "word", "odd")]
+    for nearest in (1, 2, 5):
+        tuning = Tuning(semantic_nearest=nearest)
+        index = Index.build([analyse("many", tools, tuning, embedder)], tuning, embedder)
+        found = index.search("odd near", limit=100)
+        assert len(found.hits) == found.total <= nearest + 1
+        assert "many:word" in keys(found)
+        assert keys(found)[1:] == sorted(keys(found)[1:]), "ties fall in path order"
+
+
+def test_who_is_not_allowed_is_not_found_by_meaning_and_makes_no_room_empty() -> None:
+    tuning = Tuning(semantic_nearest=1)
+    query = "melody, melody, melody on paper"
+    everything = built(FakeEmbedder(SAME), tuning)
+    nearest = next(key for key in keys(everything.search(query)) if key.startswith("music:"))
+    filtered = everything.search(query, allowed=lambda found: found.key != nearest)
+    assert nearest not in keys(filtered)
+    assert any(key.startswith("music:") for key in keys(filtered)), "the next nearest takes its place"
+    assert not [key for key in keys(everything.search(query, servers=frozenset({"office"}))) if "music" in key]
+
+
+def test_a_server_near_to_everything_leaves_half_of_the_page_to_those_who_have_the_words() -> None:
+    embedder = FakeEmbedder({"spam": "ticket"})
+    spam = [document("spam", f"tool_{number}", "ticket spam spam spam") for number in range(40)]
+    honest = [document(f"desk{number}", "ticket", "Make a ticket") for number in range(6)]
+    segments = [analyse(tool.server, [tool], embedder=embedder) for tool in honest]
+    index = Index.build([*segments, analyse("spam", spam, embedder=embedder)], embedder=embedder)
+    found = index.search("make a ticket", limit=10)
+    assert sum(hit.document.server == "spam" for hit in found.hits) <= 5
+
+
+WORDS = ["create", "list", "delete", "issue", "file", "pod", "event", "weather", "query", "table", "mail", "logs"]
+sentences = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+servers = st.dictionaries(st.sampled_from(WORDS), sentences, min_size=1, max_size=5)
+catalogues = st.lists(st.tuples(st.sampled_from("abc"), servers), min_size=1, max_size=6)
+queries = st.one_of(sentences, st.text(max_size=40))
+
+
+def analysed(server: str, tools: dict[str, str], embedder: Embedder) -> Any:
+    return analyse(server, [document(server, name, text) for name, text in tools.items()], embedder=embedder)
+
+
+@settings(max_examples=40, deadline=None)
+@given(catalogues, st.lists(queries, min_size=1, max_size=3))
+def test_an_index_with_meanings_changed_step_by_step_answers_like_one_built_at_once(
+    history: Sequence[tuple[str, dict[str, str]]], asked: list[str]
+) -> None:
+    embedder = FakeEmbedder({"mail": "issue", "pod": "table"})
+    index = Index.empty(embedder=embedder)
+    for server, tools in history:
+        index = index.replace(analysed(server, tools, embedder))
+    index = index.remove("c")
+    latest = {server: tools for server, tools in history if server != "c"}
+    rebuilt = Index.build([analysed(name, tools, embedder) for name, tools in latest.items()], embedder=embedder)
+    for query in asked:
+        assert index.search(query, limit=100) == rebuilt.search(query, limit=100)
+
+
+@settings(max_examples=40, deadline=None)
+@given(catalogues, queries, st.integers(0, 12))
+def test_pages_with_meanings_are_ordered_and_add_nothing_to_an_empty_answer(
+    history: Sequence[tuple[str, dict[str, str]]], query: str, limit: int
+) -> None:
+    embedder = FakeEmbedder({"mail": "issue", "pod": "table"})
+    latest = dict(history)
+    segments = [analysed(name, tools, embedder) for name, tools in latest.items()]
+    found = Index.build(segments, embedder=embedder).search(query, limit=limit, kinds=frozenset(KINDS))
+    words = Index.build(segments).search(query, limit=limit, kinds=frozenset(KINDS))
+    assert bool(found.total) == bool(words.total)
+    assert len(found.hits) <= limit
+    assert found.total >= max(words.total, len(found.hits))
+    distances = [hit.distance for hit in found.hits]
+    assert distances == sorted(distances)
+    assert all(0 <= distance <= 1 for distance in distances)
+    assert [hit.document for hit in found.hits if hit.exact] == [hit.document for hit in words.hits if hit.exact]
+
+
+def test_a_document_that_is_first_by_words_and_by_meaning_keeps_its_score() -> None:
+    query = "start a song"
+    words, both = (built(embedder).search(query).hits[0] for embedder in (None, FakeEmbedder()))
+    assert both.document == words.document
+    assert both.score == pytest.approx(words.score)
+    assert both.distance == pytest.approx(words.distance, abs=1e-5)
+
+
+def test_vectors_are_kept_as_whole_numbers_whose_products_are_exact() -> None:
+    rows = np.array([[0.5, -1.0, 0.25], [0, 0, 0], [np.nan, np.inf, 2.0]], np.float32)
+    assert levels(rows).tolist() == [[64, -127, 32], [0, 0, 0], [0, 0, 127]]
+    held = Meanings.empty(3).spliced(0, 0, [levels(rows)])
+    found = held.cosines(levels(np.array([[0.5, -1.0, 0.25]], np.float32))[0].astype(np.float32))
+    assert found.tolist() == pytest.approx([1.0, 0.0, 32 / np.sqrt(64**2 + 127**2 + 32**2)])
+
+
+def test_what_stands_for_a_document_and_a_query_is_clipped() -> None:
+    embedder = FakeEmbedder()
+    tool = document("my-server", "getUser_name", "d" * 5000)
+    assert text_of(tool) == "my-server get User name: " + "d" * 200
+    query_levels(embedder, "q" * 5000)
+    assert embedder.texts == ["q" * 2000]
