@@ -26,6 +26,7 @@ MAX_DIMENSIONS = 1024
 _MAX_DESCRIPTION_CHARS = 200
 _MAX_NAME_CHARS = 300
 _MAX_QUERY_CHARS = 2000
+_MAX_PARAMETERS = 12
 _FULL = 127
 _TINY = 1e-30
 
@@ -68,7 +69,9 @@ def query_levels(embedder: Embedder, query: str) -> Floats:
 def text_of(document: Document) -> str:
     """Return the text that stands for a document: server, name and the beginning of the description."""
     name = spaced(document.name[:_MAX_NAME_CHARS])
-    return f"{document.server[:_MAX_NAME_CHARS]} {name}: {document.description[:_MAX_DESCRIPTION_CHARS]}"
+    parameters = " ".join(spaced(parameter[:_MAX_NAME_CHARS]) for parameter, _ in document.parameters[:_MAX_PARAMETERS])
+    description = document.description[:_MAX_DESCRIPTION_CHARS]
+    return f"{document.server[:_MAX_NAME_CHARS]} {name}: {description} {parameters}"
 
 
 def levels(vectors: Floats) -> Levels:
@@ -81,10 +84,10 @@ def levels(vectors: Floats) -> Levels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meanings:
-    """The vectors of all documents of a corpus, as whole numbers, and their lengths; no columns without an embedder."""
+    """The vectors of all documents of a corpus, as whole numbers; no columns without an embedder."""
 
     rows: Floats
-    lengths: Floats
+    scales: Floats  # per document: one divided by the length of its vector, 0 for a vector of zeros
 
     @staticmethod
     def empty(dimensions: int) -> Meanings:
@@ -94,16 +97,25 @@ class Meanings:
     def spliced(self, low: int, high: int, new: Sequence[Levels]) -> Meanings:
         """Return these with the rows from `low` to `high` replaced; vectors of another length count as none."""
         width = self.rows.shape[1]
-        fresh = [part if part.shape[1] == width else np.zeros((len(part), width), np.int8) for part in new]
-        rows = np.concatenate([self.rows[:low], *(part.astype(np.float32) for part in fresh), self.rows[high:]])
-        lengths = [np.sqrt(np.square(part, dtype=np.float32).sum(axis=1)) for part in fresh]
-        return Meanings(rows, np.concatenate([self.lengths[:low], *lengths, self.lengths[high:]]))
+        fresh = [
+            (part if part.shape[1] == width else np.zeros((len(part), width), np.int8)).astype(np.float32)
+            for part in new
+        ]
+        scales = [_scales(part) for part in fresh]
+        return Meanings(
+            np.concatenate([self.rows[:low], *fresh, self.rows[high:]]),
+            np.concatenate([self.scales[:low], *scales, self.scales[high:]]),
+        )
 
     def cosines(self, vector: Floats) -> Floats:
         """Return the cosine of the angle between each document's vector and this one; 0 where there is none."""
-        length = np.sqrt(np.square(vector).sum())
-        # not `@`: that wakes the threads of the linear algebra library, which costs more than they save when the cores
-        # are busy
-        products = np.einsum("ij,j->i", self.rows, vector)
-        out: Floats = products / np.maximum(self.lengths * length, np.float32(1.0))
+        # not `@`: it wakes the threads of the linear algebra library, and these fight for the cores with whatever else
+        # runs: ten milliseconds instead of a fifth of one
+        out: Floats = np.vecdot(self.rows, vector) * (self.scales * _scales(vector[None])[0])
         return out
+
+
+def _scales(rows: Floats) -> Floats:
+    squares = np.vecdot(rows, rows)
+    out: Floats = np.where(squares > 0, 1 / np.sqrt(np.maximum(squares, 1)), 0).astype(np.float32)
+    return out

@@ -1,8 +1,8 @@
 """Words and meanings in one score. Pure; one matrix product and a few passes over arrays of one number per document.
 
-What the words say stays the greater part. A query none of whose words is known finds nothing, whatever its meaning:
-everything is near to something, so nearness alone says nothing. The documents nearest in meaning take part without a
-matching word, but a little only: their score by words is zero.
+What the words say stays the greater part, and the better they match, the less meanings count: who writes the words of
+a tool means that tool. A query none of whose words is known finds nothing, whatever its meaning: everything is near to
+something, so nearness alone says nothing. The few documents nearest in meaning take part without a matching word.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from actors.search.rank import Allowed, Scores
 
 _LEAST_NEAREST = 0.2
 """If even the nearest document is farther away than this cosine, meanings count less for all of them."""
+
+_TINY = 1e-6
 
 
 def fused(
@@ -36,6 +38,7 @@ def fused(
     taking_part = matching | near
     greatest = max(_LEAST_NEAREST, float(cosines[taking_part].max()))
     top = scores.values[matching].max()
+    weight *= 1 - min(1.0, float(top) / max(scores.perfect, _TINY))
     nearness = np.maximum(cosines, 0) * (np.float32(weight) / np.float32(greatest)) * top
     values = np.where(taking_part, (scores.values + nearness) / np.float32(1 + weight), 0).astype(np.float32)
     return Scores(values, scores.matched, scores.perfect, words=scores.values, near=near)

@@ -86,7 +86,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 
     # meanings, if the index has an embedder
-    semantic: float = 0.3  # weight of the nearness of meanings beside the words' 1
+    semantic: float = 0.4  # weight of the nearness of meanings beside 1 for the words, where these match nothing well
     semantic_nearest: int = 10  # so many documents are found by their meaning alone
 
     # bounds

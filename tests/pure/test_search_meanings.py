@@ -184,7 +184,7 @@ def test_vectors_are_kept_as_whole_numbers_whose_products_are_exact() -> None:
 
 def test_what_stands_for_a_document_and_a_query_is_clipped() -> None:
     embedder = FakeEmbedder()
-    tool = document("my-server", "getUser_name", "d" * 5000)
-    assert text_of(tool) == "my-server get User name: " + "d" * 200
+    tool = document("my-server", "getUser_name", "d" * 5000, parameters=(("userId", "who"), ("max_age", "")) * 9)
+    assert text_of(tool) == "my-server get User name: " + "d" * 200 + " user Id max age" * 6
     query_levels(embedder, "q" * 5000)
     assert embedder.texts == ["q" * 2000]
