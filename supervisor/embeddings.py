@@ -167,7 +167,7 @@ def _vectors(path: Path) -> Vectors:
             raise ValueError("the weights have no usable shape")
         if header.dtype != "F16" or start != 0 or end != rows * columns * 2:
             raise ValueError("the weights are not a plain array of half floats")
-        vectors = np.fromfile(file, dtype="<f2", count=rows * columns)
-    if len(vectors) != rows * columns:
+    if path.stat().st_size < 8 + size + end:
         raise ValueError("the weights are cut off")
-    return vectors.reshape(rows, columns)
+    # mapped, as the code of a library is: the system may take the memory back, and several daemons share it
+    return np.asarray(np.memmap(path, "<f2", "r", offset=8 + size, shape=(rows, columns)))
