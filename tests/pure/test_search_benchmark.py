@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import search
 from benchmarks.search import Query, judged
+from tests.fakes.embedder import FakeEmbedder
 
 A, B, C = ("s", "a"), ("s", "b"), ("t", "c")
 
@@ -60,3 +61,21 @@ def test_the_benchmark_reads_its_files_and_writes_the_ranks(
     printed = capsys.readouterr().out
     assert "hit@1 100.0" in printed
     assert "2 tools indexed" in printed
+
+
+def test_the_benchmark_compares_meanings_if_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog, asked = tmp_path / "tools.jsonl", tmp_path / "queries.jsonl"
+    tools = [{"server": "s", "name": name, "description": f"Feed the {name}"} for name in ("tractors", "zebras")]
+    catalog.write_text("\n".join(map(json.dumps, tools)))
+    asked.write_text(json.dumps({"id": 1, "query": "feed the beasts", "groups": [[["s", "zebras"]]]}))
+    command = ["search", str(catalog), str(asked), "--rerank"]
+    for rerank, hit in (("off", "  0.0"), ("static", "100.0")):
+        monkeypatch.setattr(search.embeddings, "load", lambda: FakeEmbedder({"beasts": "zebras"}))
+        monkeypatch.setattr(sys, "argv", [*command, rerank])
+        search.main()
+        assert f"hit@1 {hit}" in capsys.readouterr().out
+    monkeypatch.setattr(search.embeddings, "load", lambda: None)
+    with pytest.raises(SystemExit, match="wordllama"):
+        search.main()
