@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import search
 from benchmarks.search import Query, judged
+from supervisor import embeddings
 from tests.fakes.embedder import FakeEmbedder
 
 A, B, C = ("s", "a"), ("s", "b"), ("t", "c")
@@ -72,10 +73,10 @@ def test_the_benchmark_compares_meanings_if_told_to(
     asked.write_text(json.dumps({"id": 1, "query": "feed the beasts", "groups": [[["s", "zebras"]]]}))
     command = ["search", str(catalog), str(asked), "--rerank"]
     for rerank, hit in (("off", "  0.0"), ("static", "100.0")):
-        monkeypatch.setattr(search.embeddings, "load", lambda: FakeEmbedder({"beasts": "zebras"}))
+        monkeypatch.setattr(embeddings, "load", lambda: FakeEmbedder({"beasts": "zebras"}))
         monkeypatch.setattr(sys, "argv", [*command, rerank])
         search.main()
         assert f"hit@1 {hit}" in capsys.readouterr().out
-    monkeypatch.setattr(search.embeddings, "load", lambda: None)
+    monkeypatch.setattr(embeddings, "load", lambda: None)
     with pytest.raises(SystemExit, match="wordllama"):
         search.main()

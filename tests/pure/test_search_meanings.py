@@ -58,6 +58,8 @@ def test_a_query_none_of_whose_words_is_known_finds_nothing_whatever_it_means() 
     embedder = FakeEmbedder(SAME)
     assert built(embedder).search("beasts") == Found()
     assert built(embedder).search("zzqx 17 wvvk") == Found()
+    noise = " ".join(f"{a}q{b}zv{c}xj" for a in "bdf" for b in "ghk" for c in "lmnpr")
+    assert built(embedder).search(f"song {noise}") == Found(), "a word of so many is not enough"
     assert embedder.texts[-1] == text_of(document("music", "stop_song", "End the song")), "no query was embedded"
 
 
@@ -82,6 +84,7 @@ def test_vectors_of_another_embedder_are_not_compared() -> None:
     for other in (None, FakeEmbedder(SAME, name="other"), FakeEmbedder(SAME, name="other", dimensions=8)):
         tools = [document("music", "play_song", "Start a song")]
         index = Index.build([analyse("music", tools, embedder=other)], embedder=embedder)
+        assert index.embedder is embedder
         index = index.replace(analyse("office", [document("office", "print", "On paper")], embedder=embedder))
         assert keys(index.search("melody on paper")) == ["office:print"]
         assert keys(index.search("song")) == ["music:play_song"]
