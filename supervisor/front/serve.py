@@ -167,6 +167,7 @@ def hypercorn_config(settings: ServeSettings) -> Config:
     config = Config()
     config.h11_max_incomplete_size = MAX_HEAD_BYTES
     config.keep_alive_timeout = settings.head_timeout_s
+    config.keep_alive_max_requests = 1 << 30  # a client that stays is no reason to close its connection
     config.read_timeout = None  # it would also end a client that listens to a stream and has nothing to say
     config.graceful_timeout = settings.graceful_timeout_s
     config.websocket_max_message_size = settings.websocket_max_message_bytes
