@@ -6,6 +6,7 @@ Everything else, the log included, goes to stderr.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import sys
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from actors.errors import ConfigError
 from supervisor.commands.common import BadConfiguration
 from supervisor.config import Configuration, load
-from supervisor.config.structs import split_address
+from supervisor.config.structs import Settings, split_address
 from supervisor.datadir import DataDir, open_data_dir
 from supervisor.logs import logging_to_stderr
 
@@ -65,6 +66,7 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
 
     configuration = with_listen(load(path, os.environ), listen)
     settings = configuration.settings
+    check_exposure(settings)
     chosen = data_dir or (Path(settings.data_dir) if settings.data_dir else None)
     with open_data_dir(chosen, os.environ) as data:
         sockets = open_sockets(settings.listen, settings.tcp_user_timeout_s)
@@ -82,6 +84,21 @@ def with_listen(configuration: Configuration, listen: str | None) -> Configurati
     except ValueError as error:
         raise ConfigError(str(error), key="--listen", hint='for example "127.0.0.1:3001"') from None
     return replace(configuration, settings=replace(configuration.settings, listen=listen))
+
+
+def check_exposure(settings: Settings) -> None:
+    """Raise `ConfigError` for an address that others can reach, unless the operator has said so: there is no login."""
+    host, _ = settings.address
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback and not settings.allow_remote:
+        raise ConfigError(
+            f"whoever can reach {host} could use every server: clients are not asked who they are",
+            key="listen",
+            hint='listen on 127.0.0.1, or set "allow_remote": true behind a proxy that authenticates',
+        )
 
 
 def _introduce(configuration: Configuration, data: DataDir) -> None:

@@ -47,6 +47,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     listen: Annotated[str, Meta(description="Address and port of the front, `host:port`; port 0 takes a free one.")] = (
         "127.0.0.1:3001"
     )
+    allow_remote: Annotated[
+        bool, Meta(description="Listen on other than loopback addresses although nobody has to prove who they are.")
+    ] = False
     data_dir: Annotated[
         str | None,
         Meta(description="Directory of our files; null is `$XDG_STATE_HOME` or `~/.local/state`, `/mcp-supervisor`."),

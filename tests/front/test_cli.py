@@ -24,6 +24,7 @@ from supervisor.cli import cli
 from supervisor.client import DaemonClient, DaemonUnreachable, Refused, connect, open_socket
 from supervisor.commands import common, run, status, watch
 from supervisor.commands.check import clashes
+from supervisor.config import Settings
 from supervisor.demo.setting import configuration, running_daemon
 
 ROOT = Path(__file__).parent.parent.parent
@@ -396,3 +397,17 @@ async def test_every_curl_line_of_the_readme_gets_an_answer(tmp_path: Path) -> N
             )
             assert ("result" in answer.json()) is own
         assert (await http.get(f"{url}/api/status/debug")).json()["tools_by_transport"] == {"stdio": 6}
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "mcp.example:0"])
+def test_an_address_that_others_can_reach_must_be_allowed(tmp_path: Path, listen: str) -> None:
+    file = written(tmp_path, GOOD)
+    result = invoke("run", "--config", file, "--listen", listen, "--data-dir", str(tmp_path / "data"))
+    assert result.exit_code == 78
+    assert '"allow_remote": true' in result.output
+    run.check_exposure(Settings(listen=listen, allow_remote=True))
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::1]:0", "localhost:3001", "127.8.8.8:1"])
+def test_loopback_addresses_need_no_permission(listen: str) -> None:
+    run.check_exposure(Settings(listen=listen))
