@@ -82,6 +82,8 @@ EMPTY = msgspec.Raw(b"{}")
 PATH_KEYS = ("tool_path", "toolPath", "tool_name", "tool", "path", "name")
 ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input")
 QUERY_KEYS = ("query", "q", "search", "text")
+SERVER_KEYS = ("server", "servers", "server_name", "serverName")
+"""Not in the schema, where it would cost tokens; models that have seen other gateways send it all the same."""
 URI_KEYS = ("uri", "resource_uri", "resource", "path")
 _MAX_NESTING = 3
 _MAX_KEYS_SHOWN = 10
@@ -90,11 +92,12 @@ _NOT_JSON = (msgspec.MsgspecError, RecursionError)
 
 
 class Discover(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for. `limit` is already within 1 and the configured maximum."""
+    """What to look for. `limit` is already within 1 and the configured maximum; no `servers`: all of them."""
 
     query: str
     limit: int = DEFAULT_LIMIT
     kinds: frozenset[str] = frozenset({"tool"})
+    servers: frozenset[str] = frozenset()
 
 
 class Execute(msgspec.Struct, frozen=True, kw_only=True):
