@@ -27,7 +27,7 @@ LINES = 10
 """That many hits have a line before the best one gets its schema: being found must not depend on the size of a schema."""
 _FRAME_TOKENS = 60
 """The members around the hits; query and notice are counted apart."""
-_AIM = 0.75
+_AIM = 0.8
 """The share of the budget up to which schemas of further hits are added: most answers need only the first."""
 
 
