@@ -1,8 +1,8 @@
 """What `discover_mcp_tools` answers: one page of hits, as JSON, within a budget of tokens. Pure.
 
-A tool asked for by its exact path comes with its complete schema, whatever that costs. Then, in the order of what matters
-most: a line for each of the first ten hits (description, signature, required parameters), the best hit's schema, lines
-for the rest, and the schemas of the next hits until the page is as large as a model reads without loss.
+A tool asked for by its exact path comes with its complete schema, whatever that costs. Then, in the order of what
+matters most: a line for each of the first ten hits (description, signature, required parameters), the schema of the
+best, lines for the rest, and the schemas of the next hits while the page is not yet as large as it should be.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_SERVERS_NAMED = 20
 RETRY_RESPAWNING_MS = 1000
 RETRY_FAILED_MS = 60_000
 LINES = 10
-"""That many hits have a line before the best one gets its schema: being found must not depend on the size of a schema."""
+"""That many hits have a line before the best one gets its schema: a large schema must not hide another tool."""
 _FRAME_TOKENS = 60
 """The members around the hits; query and notice are counted apart."""
 _AIM = 0.8

@@ -20,11 +20,13 @@ from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
 from actors.router import Message as RouterMessage
+from actors.search.text import squash
 from supervisor import listings, metatools
 from supervisor.discovery import DiscoverySettings, discovered
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client, Revisions
 from supervisor.listings import Listed
+from supervisor.loose import EMPTY
 from supervisor.reading import NO_META, Reading, decoded
 from supervisor.relay import with_member
 from supervisor.toolcalls import ToolCalls, Used
@@ -35,6 +37,8 @@ INSTRUCTIONS = (
     "then execute_mcp_tool with a tool_path and arguments that fit its inputSchema."
 )
 LIST_TTL_MS = 60_000
+_OWN = {squash(name): name for name in metatools.SCHEMAS}
+"""The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
 
 
 class GatewaySettings(DiscoverySettings, frozen=True, kw_only=True):
@@ -46,7 +50,7 @@ class GatewaySettings(DiscoverySettings, frozen=True, kw_only=True):
 
 class _Call(msgspec.Struct):
     name: str
-    arguments: msgspec.Raw = metatools.EMPTY
+    arguments: msgspec.Raw = EMPTY
     meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
 
 
@@ -183,7 +187,7 @@ class Gateway:
         except (msgspec.MsgspecError, RecursionError):
             text = "tools/call: params need a 'name' and may have 'arguments'"
             raise InvalidArguments(text, details={"tools": list(metatools.SCHEMAS)}) from None
-        match call.name:
+        match _OWN.get(squash(call.name[: metatools.MAX_PATH_CHARS]), call.name):
             case metatools.EXECUTE:
                 wanted = metatools.execute(call.arguments)
                 return await self._tools.call(client, wanted, call.meta)

@@ -1,7 +1,7 @@
 """One row of a discover: a line that names a tool and its parameters, or the tool with its complete schema. Pure.
 
-Tokens are estimated, rather too many than too few. A row never shows a schema cut short: it is there or it is not; where
-tokens are scarce its texts are shortened, so that whatever fits it fits the server's own.
+Tokens are estimated, rather too many than too few. A schema is never cut short: it is there or it is not; where tokens
+are scarce its texts are shortened, and whatever fits it fits the server's own.
 """
 
 from __future__ import annotations
