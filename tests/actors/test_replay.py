@@ -48,11 +48,15 @@ async def schema_in(servers: Published, query: str, path: str, seen: Counter[str
 @pytest.mark.parametrize("budget", [2000, 1100])
 async def test_every_schema_that_is_shown_leads_to_a_call_that_its_server_accepts(budget: int) -> None:
     seen: Counter[str] = Counter()
+    offered = {
+        f"{server}:{tool['name']}": tool["inputSchema"] for server, tools in catalogue().items() for tool in tools
+    }
     async with published(GatewaySettings(discover_token_budget=budget), **catalogue()) as servers:
         for number, (query, path) in enumerate(queries()):
             shown = await schema_in(servers, query, path, seen)
             arguments = Instances(shown, everything=bool(number % 2)).make()
             assert list(validator(shown).iter_errors(arguments)) == []
+            assert shown.get("properties", {}).keys() == offered[path].get("properties", {}).keys()
             answer = await servers.execute(path, arguments)
             assert answer["result"] == {"content": [{"type": "text", "text": "done"}], "isError": False}
             server, _, name = path.partition(":")

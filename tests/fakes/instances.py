@@ -91,9 +91,7 @@ class Instances:
     def _array(self, schema: Any, depth: int) -> list[Any]:
         made = [self._value(item, depth) for item in schema.get("prefixItems", [])]
         least = max(schema.get("minItems", 0), int(self._everything and depth < 4 and "items" in schema))
-        for _ in range(len(made), least):
-            made.append(self._value(schema.get("items", {}), depth))
-        return made
+        return made + [self._value(schema.get("items", {}), depth) for _ in range(len(made), least)]
 
     def _text(self, schema: Any) -> str:
         if "pattern" in schema:
@@ -101,7 +99,7 @@ class Instances:
         text = TEXTS[schema["format"]] if "format" in schema else "text"
         return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")]
 
-    def _number(self, schema: Any) -> float:
+    def _number(self, schema: Any) -> Any:
         step = schema.get("multipleOf", 1)
         least = schema.get("minimum", schema.get("exclusiveMinimum", 0))
         number = -(-least // step) * step
