@@ -3,6 +3,8 @@
 CATALOG has a tool a line: `{server, name, description, input_schema[, title]}`. QUERIES has a query a line: `{id,
 query, kind, groups}`, where `groups` lists the separate needs of the query, each as the `[server, name]` pairs that
 would do; no groups means that nothing should be found. `--ranks FILE` writes what was found, `{"id", "paths"}` a line.
+A query goes the whole way of `discover_mcp_tools`, and what counts is what its answer shows: the catalogue is made of
+the tools as the registry makes it, and read by the function that the gateway calls.
 `--rerank static` compares meanings, too, with the vectors of the package of the extra `semantic`.
 """
 
@@ -14,11 +16,18 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from actors.search import Document, Embedder, Index, analyse, parameters_of
-from supervisor import embeddings
+from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.catalogue.validation import offer
+from actors.protocol.era import Agreement
+from actors.protocol.jsonrpc import encode
+from actors.protocol.listing import Listed
+from actors.search import Embedder, Index, analyse
+from supervisor import embeddings, metatools
+from supervisor.discovery import DiscoverySettings, discovered
 
 ToolPath = tuple[str, str]
 Answer = Callable[[str], list[ToolPath]]
@@ -52,32 +61,52 @@ class Ranks(msgspec.Struct, frozen=True):
     paths: list[ToolPath]
 
 
-def build(tools: Iterable[Tool], embedder: Embedder | None = None) -> Index:
-    """Return the index of a catalogue; with an embedder it compares meanings, too."""
-    by_server: dict[str, list[Document]] = defaultdict(list)
+def build(tools: Iterable[Tool], embedder: Embedder | None = None) -> Catalogue:
+    """Return the catalogue of these tools, made as the registry makes it; with an embedder it compares meanings, too.
+
+    Prints which tools are left out as malformed.
+    """
+    by_server: dict[str, list[msgspec.Raw]] = defaultdict(list)
     for tool in tools:
-        by_server[tool.server].append(
-            Document(
-                key=f"{tool.server}:{tool.name}",
-                kind="tool",
-                server=tool.server,
-                name=tool.name,
-                title=tool.title or "",
-                description=tool.description or "",
-                parameters=parameters_of(tool.input_schema),
-            )
-        )
-    segments = [analyse(server, documents, embedder=embedder) for server, documents in by_server.items()]
-    return Index.build(segments, embedder=embedder)
+        by_server[tool.server].append(msgspec.Raw(msgspec.json.encode(definition(tool))))
+    agreement = Agreement(era="legacy", version="2025-11-25")
+    offers = {server: offer(agreement, Listed(tools=tuple(raws))) for server, raws in sorted(by_server.items())}
+    for server, offered in offers.items():
+        for problem in offered.problems:
+            print(f"{server}: {problem}")
+    segments = [analyse(server, documents(server, offered), embedder=embedder) for server, offered in offers.items()]
+    entries = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
+    return Catalogue(revision=1, entries=entries, index=Index.build(segments, embedder=embedder), indexed=True)
 
 
-def answering(index: Index, top: int) -> Answer:
+def definition(tool: Tool) -> dict[str, object]:
+    """Return a tool as its server would list it (MCP 2025-11-25 server/tools)."""
+    found: dict[str, object] = {"name": tool.name, "inputSchema": tool.input_schema or {}}
+    return found | {key: text for key in ("title", "description") if (text := getattr(tool, key)) is not None}
+
+
+def asking(catalogue: Catalogue, top: int, settings: DiscoverySettings | None = None) -> Callable[[str], Any]:
+    """Return the function that answers a query as `discover_mcp_tools` does."""
+    bounds = settings or DiscoverySettings()
+
+    def ask(query: str) -> Any:
+        arguments = msgspec.Raw(msgspec.json.encode({"query": query, "limit": top}))
+        wanted = metatools.discover(arguments, bounds.discover_limit_max)
+        return discovered(catalogue, {}, wanted, bounds, time.perf_counter)
+
+    return ask
+
+
+def answering(catalogue: Catalogue, top: int) -> Answer:
     """Return the function that answers a query with the paths found, best first. All measuring goes through it."""
+    ask = asking(catalogue, top)
+    return lambda query: paths_of(ask(query))
 
-    def answer(query: str) -> list[ToolPath]:
-        return [(hit.document.server, hit.document.name) for hit in index.search(query, limit=top).hits]
 
-    return answer
+def paths_of(answer: Any) -> list[ToolPath]:
+    """Return the paths that an answer shows."""
+    split = (row["tool_path"].partition(":") for row in answer["tools"])
+    return [(server, name) for server, _, name in split]
 
 
 def judged(query: Query, found: Sequence[ToolPath]) -> dict[str, float]:
@@ -145,22 +174,32 @@ def main() -> None:
     queries = msgspec.json.Decoder(Query).decode_lines(options.queries.read_bytes())
     embedder = load_embedder() if options.rerank == "static" else None
     begun = time.perf_counter()
-    index = build(tools, embedder)
-    built_s = time.perf_counter() - begun
-    answer = answering(index, options.top)
+    catalogue = build(tools, embedder)
+    print(f"{len(catalogue.index)} tools indexed in {time.perf_counter() - begun:.2f} s")
+    ask = asking(catalogue, options.top)
     answers: list[list[ToolPath]] = []
-    took_ms: list[float] = []
+    search_ms: list[float] = []
+    whole_ms: list[float] = []
     for query in queries:
         begun = time.perf_counter()
-        answers.append(answer(query.query))
-        took_ms.append((time.perf_counter() - begun) * 1000)
+        answer = ask(query.query)
+        encode(answer)
+        whole_ms.append((time.perf_counter() - begun) * 1000)
+        search_ms.append(answer["search_time_ms"])
+        answers.append(paths_of(answer))
     report(queries, answers)
-    took_ms.sort()
-    p50, p99 = took_ms[len(took_ms) // 2], took_ms[int(len(took_ms) * 0.99)]
-    print(f"{len(index)} tools indexed in {built_s:.2f} s; a query takes p50 {p50:.2f} ms, p99 {p99:.2f} ms")
+    print_latency("search alone", search_ms)
+    print_latency("whole answer", whole_ms)
     if options.ranks:
         rows = [Ranks(query.id, found) for query, found in zip(queries, answers, strict=True)]
         options.ranks.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+
+
+def print_latency(what: str, took_ms: Iterable[float]) -> None:
+    """Print the median, the 99th percentile and the maximum of some times."""
+    times = sorted(took_ms)
+    p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]
+    print(f"{what}: p50 {p50:.2f} ms, p99 {p99:.2f} ms, max {times[-1]:.2f} ms")
 
 
 if __name__ == "__main__":

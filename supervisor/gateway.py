@@ -20,10 +20,13 @@ from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
 from actors.router import Message as RouterMessage
-from supervisor import answers, listings, metatools
+from actors.search.text import squash
+from supervisor import listings, metatools
+from supervisor.discovery import DiscoverySettings, discovered
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client, Revisions
 from supervisor.listings import Listed
+from supervisor.loose import EMPTY
 from supervisor.reading import NO_META, Reading, decoded
 from supervisor.relay import with_member
 from supervisor.toolcalls import ToolCalls, Used
@@ -34,21 +37,20 @@ INSTRUCTIONS = (
     "then execute_mcp_tool with a tool_path and arguments that fit its inputSchema."
 )
 LIST_TTL_MS = 60_000
+_OWN = {squash(name): name for name in metatools.SCHEMAS}
+"""The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
 
 
-class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a deployment may change: seconds, tokens, and how many hits a client may ask for at most."""
+class GatewaySettings(DiscoverySettings, frozen=True, kw_only=True):
+    """What a deployment may change: seconds, and what discovering is bounded by."""
 
     call_timeout_s: float = 60.0
-    discover_limit_max: int = 50
-    discover_token_budget: int = 2000
-    max_query_chars: int = 512
     notify_catalogue_changes: bool = True
 
 
 class _Call(msgspec.Struct):
     name: str
-    arguments: msgspec.Raw = metatools.EMPTY
+    arguments: msgspec.Raw = EMPTY
     meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
 
 
@@ -185,7 +187,7 @@ class Gateway:
         except (msgspec.MsgspecError, RecursionError):
             text = "tools/call: params need a 'name' and may have 'arguments'"
             raise InvalidArguments(text, details={"tools": list(metatools.SCHEMAS)}) from None
-        match call.name:
+        match _OWN.get(squash(call.name[: metatools.MAX_PATH_CHARS]), call.name):
             case metatools.EXECUTE:
                 wanted = metatools.execute(call.arguments)
                 return await self._tools.call(client, wanted, call.meta)
@@ -202,12 +204,7 @@ class Gateway:
         settings = self._settings
         wanted = metatools.discover(arguments, settings.discover_limit_max)
         seen = await self._visible.indexed(client)
-        query = wanted.query[: settings.max_query_chars]
-        started = time.perf_counter()
-        found = seen.index.search(query, limit=wanted.limit, kinds=wanted.kinds, servers=seen.visible)
-        milliseconds = (time.perf_counter() - started) * 1000
-        page = answers.Page(seen, self._visible.statuses, settings.discover_token_budget, settings.discover_limit_max)
-        return _content(page.build(query, found, milliseconds))
+        return _content(discovered(seen, self._visible.statuses, wanted, settings, time.perf_counter))
 
 
 def _content(answer: dict[str, Any]) -> bytes:

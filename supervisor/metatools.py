@@ -13,7 +13,10 @@ from typing import Any
 
 import msgspec
 
+from actors.catalogue.naming import URI_SCHEME
 from actors.errors import InvalidArguments
+from supervisor import loose
+from supervisor.loose import EMPTY, MAX_NESTING, first, is_prose, plain, texts, unwrapped, without
 
 DISCOVER = "discover_mcp_tools"
 EXECUTE = "execute_mcp_tool"
@@ -78,23 +81,30 @@ DEFINITIONS: tuple[dict[str, Any], ...] = (
 
 SCHEMAS: dict[str, Any] = {definition["name"]: definition["inputSchema"] for definition in DEFINITIONS}
 
-EMPTY = msgspec.Raw(b"{}")
-PATH_KEYS = ("tool_path", "toolPath", "tool_name", "tool", "path", "name")
-ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input")
-QUERY_KEYS = ("query", "q", "search", "text")
+PATH_KEYS = ("tool_path", "toolPath", "tool_name", "toolName", "tool", "function", "function_name", "path", "name")
+ARGUMENT_KEYS = (
+    *("arguments", "args", "parameters", "params", "input"),
+    *("tool_arguments", "tool_args", "tool_input", "toolArguments", "tool_params", "kwargs"),
+)
+QUERY_KEYS = (
+    *("query", "q", "search", "text", "search_query", "searchQuery", "queries", "keywords", "task", "intent"),
+    *("description", "tool_description", "prompt", "question", *PATH_KEYS),
+)
+LIMIT_KEYS = ("limit", "max_results", "maxResults", "top_k", "topK", "count", "n")
+KIND_KEYS = ("kinds", "kind", "types", "type")
+SERVER_KEYS = ("server", "servers", "server_name", "serverName")  # not in the schema: it would cost tokens
 URI_KEYS = ("uri", "resource_uri", "resource", "path")
-_MAX_NESTING = 3
+_EVERY_KIND = frozenset({"*", "all", "any"})
 _MAX_KEYS_SHOWN = 10
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_NOT_JSON = (msgspec.MsgspecError, RecursionError)
 
 
 class Discover(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for. `limit` is already within 1 and the configured maximum."""
+    """What to look for. `limit` is already within 1 and the configured maximum; no `servers`: all of them."""
 
     query: str
     limit: int = DEFAULT_LIMIT
     kinds: frozenset[str] = frozenset({"tool"})
+    servers: frozenset[str] = frozenset()
 
 
 class Execute(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +118,7 @@ class Execute(msgspec.Struct, frozen=True, kw_only=True):
     wrapper: str = ""
 
 
-def invalid(tool: str, what: str, found: dict[str, msgspec.Raw] | None = None) -> InvalidArguments:
+def invalid(tool: str, what: str, found: loose.Members | None = None) -> InvalidArguments:
     """Return the error for a wrong call of a meta-tool, with the schema that would have been right."""
     received = [key[:40] for key in list(found or ())[:_MAX_KEYS_SHOWN]]
     got = f"; received {', '.join(map(repr, received))}" if received else ""
@@ -117,70 +127,67 @@ def invalid(tool: str, what: str, found: dict[str, msgspec.Raw] | None = None) -
     return InvalidArguments(f"{tool}: {what}{got}. inputSchema: {schema}", details=details)
 
 
-def members(tool: str, arguments: msgspec.Raw) -> dict[str, msgspec.Raw]:
-    """Return the members of a meta-tool's arguments, also where they came as a JSON string. Raises InvalidArguments."""
-    return _members.decode(object_text(arguments, tool))
-
-
-def object_text(raw: msgspec.Raw, tool: str = EXECUTE) -> msgspec.Raw:
-    """Return arguments as the JSON text of an object: as they are, or out of the strings they were wrapped in.
-
-    Nothing, `null`, an empty string and an empty list are an empty object. Raises `InvalidArguments` for the rest.
-    """
-    data = bytes(raw).strip()
-    text = raw
+def members(tool: str, arguments: msgspec.Raw) -> loose.Members:
+    """Return the members of a meta-tool's arguments, read loosely. Raises `InvalidArguments`."""
     try:
-        for _ in range(_MAX_NESTING):
-            if data[:1] != b'"':
-                break
-            data = msgspec.json.decode(data, type=str).strip().encode()
-            text = msgspec.Raw(data)
-        if data[:1] == b"{":
-            _members.decode(data)
-            return text
-        if data in (b"", b"null") or (data[:1] == b"[" and msgspec.json.decode(data) == []):
-            return EMPTY
-    except (*_NOT_JSON, UnicodeEncodeError):
-        pass
-    raise invalid(tool, "'arguments' must be a JSON object")
+        return loose.members(arguments)
+    except loose.NotAnObject:
+        raise invalid(tool, "'arguments' must be a JSON object") from None
+
+
+def object_text(raw: msgspec.Raw) -> msgspec.Raw:
+    """Return the arguments of a tool as the JSON text of an object; see `loose`. Raises `InvalidArguments`."""
+    try:
+        return loose.object_text(raw)
+    except loose.NotAnObject:
+        raise invalid(EXECUTE, "'arguments' must be a JSON object") from None
 
 
 def discover(arguments: msgspec.Raw, max_limit: int) -> Discover:
     """Read the arguments of `discover_mcp_tools`. Raises `InvalidArguments`."""
-    found = members(DISCOVER, arguments)
-    query = _first(found, QUERY_KEYS)
-    if isinstance(query, list) and query and all(isinstance(word, str) for word in query):
-        query = " ".join(query)
-    if not isinstance(query, str):
+    found = _asked(arguments)
+    servers = frozenset(name.strip()[:MAX_PATH_CHARS] for name in texts(first(found, SERVER_KEYS)) if name.strip())
+    query = first(found, QUERY_KEYS)
+    words = texts(query)
+    if not words and not (servers and query is None):  # a server without a query: what it has
         raise invalid(DISCOVER, "'query' must be a string that says what you want to do", found)
-    return Discover(query=query[:MAX_QUERY_CHARS], limit=_limit(found, max_limit), kinds=_kinds(found))
+    text = " ".join(words)[:MAX_QUERY_CHARS]
+    return Discover(query=text, limit=_limit(found, max_limit), kinds=_kinds(found), servers=servers)
 
 
-def _limit(found: dict[str, msgspec.Raw], maximum: int) -> int:
+def _asked(arguments: msgspec.Raw) -> loose.Members:
+    """Return what a discover asks with, out of what it was wrapped in; a text alone is the query."""
+    if is_prose(arguments):
+        return {QUERY_KEYS[0]: arguments}
+    found = members(DISCOVER, arguments)
+    for _ in range(MAX_NESTING):
+        inner = [key for key in (*ARGUMENT_KEYS, QUERY_KEYS[0]) if isinstance(unwrapped(found.get(key)), dict)]
+        if not inner:
+            break
+        found = {**without(found, inner[0]), **members(DISCOVER, found[inner[0]])}
+    return found
+
+
+def _limit(found: loose.Members, maximum: int) -> int:
     """Return a number within 1 and `maximum`; fractions are cut, what is too large or too small is clamped."""
-    value = _plain(found.get("limit"))
+    value = first(found, LIMIT_KEYS)
     if value is None:
         return min(DEFAULT_LIMIT, maximum)
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    except OverflowError:
-        number = math.inf if value > 0 else 0.0
+    number = loose.number(value)
     if math.isnan(number):
         raise invalid(DISCOVER, f"'limit' must be a number from 1 to {maximum}", found)
     return int(max(1, min(number, maximum)))
 
 
-def _kinds(found: dict[str, msgspec.Raw]) -> frozenset[str]:
-    value = _plain(found.get("kinds"))
+def _kinds(found: loose.Members) -> frozenset[str]:
+    value = first(found, KIND_KEYS)
     if value is None or value in ([], ""):
         return frozenset({"tool"})
-    wanted = value.replace(",", " ").split() if isinstance(value, str) else value
-    if not isinstance(wanted, list) or not all(isinstance(kind, str) for kind in wanted):
-        raise invalid(DISCOVER, f"'kinds' must be a list of {', '.join(KINDS)}", found)
-    kinds = frozenset(kind.strip().lower().removesuffix("s") for kind in wanted)
-    if not kinds <= frozenset(KINDS):
+    wanted = texts(value.replace(",", " ").split() if isinstance(value, str) else value)
+    kinds = frozenset(kind.strip().lower().removeprefix("resource_").removesuffix("s") for kind in wanted)
+    if kinds & _EVERY_KIND:
+        return frozenset(KINDS)
+    if not kinds or not kinds <= frozenset(KINDS):
         raise invalid(DISCOVER, f"'kinds' must be a list of {', '.join(KINDS)}", found)
     return kinds
 
@@ -189,62 +196,83 @@ def execute(arguments: msgspec.Raw) -> Execute:
     """Read the arguments of `execute_mcp_tool`. Raises `InvalidArguments`."""
     found = members(EXECUTE, arguments)
     rest = dict(found)
-    for _ in range(_MAX_NESTING):
+    for _ in range(MAX_NESTING):
         path, rest = _take_path(rest)
         if not isinstance(path, dict):  # {"tool_path": {"tool_path": ..., "arguments": ...}}
             break
         rest = {**rest, **path}
+    path, rest = _with_server(path, rest)
     inner, wrapper = _take_arguments(rest)
     if path is None:
         path, inner = _nested(inner)
     elif _is_envelope(inner, path):
-        inner = object_text(_members.decode(inner)["arguments"])
+        inner = object_text(loose.members(inner)["arguments"])
     if not isinstance(path, str) or not path.strip():
         raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", found)
-    return Execute(tool_path=path[:MAX_PATH_CHARS], arguments=inner, wrapper=wrapper)
+    return Execute(tool_path=bare_path(path)[:MAX_PATH_CHARS], arguments=inner, wrapper=wrapper)
 
 
-def _take_path(found: dict[str, msgspec.Raw]) -> tuple[Any, dict[str, msgspec.Raw]]:
+def bare_path(path: str) -> str:
+    """Return a path without what models put around it: quotes, parentheses, spaces at the colon."""
+    path = path[: 2 * MAX_PATH_CHARS].strip().strip("`'\"").removesuffix("()").strip()
+    server, colon, tool = path.partition(":")
+    return f"{server.rstrip()}:{tool.lstrip()}" if colon else path
+
+
+def _with_server(path: Any, rest: loose.Members) -> tuple[Any, loose.Members]:
+    """Put server and tool together where they came apart; a path with a colon needs no server: that is an argument."""
+    key = next((key for key in SERVER_KEYS if isinstance(plain(rest.get(key)), str)), "")
+    if not isinstance(path, str) or ":" in path or not key:
+        return path, rest
+    server = plain(rest[key]).strip()
+    named = path.strip().startswith((f"{server}-", f"{server}/", f"{server}.", f"{server}__", "mcp__"))
+    return (path if named else f"{server}:{path.strip()}"), without(rest, key)
+
+
+def _take_path(found: loose.Members) -> tuple[Any, loose.Members]:
     """Take the tool's path out: a string, the members of an object, or None if there is none at this level.
 
     A word like `name` counts as the path only where it cannot be an argument: nothing else is called `tool_path`.
     """
     keys = PATH_KEYS if not _mentions_path(found) else PATH_KEYS[:1]
     for key in keys:
-        value = _plain(found.get(key))
+        value = plain(found.get(key))
         if isinstance(value, str) and value.lstrip()[:1] == "{":
-            value = _plain(msgspec.Raw(value.strip().encode(errors="replace")))
+            value = unwrapped(found[key])
         if isinstance(value, dict):
-            return members(EXECUTE, found[key]), _without(found, key)
+            return members(EXECUTE, found[key]), without(found, key)
+        if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value):
+            return ":".join(value), without(found, key)
         if isinstance(value, str) and value.strip():
-            return value, _without(found, key)
-    return None, _without(found, PATH_KEYS[0]) if _is_null(found.get(PATH_KEYS[0])) else found
+            return value, without(found, key)
+    empty = PATH_KEYS[0] in found and plain(found[PATH_KEYS[0]]) is None
+    return None, without(found, PATH_KEYS[0]) if empty else found
 
 
-def _mentions_path(found: dict[str, msgspec.Raw]) -> bool:
+def _mentions_path(found: loose.Members) -> bool:
     return PATH_KEYS[0] in found or any(b'"tool_path"' in bytes(found.get(key, b"")) for key in ARGUMENT_KEYS)
 
 
-def _take_arguments(rest: dict[str, msgspec.Raw]) -> tuple[msgspec.Raw, str]:
+def _take_arguments(rest: loose.Members) -> tuple[msgspec.Raw, str]:
     """Return the tool's arguments, and the key they were under if that key could be a parameter itself."""
     given = object_text(rest.get("arguments", EMPTY))
-    beside = _without(rest, "arguments")
+    beside = without(rest, "arguments")
     if bytes(given).strip(b"{} \t\r\n") or not beside:
         return given, ""
     if len(beside) == 1 and (key := next(iter(beside))) in ARGUMENT_KEYS:
         value = beside[key]
-        if bytes(value).lstrip()[:1] in (b"{", b'"') and isinstance(_unwrapped(value), dict):
+        if bytes(value).lstrip()[:1] in (b"{", b'"') and isinstance(unwrapped(value), dict):
             return object_text(value), key
     return msgspec.Raw(msgspec.json.encode(beside)), ""
 
 
 def _nested(raw: msgspec.Raw) -> tuple[Any, msgspec.Raw]:
     """`tool_path` inside `arguments`: take it out."""
-    inner = _members.decode(raw)
-    path = _plain(inner.get("tool_path"))
+    inner = loose.members(raw)
+    path = plain(inner.get("tool_path"))
     if path is None:
         return None, raw
-    rest = _without(inner, "tool_path")
+    rest = without(inner, "tool_path")
     if set(rest) == {"arguments"}:
         return path, object_text(rest["arguments"])
     return path, msgspec.Raw(msgspec.json.encode(rest))
@@ -254,42 +282,19 @@ def _is_envelope(raw: msgspec.Raw, path: str) -> bool:
     """Whether arguments hold the whole call once more."""
     if b'"tool_path"' not in bytes(raw):
         return False
-    inner = _members.decode(raw)
-    return inner.keys() == {"tool_path", "arguments"} and _plain(inner["tool_path"]) == path
+    inner = loose.members(raw)
+    return inner.keys() == {"tool_path", "arguments"} and plain(inner["tool_path"]) == path
 
 
 def read_resource(arguments: msgspec.Raw) -> str:
     """Read the arguments of `read_mcp_resource`. Raises `InvalidArguments`."""
-    found = members(READ_RESOURCE, arguments)
-    uri = _first(found, URI_KEYS)
+    text = plain(arguments)
+    alone = is_prose(arguments) and ("|" in text or text.lstrip().startswith(URI_SCHEME))
+    found = {URI_KEYS[0]: arguments} if alone else members(READ_RESOURCE, arguments)
+    if isinstance(unwrapped(found.get("arguments")), dict):
+        found = members(READ_RESOURCE, found["arguments"])
+    uri, server = first(found, URI_KEYS), first(found, SERVER_KEYS)
     if not isinstance(uri, str) or not uri.strip():
         raise invalid(READ_RESOURCE, "'uri' must be a string such as 'docs|file:///readme.md'", found)
-    return uri.strip()
-
-
-def _first(found: dict[str, msgspec.Raw], keys: tuple[str, ...]) -> Any:
-    """Return the first of these that is there, as a plain value."""
-    return next((value for key in keys if (value := _plain(found.get(key))) is not None), None)
-
-
-def _without(found: dict[str, msgspec.Raw], key: str) -> dict[str, msgspec.Raw]:
-    return {name: value for name, value in found.items() if name != key}
-
-
-def _is_null(raw: msgspec.Raw | None) -> bool:
-    return raw is not None and _plain(raw) is None
-
-
-def _unwrapped(raw: msgspec.Raw) -> Any:
-    value = _plain(raw)
-    return _plain(msgspec.Raw(value.strip().encode(errors="replace"))) if isinstance(value, str) else value
-
-
-def _plain(raw: msgspec.Raw | bytes | None) -> Any:
-    """Return a plain value; None for what is not there, or not JSON that Python can hold."""
-    if raw is None:
-        return None
-    try:
-        return msgspec.json.decode(raw)
-    except _NOT_JSON:
-        return None
+    apart = isinstance(server, str) and server.strip() and "|" not in uri and not uri.strip().startswith(URI_SCHEME)
+    return f"{server.strip()}|{uri.strip()}" if apart else uri.strip()

@@ -18,6 +18,7 @@ from actors.protocol.versions import Era
 from supervisor import metatools
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
+from supervisor.loose import EMPTY
 from supervisor.relay import not_found
 from supervisor.shown import clean
 from supervisor.visible import Visible
@@ -33,7 +34,7 @@ class _Read(msgspec.Struct):
 
 class _Get(msgspec.Struct):
     name: str
-    arguments: msgspec.Raw = metatools.EMPTY
+    arguments: msgspec.Raw = EMPTY
     meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
 
 

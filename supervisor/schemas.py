@@ -12,25 +12,23 @@ import msgspec
 
 from actors.catalogue.entries import Tool
 from actors.protocol.jsonrpc import encode
-from supervisor.shown import clean, clean_json, cleaned
+from supervisor.keywords import DATA, DEFINITIONS, NAMED, REMARKS
+from supervisor.mending import mended
+from supervisor.shown import clean, clean_json, cleaned, shorten
 
 MAX_SHOWN_PARAMETERS = 20
 MAX_PARAMETER_CHARS = 60
+SLIM_DESCRIPTION_CHARS = 80
 _MAX_DEPTH = 20
 _MAX_NODES = 10_000
-_DEFINITIONS = ("$defs", "definitions")
-_DATA = ("const", "enum", "default", "examples", "example")
-"""Keywords whose value is data: a `$ref` in it is not a reference."""
-_NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-"""Keywords whose value has names for keys: a property may be called `$defs`, `enum` or `properties`."""
 
 
-def signature(tool: Tool) -> str:
+def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
     """Return `name(a, b?)`: the first parameters, optional ones with a question mark."""
     properties = properties_of(tool)
     names = [name if name in tool.required else f"{name}?" for name in properties]
-    shown = ", ".join(name[:MAX_PARAMETER_CHARS] for name in names[:MAX_SHOWN_PARAMETERS])
-    return clean(f"{tool.name}({shown}{', ...' if len(names) > MAX_SHOWN_PARAMETERS else ''})")
+    shown = ", ".join(name[:MAX_PARAMETER_CHARS] for name in names[:most])
+    return clean(f"{tool.name}({shown}{', ...' if len(names) > most else ''})")
 
 
 def properties_of(tool: Tool) -> list[str]:
@@ -45,8 +43,36 @@ def properties_of(tool: Tool) -> list[str]:
 
 def complete(tool: Tool) -> Any:
     """Return a tool's whole input schema as it is shown: JSON text, or a plain value."""
-    found = inlined(tool.input_schema)
+    found = inlined(mended(tool.input_schema))
     return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
+
+
+def slim(schema: Any) -> Any:
+    """Return a schema that accepts exactly the same, with short descriptions, without titles, comments, examples."""
+    if isinstance(schema, msgspec.Raw):
+        try:
+            schema = msgspec.json.decode(schema)
+        except (msgspec.MsgspecError, RecursionError):
+            return schema
+    return _slim(schema)
+
+
+def _slim(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_slim(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _slim_value(key, value) for key, value in node.items() if key not in REMARKS}
+
+
+def _slim_value(key: str, value: Any) -> Any:
+    if key == "description" and isinstance(value, str):
+        return shorten(value, SLIM_DESCRIPTION_CHARS)
+    if key in DATA:
+        return value
+    if key in NAMED and isinstance(value, dict):
+        return {name: _slim(schema) for name, schema in value.items()}
+    return _slim(value)
 
 
 def inlined(raw: msgspec.Raw) -> Any:
@@ -58,7 +84,7 @@ def inlined(raw: msgspec.Raw) -> Any:
         schema = msgspec.json.decode(data)
         if not isinstance(schema, dict):
             return raw
-        root = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+        root = {key: value for key, value in schema.items() if key not in DEFINITIONS}
         result = _Inliner(schema).inline(root, ())
     except (msgspec.MsgspecError, RecursionError, _Endless):
         return raw
@@ -95,9 +121,9 @@ class _Inliner:
         return {**target, **beside} if isinstance(target, dict) else target
 
     def _value(self, key: str, value: Any, path: tuple[str, ...]) -> Any:
-        if key in _DATA:
+        if key in DATA:
             return value
-        if key in _NAMED and isinstance(value, dict):
+        if key in NAMED and isinstance(value, dict):
             return {name: self.inline(schema, path) for name, schema in value.items()}
         return self.inline(value, path)
 

@@ -13,7 +13,9 @@ from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, MailboxFull, ShuttingDown, SupervisorError, UnknownTool
 from actors.protocol.jsonrpc import RemoteError, encode
+from actors.search.text import squash
 from supervisor import metatools, schemas
+from supervisor.fitting import fitted_to
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.metatools import Execute
@@ -58,8 +60,25 @@ class ToolCalls:
             seen = await self._visible.indexed(client)
             found = seen.find_tool(path)
             if found is None:
-                raise self._visible.undiscovered(seen, path) or unknown_tool(seen, path)
+                undiscovered = self._visible.undiscovered(seen, path)
+                found = None if undiscovered else spelled_otherwise(seen, path)
+                if found is None:
+                    raise undiscovered or unknown_tool(seen, path)
         return found
+
+
+def spelled_otherwise(seen: Catalogue, path: str) -> tuple[Entry, Tool] | None:
+    """Return the one tool whose server and name are this path, case and punctuation aside; None if not exactly one is.
+
+    Models write `createIssue` or `create-issue` for `create_issue`. A name without its server never resolves.
+    """
+    wanted = squash(path[: metatools.MAX_PATH_CHARS].strip().removeprefix("mcp__"))
+    hits = [hit.document for hit in seen.index.search(path, servers=seen.visible).hits if hit.exact]
+    alike = [found for found in hits if squash(found.server + found.name) == wanted]
+    if len(alike) != 1:
+        return None
+    entry = seen.entries[alike[0].server]
+    return entry, entry.tools[alike[0].name]
 
 
 def unknown_tool(seen: Catalogue, path: str) -> UnknownTool:
@@ -84,6 +103,7 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> msgspec.Raw:
         raise _wrong(entry, tool, "arguments must be a JSON object") from None
     if wanted.wrapper and wanted.wrapper in schemas.properties_of(tool):
         arguments = msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(arguments) + b"}")
+    arguments = fitted_to(tool, arguments, metatools.ARGUMENT_KEYS)
     if not tool.required:
         return arguments
     given: Mapping[str, msgspec.Raw] = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])

@@ -105,7 +105,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     tokenizer_timeout_s: Annotated[
         Seconds, Meta(description="Time for loading the tokenizer; after it, token counts are estimates.")
     ] = 30.0
-    max_query_chars: Annotated[Count, Meta(description="Longer search queries are cut at this many characters.")] = 512
+    max_query_chars: Annotated[Count, Meta(description="Longer search queries are cut at this many characters.")] = 6000
     rerank: Annotated[
         Rerank,
         Meta(

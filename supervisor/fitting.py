@@ -1,0 +1,77 @@
+"""Arguments that miss a tool's schema by a slip a model often makes, set right. Pure.
+
+- the arguments once more inside `arguments`, `params` or the like, where the tool has no such parameter
+- an array, an object, a number or a boolean as a string that holds it, where the schema wants no string
+- `null` for an optional parameter that may not be null
+
+Only where the schema says plainly what it wants; everything else goes to the server as it came, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.entries import Tool
+from supervisor.loose import Members, NotAnObject, object_text, plain, unwrapped
+
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "array": list,
+    "object": dict,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+}
+_BOOLEANS = {"true": b"true", "false": b"false"}
+
+
+def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> msgspec.Raw:
+    """Return the arguments of a call, set right where that is plain. `arguments` is the text of an object."""
+    schema = plain(tool.input_schema)
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict) or not properties:
+        return arguments
+    given: Members = msgspec.json.decode(arguments, type=Members)
+    inner = _inside(given, properties, wrappers)
+    found = given if inner is None else inner
+    right = {name: _fitted(raw, properties.get(name), needed=name in tool.required) for name, raw in found.items()}
+    if inner is None and all(right[name] is raw for name, raw in found.items()):
+        return arguments
+    return msgspec.Raw(msgspec.json.encode({name: raw for name, raw in right.items() if raw is not None}))
+
+
+def _inside(given: Members, properties: Mapping[str, Any], wrappers: Collection[str]) -> Members | None:
+    """Return what the only member holds, if it is a wrapper and no parameter."""
+    name = next(iter(given), "")
+    if len(given) != 1 or name not in wrappers or name in properties or not isinstance(unwrapped(given[name]), dict):
+        return None
+    try:
+        return msgspec.json.decode(object_text(given[name]), type=Members)
+    except NotAnObject:
+        return None
+
+
+def _fitted(raw: msgspec.Raw, schema: Any, *, needed: bool) -> msgspec.Raw | None:
+    """Return one argument as it is to be sent; None if it is to be left out."""
+    if not isinstance(schema, dict) or "enum" in schema or "const" in schema:
+        return raw
+    wanted = schema.get("type")
+    if not isinstance(wanted, str) or wanted == "null":
+        return raw
+    data = bytes(raw).strip()
+    if data == b"null":
+        return raw if needed or schema.get("nullable") or schema.get("default", 0) is None else None
+    return _out_of_text(raw, wanted) if data[:1] == b'"' and wanted in _KINDS else raw
+
+
+def _out_of_text(raw: msgspec.Raw, wanted: str) -> msgspec.Raw:
+    """Return the value that a string holds, if it is of the kind wanted."""
+    text = plain(raw)
+    if not isinstance(text, str):
+        return raw
+    data = _BOOLEANS.get(text.strip().lower(), text.strip().encode(errors="replace"))
+    value = plain(msgspec.Raw(data))
+    right = isinstance(value, _KINDS[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+    return msgspec.Raw(data) if right else raw

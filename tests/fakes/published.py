@@ -1,0 +1,175 @@
+"""A gateway before fake servers that publish given tools and hold every call against the tool's own schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonschema
+import msgspec
+import referencing
+import trio
+from jsonschema.validators import validator_for
+
+from actors.catalogue.entries import Offer
+from actors.directory import Directory
+from actors.kit import Gate
+from actors.messages import EraLearned, StopServer, WakeServer
+from actors.policy import RestartLog, RestartPolicy
+from actors.protocol.era import Identity
+from actors.registry import Registry
+from actors.reporter import Reporter
+from actors.router import Router
+from actors.server import Message, ServerActor, ServerSettings
+from actors.transport.memory import MemoryPeer, MemoryTransport
+from supervisor.front.service import Client, answer
+from supervisor.gateway import Gateway, GatewaySettings
+
+CLIENT = Client(version="2025-11-25")
+
+
+def validator(schema: Any) -> Any:
+    """Return what holds values against a schema, by the metaschema it names, without any network."""
+    found = validator_for(schema, default=jsonschema.Draft202012Validator)
+    return found(schema, registry=referencing.Registry())
+
+
+@dataclass
+class Publisher:
+    """A legacy server. `called` is each call it got: the tool's name and its arguments."""
+
+    tools: Sequence[Mapping[str, Any]]
+    called: list[tuple[str, Any]] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    async def serve(self, peer: MemoryPeer) -> int:
+        rest = b""
+        while data := await peer.read():
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                message = json.loads(line)
+                if "id" in message:
+                    body = self.answer(message["method"], message.get("params", {}))
+                    await peer.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}).encode() + b"\n")
+        return 0
+
+    def answer(self, method: str, params: Any) -> dict[str, Any]:
+        match method:
+            case "initialize":
+                capabilities: dict[str, Any] = {"tools": {}, "resources": {}}
+                info = {"name": "publisher", "version": "1"}
+                return {"result": {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info}}
+            case "tools/list":
+                return {"result": {"tools": self.tools}}
+            case "resources/list":
+                return {"result": {"resources": [{"uri": "file:///readme.md", "name": "readme"}]}}
+            case "resources/templates/list":
+                return {"result": {"resourceTemplates": []}}
+            case "resources/read":
+                return {"result": {"contents": [{"uri": params["uri"], "text": "hello"}]}}
+            case "tools/call":
+                return {"result": self.call(params["name"], params["arguments"])}
+        return {"error": {"code": -32601, "message": "unknown method"}}
+
+    def call(self, name: str, arguments: Any) -> dict[str, Any]:
+        self.called.append((name, arguments))
+        schema = next(tool["inputSchema"] for tool in self.tools if tool["name"] == name)
+        found = [error.message for error in validator(schema).iter_errors(arguments)]
+        self.wrong += [f"{name}: {message}" for message in found]
+        return {"content": [{"type": "text", "text": "; ".join(found) or "done"}], "isError": bool(found)}
+
+
+class _Nothing:
+    """Keeps nothing."""
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        del server, offer
+
+    def forget(self, server: str) -> None:
+        del server
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        del server, fact
+
+
+async def _uncounted(offer: Offer) -> tuple[dict[str, int], bool]:
+    await trio.lowlevel.checkpoint()
+    return {tool.name: 1 for tool in offer.tools}, True
+
+
+@dataclass
+class Published:
+    """The gateway and the servers behind it."""
+
+    gateway: Gateway
+    servers: Mapping[str, Publisher]
+
+    async def answer(self, params: Any) -> Any:
+        """Send `tools/call` with these params and return the JSON-RPC answer."""
+        data = msgspec.Raw(json.dumps(params).encode())
+        return json.loads((await answer(self.gateway, CLIENT, b"1", "tools/call", data)).body)
+
+    async def discover(self, query: str, **more: Any) -> Any:
+        """Return what `discover_mcp_tools` answers, read from the text that a model sees."""
+        found = await self.answer({"name": "discover_mcp_tools", "arguments": {"query": query, **more}})
+        return json.loads(found["result"]["content"][0]["text"])
+
+    async def execute(self, path: str, arguments: Any) -> Any:
+        return await self.answer({"name": "execute_mcp_tool", "arguments": {"tool_path": path, "arguments": arguments}})
+
+    def take_calls(self) -> list[tuple[str, str, Any]]:
+        """Return the calls that arrived since the last time: server, tool, arguments."""
+        calls = [(name, *call) for name, server in self.servers.items() for call in server.called]
+        for server in self.servers.values():
+            server.called.clear()
+        return calls
+
+
+@asynccontextmanager
+async def published(
+    settings: GatewaySettings | None = None, /, **tools: Sequence[Mapping[str, Any]]
+) -> AsyncIterator[Published]:
+    """Run a gateway before one server for each name, ready for calls; `_` in a name stands for `-`."""
+    servers = {name.replace("_", "-"): Publisher(offered) for name, offered in tools.items()}
+    directory: Directory[Message] = Directory()
+    registry = Registry({}, _Nothing(), _uncounted, lambda: 0.0)
+    router = Router(directory, 100)
+    gateway = Gateway(
+        router.address,
+        registry.catalogue,
+        registry.statuses,
+        settings or GatewaySettings(),
+        version="1.0",
+        used=lambda *_: None,
+    )
+    with trio.fail_after(600):
+        async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
+            for run in (registry.run, router.run):
+                await nursery.start(run)
+            actors = [_actor(name, server, registry) for name, server in servers.items()]
+            for actor in actors:
+                await nursery.start(actor.run)
+                stack.enter_context(directory.registered(actor.name, actor.address))
+                await actor.address.ask(WakeServer(server=actor.name))
+            while registry.catalogue.value.visible != servers.keys():
+                await registry.catalogue.changed(registry.catalogue.version)
+            yield Published(gateway, servers)
+            for actor in actors:
+                await actor.address.ask(StopServer())
+            nursery.cancel_scope.cancel()
+
+
+def _actor(name: str, server: Publisher, registry: Registry) -> ServerActor:
+    return ServerActor(
+        name,
+        MemoryTransport(server.serve),
+        ServerSettings(),
+        RestartLog(RestartPolicy(), lambda: 1.0),
+        Gate(1),
+        Reporter(registry.address),
+        lambda: 0.0,
+        identity=Identity(),
+    )
