@@ -99,11 +99,24 @@ VERBS = {
     "validate": "Validate a {thing} before it is used",
     "duplicate": "Duplicate a {thing} with all its settings",
 }
-PARAMETERS = "limit cursor filter format language owner reason status since until notify dry_run region priority".split()
-DETAILS = (
-    "amber basalt cobalt delta ember fjord garnet harbor indigo juniper kelvin lagoon maple nectar onyx pebble quartz "
-    "raven saffron tundra umber velvet willow xenon yonder zephyr acorn birch cedar dune elm fern grove heath iris jade"
-).split()
+PARAMETERS = (
+    "limit",
+    "cursor",
+    "filter",
+    "format",
+    "language",
+    "owner",
+    "reason",
+    "status",
+    "since",
+    "notify",
+    "dry_run",
+)
+_WORDS = """
+amber basalt cobalt delta ember fjord garnet harbor indigo juniper kelvin lagoon maple nectar onyx pebble quartz
+raven saffron tundra umber velvet willow xenon yonder zephyr acorn birch cedar dune elm fern grove heath iris jade
+"""
+DETAILS = tuple(_WORDS.split())
 """Words that stand for the particulars a real description has."""
 TOOLS_PER_THING = 3
 
@@ -139,8 +152,8 @@ def _once(chance: random.Random, turn: int) -> list[Tool]:
         style = chance.choice(STYLES)
         for thing in listed:
             said = f"{DETAILS[turn % len(DETAILS)]} {thing}" if turn else thing
-            for verb in chance.sample(sorted(VERBS), TOOLS_PER_THING):
-                out.append(_tool(chance, f"{server}{turn or ''}", said, verb, style))
+            verbs = chance.sample(sorted(VERBS), TOOLS_PER_THING)
+            out += [_tool(chance, f"{server}{turn or ''}", said, verb, style) for verb in verbs]
     return out
 
 

@@ -21,7 +21,7 @@ from actors.search.postings import Bools, Floats, Ints
 from actors.search.rank import Allowed, Scores
 from actors.search.text import squash, stem, words
 
-_FITS = 0.5  # another server's document fits a page if it scores this share of the one it displaces
+_FITS = 0.35  # another server's document fits a page if it scores this share of the one it displaces
 _MAX_EXACT_CHARS = 300
 _MCP_PREFIX = "mcp"
 _RUN_TOGETHER, _BY_NAME, _BY_PATH, _AS_WRITTEN = 0.5, 1, 2, 3
@@ -34,8 +34,8 @@ _CHANCE_PER_SHARE = 3.0
 _CHANCE_FALLS = 10
 
 Exact = Mapping[int, float]
-"""Number of a document whose name or path is the query to how exactly it is: by name 1, by path 2, as written 3; by path
-0.5 if the query is a single word, which has no place where the server would end."""
+"""Number of a document whose name or path is the query to how exactly it is: by name 1, by path 2, as written 3;
+by path 0.5 if the query is a single word: where would its server end?"""
 
 
 def exact_matches(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None) -> Exact:
@@ -109,7 +109,7 @@ def _by_words(scores: Scores) -> Floats:
     return scores.values if scores.words is None else scores.words
 
 
-def _ordered(scores: Scores, matching: Ints, exact: Exact, limit: int) -> list[int]:
+def _ordered(scores: Scores, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
     """Return matching documents in order, as far down as another server's could still fit the page."""
     found = _by_words(scores)[matching]
     if len(matching) > limit:
@@ -121,7 +121,7 @@ def _ordered(scores: Scores, matching: Ints, exact: Exact, limit: int) -> list[i
 
 
 def _with_originals_first(corpus: Corpus, query: str, ordered: Sequence[int], exact: Exact) -> Sequence[int]:
-    """Let copies change places: exact hits of the same name, and of the others those with one text, if they are many."""
+    """Let copies change places: exact hits with one name, and of the others those with one text, if they are many."""
     asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
 
     def asked_for(number: int) -> int:
@@ -131,11 +131,8 @@ def _with_originals_first(corpus: Corpus, query: str, ordered: Sequence[int], ex
         document = corpus.documents[number]  # what the tool says of itself does not ask for its server
         return len(own - {stem(word) for word in words(f"{document.name} {document.description[:_MAX_EXACT_CHARS]}")})
 
-    def copied(number: int) -> float:
-        return float(corpus.copied[corpus.segment_of[number]])
-
-    def size(number: int) -> int:
-        return int(corpus.sizes[corpus.segment_of[number]])
+    def server(number: int) -> int:
+        return int(corpus.segment_of[number])
 
     def by_name(number: int) -> tuple[int, int] | None:
         return (int(exact[number]), int(corpus.prints[number, NAME])) if number in exact else None
@@ -143,8 +140,8 @@ def _with_originals_first(corpus: Corpus, query: str, ordered: Sequence[int], ex
     def by_text(number: int) -> int | None:
         return None if number in exact else int(corpus.prints[number, TEXT]) or None
 
-    ordered = originals_first(ordered, by_name, asked_for, copied, size, 2)
-    return originals_first(ordered, by_text, asked_for, copied, size, CROWD)
+    ordered = originals_first(ordered, by_name, asked_for, server, corpus.copied, corpus.sizes, 2)
+    return originals_first(ordered, by_text, asked_for, server, corpus.copied, corpus.sizes, CROWD)
 
 
 def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:
