@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 import msgspec
+import trio
 
 from actors.catalogue.entries import Offer, decode_offer, encode_offer
 from actors.messages import EraLearned
@@ -47,6 +48,7 @@ class StoreMemory:
         offers: dict[str, Offer] = {}
         for name, digest in self._digests.items():
             row = saved.get(name)
+            await trio.lowlevel.checkpoint()  # reading one catalogue is a pause of its own
             if row is None or row.digest != digest:
                 continue
             try:

@@ -1,7 +1,8 @@
 """What one server offers: its tools, resources, templates and prompts, as it declared them.
 
 `definition` is always the server's own JSON text, untouched; the other fields are what ranking and routing need of it.
-Defaults are omitted when an offer is stored: `NO_RAW` is no JSON.
+Defaults are omitted when an offer is stored: `NO_RAW` is no JSON. None of the small values can be part of a cycle, so
+the search for garbage passes them over (`gc=False`): it would stop the loop for the longer, the more tools there are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ NO_RAW = msgspec.Raw(b"")
 EMPTY_OBJECT = msgspec.Raw(b"{}")
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One tool. `parameters` are (name, description) pairs, those of nested objects one level deep included."""
 
     name: str
@@ -28,7 +29,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     definition: msgspec.Raw = EMPTY_OBJECT
 
 
-class Resource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Resource(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One resource, or one resource template if `template` is set (then `uri` is an RFC 6570 template)."""
 
     uri: str
@@ -41,7 +42,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     template: bool = False
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One prompt."""
 
     name: str
