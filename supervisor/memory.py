@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import msgspec
 import trio
@@ -31,7 +32,7 @@ class StoreMemory:
     def save_offer(self, server: str, offer: Offer) -> None:
         """Keep what a server offers, for the launch it has now."""
         if server in self._digests:
-            self._store.save_server(server, self._digests[server], encode_offer(offer))
+            self._store.save_server(server, self._digests[server], partial(encode_offer, offer))  # not on the loop
 
     def forget(self, server: str) -> None:
         """Drop what is kept of a server."""

@@ -8,6 +8,7 @@ the search for garbage passes them over (`gc=False`): it would stop the loop for
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.protocol.versions import Era
 
@@ -73,8 +74,15 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def encode_offer(offer: Offer) -> bytes:
-    """Return the bytes that the store keeps. An absent `Raw` is left out, not written: it would be no JSON."""
-    return msgspec.json.encode(offer)
+    """Return the bytes that the store keeps. An absent `Raw` is left out, not written: it would be no JSON.
+
+    Tool by tool, as other threads cannot run while one value is encoded.
+    """
+    rest = msgspec.json.encode(replace(offer, tools=()))
+    if not offer.tools:
+        return rest
+    tools = b",".join([msgspec.json.encode(tool) for tool in offer.tools])
+    return b'{"tools":[%b]%b%b' % (tools, b"" if rest == b"{}" else b",", rest[1:])
 
 
 def decode_offer(data: bytes) -> Offer:
