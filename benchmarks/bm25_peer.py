@@ -1,6 +1,6 @@
 """BM25 of the package bm25s, measured in a Python of its own: run as a script, it needs nothing of this project.
 
-Standard input: `{"texts": [...], "queries": [...], "limit": 10}`. Standard output: `{"index_s": 1.0, "query_ms": [...]}`.
+Standard input: `{"texts": [...], "queries": [...], "limit": 10}`. Output: `{"index_s": 1.0, "query_ms": [...]}`.
 """
 
 from __future__ import annotations
