@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.entries import Offer
-from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.catalogue.snapshot import Catalogue, Entry, compared, documents
 from actors.kit import Actor, Feed, Latest, Reply
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
@@ -50,11 +50,12 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Indexed(msgspec.Struct, frozen=True):
-    """The index covers these entries now; `removed` are gone from it."""
+    """The index covers these entries now; `removed` are gone from it. `changes`: what differs from those before."""
 
     index: Index
     entries: dict[str, Entry]
     removed: frozenset[str]
+    changes: dict[str, OfferChange] | None = None
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -162,7 +163,7 @@ class Registry(Actor[Message]):
     def _on_indexed(self, message: Indexed) -> None:
         catalogue = self.catalogue.value
         entries = {name: self._with_counts(entry) for name, entry in message.entries.items()}
-        following, changes = catalogue.with_entries(entries, message.index)
+        following, changes = catalogue.with_entries(entries, message.index, message.changes)
         for server in message.removed & catalogue.entries.keys():
             following, changes[server] = following.without(server, message.index)
         self.catalogue.set(following)
@@ -209,20 +210,23 @@ class Registry(Actor[Message]):
 
     async def _index_for_ever(self) -> None:
         index = Index.empty(embedder=await trio.to_thread.run_sync(self._load_embedder))
-        indexed: dict[str, Offer] = {}
+        indexed: dict[str, Entry] = {}
         while True:
             await self._work.wait()
             self._work = trio.Event()
             dirty, self._dirty = self._dirty, set()
             entries = {name: self._entries[name] for name in sorted(dirty) if name in self._entries}
             removed = frozenset(dirty - entries.keys())
-            fresh = {name: entry for name, entry in entries.items() if indexed.get(name) is not entry.offer}
+            fresh = {
+                name: entry
+                for name, entry in entries.items()
+                if name not in indexed or indexed[name].offer is not entry.offer
+            }
             if fresh or removed:
                 index = await trio.to_thread.run_sync(_reindex, index, fresh, removed)
-            indexed.update({name: entry.offer for name, entry in fresh.items()})
-            for name in removed:
-                indexed.pop(name, None)
-            await self.address.tell(Indexed(index, entries, removed))
+            changes = await trio.to_thread.run_sync(compared, indexed, entries)  # with what was published before
+            indexed = {name: entry for name, entry in (indexed | entries).items() if name not in removed}
+            await self.address.tell(Indexed(index, entries, removed, changes))
 
     async def _count_for_ever(self) -> None:
         while True:

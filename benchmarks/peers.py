@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGES = ("fastmcp>=3", "mcp-server-time")
@@ -20,12 +21,15 @@ def cache_python() -> Path:
     return Path(base) / "mcp-supervisor" / "benchmarks" / "bin" / "python"
 
 
-def prepared(python: Path | None) -> Path | None:
-    """Return a Python that has the packages: the given one, or ours, which is made now. None if that fails."""
+def prepared(python: Path | None, packages: Sequence[str] = PACKAGES, module: str = "fastmcp") -> Path | None:
+    """Return a Python that has the packages: the given one, or ours, which is made now. None if that fails.
+
+    `module` is what is in there if the packages are.
+    """
     if python is not None:
         return python
     found = cache_python()
-    if not has(found, "fastmcp") and not _install(found):
+    if not has(found, module) and not _install(found, packages):
         return None
     return found
 
@@ -43,11 +47,11 @@ def version(python: Path, distribution: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _install(python: Path) -> bool:
+def _install(python: Path, packages: Sequence[str]) -> bool:
     root = python.parent.parent
     try:
         subprocess.run([sys.executable, "-m", "venv", root], check=True, capture_output=True, timeout=INSTALL_S)
-        pip = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES]
+        pip = [str(python), "-m", "pip", "install", "--quiet", *packages]
         subprocess.run(pip, check=True, capture_output=True, timeout=INSTALL_S)
     except (subprocess.SubprocessError, OSError) as error:
         print(f"the programs to compare with cannot be installed: {error}", file=sys.stderr)

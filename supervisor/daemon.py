@@ -18,6 +18,7 @@ from socket import socket
 
 import trio
 
+from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.protocol.era import Identity
 from actors.registry import Registry
@@ -34,6 +35,7 @@ from supervisor.front.wiring import Front
 from supervisor.gateway import Gateway, GatewaySettings
 from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
+from supervisor.pauses import keep_what_lives, switch_often
 from supervisor.servers import Servers, mask_of
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
@@ -92,6 +94,7 @@ class Daemon:
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
                 await core.start(registry.run)
+                core.start_soon(_settle, registry.catalogue)
                 core.start_soon(usage.run)
                 identity = Identity(version=__version__)
                 servers = Servers(
@@ -228,6 +231,14 @@ def run(
     return EXIT_CRASH if crashed else 0
 
 
+async def _settle(catalogue: Latest[Catalogue]) -> None:
+    """Shorten the searches for garbage: at once, as offers may be many, and once the index is there."""
+    keep_what_lives()
+    while not catalogue.value.indexed:
+        await catalogue.changed(catalogue.version)
+    keep_what_lives()
+
+
 async def _main(
     configuration: Configuration,
     data: DataDir,
@@ -236,6 +247,7 @@ async def _main(
     ending: Callable[[], None],
 ) -> None:
     """Run one daemon. Whatever holds up its end, it is over in time: `ending` starts a thread, which needs no loop."""
+    switch_often()
     daemon = Daemon(configuration, data, sockets, ending=ending)
     async with trio.open_nursery() as watching:
         await watching.start(_on_signals, daemon)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import msgspec
+import trio
 
 from actors.catalogue.entries import Offer, decode_offer, encode_offer
 from actors.messages import EraLearned
@@ -30,7 +32,7 @@ class StoreMemory:
     def save_offer(self, server: str, offer: Offer) -> None:
         """Keep what a server offers, for the launch it has now."""
         if server in self._digests:
-            self._store.save_server(server, self._digests[server], encode_offer(offer))
+            self._store.save_server(server, self._digests[server], partial(encode_offer, offer))  # not on the loop
 
     def forget(self, server: str) -> None:
         """Drop what is kept of a server."""
@@ -47,6 +49,7 @@ class StoreMemory:
         offers: dict[str, Offer] = {}
         for name, digest in self._digests.items():
             row = saved.get(name)
+            await trio.lowlevel.checkpoint()  # reading one catalogue is a pause of its own
             if row is None or row.digest != digest:
                 continue
             try:

@@ -51,6 +51,7 @@ LAYERS = (
     "supervisor.sealed",
     "supervisor.datadir",
     "supervisor.logs",
+    "supervisor.pauses",
     "supervisor.tree",
     "supervisor.memory",
     "supervisor.usage",

@@ -85,9 +85,12 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         best = sorted(scores, key=lambda number: (-scores[number], number))[:limit]
         return [tool_path(*tools[number]) for number in best]
 
-    def with_entries(self, changed: Mapping[str, Entry], index: Index) -> tuple[Catalogue, dict[str, OfferChange]]:
-        """Return the next catalogue and what changed in it, by server."""
-        changes = {name: _change(self.entries.get(name), entry) for name, entry in changed.items()}
+    def with_entries(
+        self, changed: Mapping[str, Entry], index: Index, changes: Mapping[str, OfferChange] | None = None
+    ) -> tuple[Catalogue, dict[str, OfferChange]]:
+        """Return the next catalogue and what changed in it, by server; `changes` if somebody has compared already."""
+        if changes is None:
+            changes = compared(self.entries, changed)
         entries = dict(sorted({**self.entries, **changed}.items()))
         return self._bumped(changes.values(), entries, index), {name: c for name, c in changes.items() if c}
 
@@ -117,6 +120,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
             index=index,
             indexed=True,
         )
+
+
+def compared(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> dict[str, OfferChange]:
+    """Return for each server of `after` what a client sees changed; milliseconds for a thousand tools."""
+    return {name: _change(before.get(name), entry) for name, entry in after.items()}
 
 
 def _change(before: Entry | None, after: Entry) -> OfferChange:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from actors.search.copies import Prints, copied_shares
 from actors.search.document import KINDS, Document
 from actors.search.embedding import Embedder, Levels, Meanings
 from actors.search.postings import Bools, Floats, Ints, Postings, Triples
@@ -45,6 +46,8 @@ class Corpus:
     all_kinds: frozenset[str]
     verbs: Ints
     name_mass: Floats  # per document: the idf of all words of its name
+    prints: Prints
+    copied: Floats  # per segment: the share of its documents that others have, too
     embedder: Embedder | None
     meanings: Meanings
 
@@ -71,6 +74,8 @@ class Corpus:
             kinds=none,
             verbs=none,
             name_mass=nothing,
+            prints=np.zeros((0, 2), np.int64),
+            copied=nothing,
             embedder=embedder,
             meanings=Meanings.empty(embedder.dimensions if embedder is not None else 0),
         )
@@ -127,6 +132,8 @@ def _changed(
 
     names = spliced(base.names, [segment.names for segment in new])
     total = sum(sizes)
+    segment_of = np.repeat(np.arange(len(segments), dtype=np.int32), sizes)
+    prints = np.concatenate([base.prints[:low], *[s.prints for s in new], base.prints[high:]])
     kinds = np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]])
     idf = _rarity(counts, total, base.tuning.idf_floor)
     return Corpus(
@@ -142,12 +149,14 @@ def _changed(
         names=names,
         vocabulary=base.vocabulary.changed([s.known for s in old], [s.known for s in new]),
         named=_named(base.named, old, new),
-        segment_of=np.repeat(np.arange(len(segments), dtype=np.int32), sizes),
+        segment_of=segment_of,
         sizes=np.array(sizes, np.int32),
         kinds=kinds,
         all_kinds=frozenset(KINDS[code] for code in np.unique(kinds).tolist()),
         verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
         name_mass=_name_mass(names, idf, total),
+        prints=prints,
+        copied=copied_shares(prints, segment_of, np.array(sizes, np.int32)),
         embedder=base.embedder,
         meanings=base.meanings.spliced(low, high, [_comparable(segment, base.embedder) for segment in new]),
     )

@@ -1,7 +1,8 @@
 """What is searched and what is found. Immutable values; every other module of this package speaks in these.
 
 A document is one thing a client could call, read or fill in. It carries texts only: whether its server runs, and who
-may see it, are filters of a search and no part of the document.
+may see it, are filters of a search and no part of the document. No value here can be part of a cycle, so the search
+for garbage passes them over (`gc=False`): it would stop the loop for the longer, the more tools there are.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TOOLS: frozenset[str] = frozenset({"tool"})
 """The kinds a search looks at unless told otherwise."""
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One thing that can be found.
 
     `key` is its path and unique in an index (`server:tool`). `parameters` are (name, description) pairs in the order
@@ -37,7 +38,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str = ""
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True):
+class Hit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One document of an answer.
 
     `score` is comparable within one answer only, higher is better, but exact hits come first whatever their score.
@@ -51,7 +52,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Found(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An answer: the best hits, best first, and how many documents matched before the limit was applied."""
 
     hits: tuple[Hit, ...] = ()

@@ -26,6 +26,8 @@ from actors.search.tuning import DEFAULT_TUNING, Tuning
 EVERYTHING = "*"
 """The query that lists all documents in path order."""
 
+_CLEANED_CHARS = 200  # at a time, as the compatibility form of a text can be eighteen times as long
+
 
 class Index:
     """Documents of any number of servers, ready to be searched. Immutable; `replace` and `remove` return a new one."""
@@ -88,7 +90,7 @@ class Index:
         shares a word with the query, and for those nearest in meaning. `*` lists everything in path order; a query of
         no or one character finds nothing. `limit` is in documents.
         """
-        text = without_escapes(query[: self._corpus.tuning.max_query_chars])
+        text = _clipped(query, self._corpus.tuning.max_query_chars)
         mask = self._corpus.mask(kinds, servers)
         if text.strip() == EVERYTHING:
             return self._listing(mask, allowed, limit)
@@ -104,3 +106,16 @@ class Index:
         visible = [documents[number] for number in numbers if allowed is None or allowed(documents[number])]
         hits = tuple(Hit(document=found, score=0.0, distance=0.0, exact=False) for found in visible[: max(0, limit)])
         return Found(hits=hits, total=len(visible))
+
+
+def _clipped(query: str, most: int) -> str:
+    """Return at most so many characters of a query; of a ligature that stands for eighteen, all eighteen count."""
+    text = without_escapes(query[:most])
+    if text.isascii():
+        return text
+    plain = ""
+    for start in range(0, len(text), _CLEANED_CHARS):
+        plain += clean(text[start : start + _CLEANED_CHARS])
+        if len(plain) > most:
+            return plain[:most]
+    return text

@@ -7,21 +7,25 @@ spellings of a name it offers, those of the others stay in sight.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 
+from actors.search.copies import CROWD, NAME, TEXT, originals_first
 from actors.search.corpus import Corpus
 from actors.search.document import NOTHING, Document, Found, Hit
 from actors.search.postings import Bools, Floats, Ints
 from actors.search.rank import Allowed, Scores
 from actors.search.text import squash, stem, words
 
-_FITS = 0.5  # another server's document fits a page if it scores this share of the one it displaces
+_FITS = 0.35  # another server's document fits a page if it scores this share of the one it displaces
 _MAX_EXACT_CHARS = 300
 _MCP_PREFIX = "mcp"
-_BY_NAME, _BY_PATH, _AS_WRITTEN = 1, 2, 3
+_RUN_TOGETHER, _BY_NAME, _BY_PATH, _AS_WRITTEN = 0.5, 1, 2, 3
+_WORD_END = re.compile(r"[\W_]|(?<=[a-z0-9])(?=[A-Z])")
 
 # The chance that the first hit is right, as a logistic function of its share of a perfect document's score, and how
 # it falls for the others with their share of the first one's score; fitted to judged queries.
@@ -30,7 +34,8 @@ _CHANCE_PER_SHARE = 3.0
 _CHANCE_FALLS = 10
 
 Exact = Mapping[int, float]
-"""Number of a document whose name or path is the query to how exactly it is: by name 1, by path 2, as written 3."""
+"""Number of a document whose name or path is the query to how exactly it is: by name 1, by path 2, as written 3;
+by path 0.5 if the query is a single word: where would its server end?"""
 
 
 def exact_matches(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None) -> Exact:
@@ -46,7 +51,8 @@ def exact_matches(corpus: Corpus, query: str, mask: Bools | None, allowed: Allow
             first, segment = corpus.firsts[place], corpus.segments[place]
             named = [first + number for number in segment.by_name.get(text, ())]
             whole = [first + number for number in segment.by_path.get(path, ())]
-            for level, numbers in ((_BY_NAME, named), (_BY_PATH, whole)):
+            by_path = _path_level(query, server)
+            for level, numbers in ((_BY_NAME, named), (by_path, whole if by_path else [])):
                 visible = [number for number in numbers if _is_visible(corpus, number, mask, allowed)]
                 if visible:
                     number = max(visible, key=lambda n: _level(corpus.documents[n], query, level))
@@ -60,13 +66,25 @@ def _is_visible(corpus: Corpus, number: int, mask: Bools | None, allowed: Allowe
     return allowed is None or allowed(corpus.documents[number])
 
 
-def _level(document: Document, query: str, level: int) -> float:
+def _path_level(query: str, server: str) -> float:
+    """Return how exactly a query that is a path without its punctuation says it; 0 if the server ends within a word.
+
+    Else a server `cre` with the tool `ate_issue` would be what `create_issue` says.
+    """
+    ends = {len(squash(query[: end.end()])) for end in _WORD_END.finditer(query.strip())}
+    if not ends:
+        return _RUN_TOGETHER
+    own = len(squash(server))
+    return _BY_PATH if own in ends or own + len(_MCP_PREFIX) in ends else 0
+
+
+def _level(document: Document, query: str, level: float) -> float:
     """Return how exact a match is; half a step more for a name written as the document writes it."""
     asked = query.strip().casefold()
     if level == _BY_PATH:
         written = {document.key.casefold(), f"mcp__{document.server}__{document.name}".casefold()}
         return _AS_WRITTEN if asked in written else _BY_PATH
-    return level + 0.5 if query.strip() == document.name else level
+    return level + 0.5 if level == _BY_NAME and query.strip() == document.name else level
 
 
 def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit: int) -> Found:
@@ -81,6 +99,7 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
     if limit < 1:
         return Found(total=len(matching))
     ordered = _ordered(scores, matching, exact, limit)
+    ordered = _in_turns(_with_originals_first(corpus, query, ordered, exact), exact)
     chosen = _chosen(corpus, query, ordered, _by_words(scores), exact, limit)
     return Found(hits=_hits(corpus, chosen, scores, exact), total=len(matching))
 
@@ -90,7 +109,7 @@ def _by_words(scores: Scores) -> Floats:
     return scores.values if scores.words is None else scores.words
 
 
-def _ordered(scores: Scores, matching: Ints, exact: Exact, limit: int) -> list[int]:
+def _ordered(scores: Scores, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
     """Return matching documents in order, as far down as another server's could still fit the page."""
     found = _by_words(scores)[matching]
     if len(matching) > limit:
@@ -99,6 +118,40 @@ def _ordered(scores: Scores, matching: Ints, exact: Exact, limit: int) -> list[i
         matching = matching[kept if scores.near is None else kept | scores.near[matching]]
     numbers: list[int] = matching[np.lexsort((matching, -scores.values[matching]))].tolist()
     return sorted(numbers, key=lambda number: -exact.get(number, 0))
+
+
+def _with_originals_first(corpus: Corpus, query: str, ordered: Sequence[int], exact: Exact) -> Sequence[int]:
+    """Let copies change places: exact hits with one name, and of the others those with one text, if they are many."""
+    asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
+
+    def asked_for(number: int) -> int:
+        own = corpus.segments[corpus.segment_of[number]].server_words
+        if not own or not own <= asked:
+            return 0
+        document = corpus.documents[number]  # what the tool says of itself does not ask for its server
+        return len(own - {stem(word) for word in words(f"{document.name} {document.description[:_MAX_EXACT_CHARS]}")})
+
+    def server(number: int) -> int:
+        return int(corpus.segment_of[number])
+
+    def by_name(number: int) -> tuple[int, int] | None:
+        return (int(exact[number]), int(corpus.prints[number, NAME])) if number in exact else None
+
+    def by_text(number: int) -> int | None:
+        return None if number in exact else int(corpus.prints[number, TEXT]) or None
+
+    ordered = originals_first(ordered, by_name, asked_for, server, corpus.copied, corpus.sizes, 2)
+    return originals_first(ordered, by_text, asked_for, server, corpus.copied, corpus.sizes, CROWD)
+
+
+def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:
+    """Let exact hits by path and by name take turns: with a name a server must not crowd out paths, nor vice versa."""
+    written = [number for number in ordered if exact.get(number, 0) >= _AS_WRITTEN]
+    by_path = [number for number in ordered if _BY_PATH <= exact.get(number, 0) < _AS_WRITTEN]
+    by_name = [number for number in ordered if _BY_NAME <= exact.get(number, 0) < _BY_PATH]
+    turns = (by_name, by_path) if by_name and exact[by_name[0]] > _BY_NAME else (by_path, by_name)
+    mixed = [number for pair in zip_longest(*turns) for number in pair if number is not None]
+    return written + mixed + [number for number in ordered if exact.get(number, 0) < _BY_NAME]
 
 
 def _chosen(

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from actors.search.copies import Prints, prints_of
 from actors.search.document import KINDS, Document
 from actors.search.embedding import Embedder, Levels, document_levels
 from actors.search.postings import Floats, Ints, Triples
@@ -55,6 +56,7 @@ class Segment:
     server_words: frozenset[str]  # stems of the server's name
     by_name: dict[str, tuple[int, ...]]  # squashed name -> documents
     by_path: dict[str, tuple[int, ...]]  # squashed server and name -> documents
+    prints: Prints
     meanings: Levels  # per document: its vector; without columns if there was no embedder
     embedder: str  # the name of what made the vectors
 
@@ -91,6 +93,7 @@ def analyse(
         server_words=frozenset(map(analysis.reduce, analysis.server_words)),
         by_name=_squashed(ordered, lambda document: document.name),
         by_path=_squashed(ordered, lambda document: server + document.name),
+        prints=prints_of(ordered),
         meanings=document_levels(embedder, ordered),
         embedder=embedder.name if embedder is not None else "",
     )

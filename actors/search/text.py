@@ -53,8 +53,11 @@ def is_cjk(word: str) -> bool:
 
 def clean(text: str) -> str:
     """Return the text in compatibility form, without accents and invisible characters."""
-    if text.isascii():
-        return text
+    return text if text.isascii() else _cleaned(text)
+
+
+@lru_cache(maxsize=32)  # a query is cleaned by each step that reads it
+def _cleaned(text: str) -> str:
     text = unicodedata.normalize("NFKC", text)
     if _CJK_CHAR.search(text):  # taking Hangul and kana apart would change what is written
         return "".join(c for c in text if unicodedata.category(c) != "Cf")

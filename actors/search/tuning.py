@@ -90,7 +90,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     semantic_nearest: int = 10  # so many documents are found by their meaning alone
 
     # bounds
-    max_query_chars: int = 6000
+    max_query_chars: int = 4000
     max_query_words: int = 400
     max_query_terms: int = 60
 

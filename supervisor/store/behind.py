@@ -27,6 +27,7 @@ from supervisor.store.writes import (
     AddUsage,
     EndSession,
     ForgetServer,
+    Payload,
     SaveEra,
     SaveServer,
     Write,
@@ -81,8 +82,8 @@ class Store:
             last_error=self._last_error,
         )
 
-    def save_server(self, name: str, digest: str, payload: bytes) -> None:
-        """Keep the encoded snapshot of a server, valid for the launch `digest`."""
+    def save_server(self, name: str, digest: str, payload: Payload) -> None:
+        """Keep the encoded snapshot of a server, valid for the launch `digest`; encoded by the writer if it can be."""
         self._put(SaveServer(name=name, digest=digest, payload=payload, updated_at=self._clock()))
 
     def forget_server(self, name: str) -> None:

@@ -155,7 +155,8 @@ def _execute(connection: sqlite3.Connection, write: Write) -> None:
     run: Callable[[str, tuple[Any, ...]], object] = connection.execute
     match write:
         case SaveServer(name=name, digest=digest, payload=payload, updated_at=at):
-            run("INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)", (name, digest, payload, at))
+            made = payload if isinstance(payload, bytes) else payload()
+            run("INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)", (name, digest, made, at))
         case ForgetServer(name=name):
             run("DELETE FROM servers WHERE name = ?", (name,))
         case SaveEra(digest=digest, era=era, payload=payload, updated_at=at):

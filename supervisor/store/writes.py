@@ -6,7 +6,7 @@ number of servers, tools, launches and ended sessions, and by `max_keys` whateve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -15,13 +15,16 @@ from supervisor.store.records import EraName, ToolUsage
 Key = tuple[str, ...]
 MAX_KEYS = 50_000
 
+Payload = bytes | Callable[[], bytes]
+"""What is kept, or what makes it: that is called on the thread that writes, as often as the write is tried."""
+
 
 class SaveServer(msgspec.Struct, frozen=True, kw_only=True):
     """Put the snapshot of a server in the place of any older one."""
 
     name: str
     digest: str
-    payload: bytes
+    payload: Payload
     updated_at: float
 
     @property

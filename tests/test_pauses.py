@@ -1,0 +1,57 @@
+"""Short pauses: what is set for the whole process, and put back here."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from actors.catalogue.entries import Offer, Prompt, Tool, decode_offer, encode_offer
+from actors.search import Document
+from supervisor.pauses import SWITCH_INTERVAL_S, keep_what_lives, switch_often
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("restored")
+def test_threads_take_turns_every_millisecond() -> None:
+    switch_often()
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
+
+
+@pytest.mark.usefixtures("restored")
+def test_what_is_there_is_left_out_of_the_search_for_garbage() -> None:
+    gc.collect()
+    before = gc.get_freeze_count()
+    keep_what_lives()
+    assert gc.get_freeze_count() > before
+    assert len(gc.get_objects(generation=2)) == 0
+
+
+def test_tools_and_documents_are_not_walked_in_the_search_for_garbage() -> None:
+    assert not gc.is_tracked(Tool(name="a"))
+    assert not gc.is_tracked(Document(key="s:a", kind="tool", server="s", name="a"))
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        Offer(),
+        Offer(tools=(Tool(name="a"),)),
+        Offer(tools=(Tool(name="a", meta=msgspec.Raw(b"{}")), Tool(name='"b'))),
+        Offer(tools=(Tool(name="a"),), prompts=(Prompt(name="p"),), token_counts={"a": 3}),
+        Offer(prompts=(Prompt(name="p"),)),
+    ],
+)
+def test_an_offer_encoded_tool_by_tool_is_the_offer_encoded_at_once(offer: Offer) -> None:
+    assert encode_offer(offer) == msgspec.json.encode(offer)
+    assert decode_offer(encode_offer(offer)) == offer
