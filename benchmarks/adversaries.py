@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from actors.catalogue.snapshot import Catalogue
 from actors.search import Index
 from actors.search.text import squash
 from benchmarks.honest import honest
@@ -109,9 +110,9 @@ def _sentences(tool: Tool) -> list[str]:
     return [sentence.strip() for sentence in _SENTENCE.findall(text_of(tool))]
 
 
-def measured(index: Index, queries: Sequence[Query], bad: frozenset[str], tools: int) -> Outcome:
+def measured(catalogue: Catalogue, queries: Sequence[Query], bad: frozenset[str], tools: int) -> Outcome:
     """Ask all queries; `bad` are the servers of the poisoned tools."""
-    answer = answering(index, PAGE)
+    answer = answering(catalogue, PAGE)
     first: Counter[str] = Counter()
     in_three: Counter[str] = Counter()
     shares: list[float] = []
@@ -185,7 +186,7 @@ def main() -> None:
     print(f"{'family':26} tools  {'all':11}  {'  '.join(f'{kind[:11]:11}' for kind in kinds)}  page")
     for family, outcome in outcomes(tools, targets, options.seed):
         print_outcome(family, outcome)
-    p50, p99, worst = costs(build(tools), [query.text for query in queries])
+    p50, p99, worst = costs(build(tools).index, [query.text for query in queries])
     print("\nhostile queries: time as a multiple of the p50 / p99 of the queries above")
     for name, took in sorted(worst.items(), key=lambda pair: -pair[1]):
         print(f"{name:26} {took / p50:7.2f} {took / p99:7.2f}")
