@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.entries import Tool
-from supervisor.loose import Members, NotAnObject, object_text, plain, unwrapped
+from supervisor.loose import Members, NotAnObject, members, plain
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "array": list,
@@ -45,10 +45,10 @@ def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> 
 def _inside(given: Members, properties: Mapping[str, Any], wrappers: Collection[str]) -> Members | None:
     """Return what the only member holds, if it is a wrapper and no parameter."""
     name = next(iter(given), "")
-    if len(given) != 1 or name not in wrappers or name in properties or not isinstance(unwrapped(given[name]), dict):
+    if len(given) != 1 or name not in wrappers or name in properties:
         return None
     try:
-        return msgspec.json.decode(object_text(given[name]), type=Members)
+        return members(given[name])
     except NotAnObject:
         return None
 
@@ -68,10 +68,8 @@ def _fitted(raw: msgspec.Raw, schema: Any, *, needed: bool) -> msgspec.Raw | Non
 
 def _out_of_text(raw: msgspec.Raw, wanted: str) -> msgspec.Raw:
     """Return the value that a string holds, if it is of the kind wanted."""
-    text = plain(raw)
-    if not isinstance(text, str):
-        return raw
-    data = _BOOLEANS.get(text.strip().lower(), text.strip().encode(errors="replace"))
+    text = str(plain(raw)).strip()
+    data = _BOOLEANS.get(text.lower(), text.encode(errors="replace"))
     value = plain(msgspec.Raw(data))
     right = isinstance(value, _KINDS[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
     return msgspec.Raw(data) if right else raw

@@ -80,6 +80,7 @@ def test_arguments_inside_a_wrapper_are_taken_out(key: str) -> None:
     assert fitted({key: json.dumps({"text": "x", "count": "1"})}) == {"text": "x", "count": 1}
     assert fitted({key: {"text": "x"}, "count": 1}) == {key: {"text": "x"}, "count": 1}
     assert fitted({key: [1]}) == {key: [1]}
+    assert fitted({key: "some text"}) == {key: "some text"}
 
 
 def test_a_wrapper_that_is_a_parameter_stays() -> None:

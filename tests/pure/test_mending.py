@@ -35,6 +35,7 @@ def raw(value: Any) -> msgspec.Raw:
         ({"anyOf": [], "type": "string"}, {"type": "string"}),
         ({"type": ["date", "null"], "items": {"type": "any"}}, {"type": ["date", "null"]}),
         ({"type": "array", "items": None}, {"type": "array"}),
+        ({"type": "any", "items": True, "not": {"type": "int"}}, {"items": True, "not": {}}),
         ({"anyOf": [{"type": "date"}, {"type": "null"}]}, {"anyOf": [{}, {"type": "null"}]}),
     ],
 )
