@@ -29,8 +29,8 @@ NAME, TEXT = 0, 1
 _SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
 _MAX_TEXT_CHARS = 3000
 _MAX_NAME_CHARS = 300
-_MIN_TEXT_CHARS = 30  # squashed: shorter sentences are said by honest servers of different things
-_CLEARLY = 0.4  # so much more than another must a server copy, or nothing is concluded from it
+_MIN_TEXT_CHARS = 12  # squashed: shorter sentences are said by honest servers of different things
+_CLEARLY = 0.2  # so much more than another must a server copy, or nothing is concluded from it
 
 CROWD = 4
 """So many copies push an original out of the first three. From here on the size of their servers counts, too: nobody
