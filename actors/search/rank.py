@@ -205,7 +205,8 @@ def _with_servers(corpus: Corpus, values: Floats) -> Floats:
         return values
     sizes = corpus.sizes
     sums = np.bincount(corpus.segment_of, weights=values, minlength=len(sizes))
-    means = (sums / np.sqrt(sizes * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
+    # A server may have no documents at all.
+    means = (sums / np.sqrt(np.maximum(sizes, 1) * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
     out: Floats = np.where(values > 0, values + np.float32(corpus.tuning.server_prior) * means[corpus.segment_of], 0)
     return out
 

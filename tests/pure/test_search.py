@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 from actors.search import KINDS, Document, Index, Kind, Tuning, analyse, parameters_of
@@ -348,3 +350,11 @@ def test_parameters_are_read_one_level_deep_from_any_shape(
 
 def test_at_most_sixty_parameters_are_read() -> None:
     assert len(parameters_of({"properties": {f"p{n}": {} for n in range(500)}})) == 60
+
+
+def test_a_server_without_documents_does_no_harm() -> None:
+    listed = Document(key="a:read_file", kind="tool", server="a", name="read_file", description="Read a file.")
+    index = Index.build([analyse("a", [listed]), analyse("empty", [])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [hit.document.key for hit in index.search("read a file").hits] == ["a:read_file"]
