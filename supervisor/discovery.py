@@ -72,8 +72,8 @@ def server_named(text: str, servers: frozenset[str]) -> str:
     if text in servers or len(text) > _MAX_NAME_CHARS:
         return text if text in servers else ""
     asked = _NOT_NAME.sub("", text.casefold())
-    alike = [server for server in servers if asked and _NOT_NAME.sub("", server.casefold()) == asked]
-    return min(alike, default="")
+    near = [server for server in servers if asked and server[:1].casefold() == asked[:1]]
+    return min((server for server in near if _NOT_NAME.sub("", server.casefold()) == asked), default="")
 
 
 def _filtered(query: str, visible: frozenset[str]) -> tuple[str, str]:
