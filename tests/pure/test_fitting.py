@@ -106,5 +106,5 @@ def test_right_arguments_keep_their_bytes(value: Any) -> None:
     text = msgspec.Raw(json.dumps(value).encode())
     found = fitted_to(TOOL, text, ARGUMENT_KEYS)
     assert isinstance(json.loads(bytes(found)), dict)
-    if not any(item is None or isinstance(item, str) for item in value.values()):
+    if value.keys() != {"arguments"} and not any(item is None or isinstance(item, str) for item in value.values()):
         assert found is text
