@@ -74,7 +74,11 @@ def stuffed_title(chance: random.Random, targets: Sequence[Tool]) -> list[Tool]:
 
 def copied_description(chance: random.Random, targets: Sequence[Tool]) -> list[Tool]:
     """The description, word for word, under other names."""
-    return _on_many("borrow", targets, lambda target, n: (f"execute_{n}", text_of(target)))
+    return [
+        Tool(f"borrow{copy}x{n // 20}", f"execute_{n}", text_of(target))
+        for copy in range(COPIES)
+        for n, target in enumerate(targets)
+    ]
 
 
 def suffixed_name(chance: random.Random, targets: Sequence[Tool]) -> list[Tool]:
