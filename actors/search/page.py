@@ -21,6 +21,7 @@ from actors.search.postings import Bools, Floats, Ints
 from actors.search.rank import Allowed, Scores
 from actors.search.text import squash, stem, words
 
+_OF_MANY_WORDS = 0.4
 _FITS = 0.35  # another server's document fits a page if it scores this share of the one it displaces
 _MAX_EXACT_CHARS = 300
 _MCP_PREFIX = "mcp"
@@ -92,6 +93,9 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
     if scores is None:
         scores = Scores(np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32), 1.0)
     enough = scores.matching(corpus.tuning.min_matched)
+    if not enough.any() and 0 < corpus.tuning.sentences_from <= len(query.split()):
+        # So many words describe the world around what is wanted that no tool can explain a seventh of them.
+        enough = scores.matching(corpus.tuning.min_matched * _OF_MANY_WORDS)
     enough[list(exact)] = True
     matching: Ints = np.flatnonzero(enough).astype(np.int32)
     if not len(matching):

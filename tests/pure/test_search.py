@@ -358,3 +358,15 @@ def test_a_server_without_documents_does_no_harm() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [hit.document.key for hit in index.search("read a file").hits] == ["a:read_file"]
+
+
+def test_of_very_many_words_a_few_are_enough() -> None:
+    things = "invoice ticket lamp garden piano bridge castle engine mirror pocket".split()
+    listed = [
+        Document(key=f"a:make_{thing}", kind="tool", server="a", name=f"make_{thing}", description=f"Make a {thing}.")
+        for thing in things
+    ]
+    index = Index.build([analyse("a", listed)])
+    story = " ".join(f"qxz{chr(97 + number)}wv" for number in range(26))
+    assert index.search(f"{' '.join(things)} {story}", limit=3).hits
+    assert index.search(story).hits == ()
