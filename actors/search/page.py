@@ -21,7 +21,8 @@ from actors.search.postings import Bools, Floats, Ints
 from actors.search.rank import Allowed, Scores
 from actors.search.text import squash, stem, words
 
-_OF_MANY_WORDS = 0.4
+_OF_MANY_WORDS = 0.4  # the share of `min_matched` that is enough then
+_FAMILIAR = 3
 _FITS = 0.35  # another server's document fits a page if it scores this share of the one it displaces
 _MAX_EXACT_CHARS = 300
 _MCP_PREFIX = "mcp"
@@ -93,7 +94,7 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
     if scores is None:
         scores = Scores(np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32), 1.0)
     enough = scores.matching(corpus.tuning.min_matched)
-    if not enough.any() and 0 < corpus.tuning.sentences_from <= len(query.split()):
+    if not enough.any() and _is_long_and_familiar(corpus, query):
         # So many words describe the world around what is wanted that no tool can explain a seventh of them.
         enough = scores.matching(corpus.tuning.min_matched * _OF_MANY_WORDS)
     enough[list(exact)] = True
@@ -106,6 +107,13 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
     ordered = _in_turns(_with_originals_first(corpus, query, ordered, exact), exact)
     chosen = _chosen(corpus, query, ordered, _by_words(scores), exact, limit)
     return Found(hits=_hits(corpus, chosen, scores, exact), total=len(matching))
+
+
+def _is_long_and_familiar(corpus: Corpus, query: str) -> bool:
+    """Say whether a query has as many words as a story, and a third of them occur in the catalogue: it is no noise."""
+    asked = words(query)
+    known = sum(word in corpus.vocabulary for word in asked)
+    return 0 < corpus.tuning.sentences_from <= len(asked) <= _FAMILIAR * known
 
 
 def _by_words(scores: Scores) -> Floats:
