@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from supervisor.client import DaemonUnreachable
+from supervisor.client import DaemonUnreachable, Refused, connect
 from supervisor.shown import clean
 
 T = TypeVar("T")
@@ -79,6 +79,19 @@ def ask(question: Callable[[], Awaitable[T]]) -> T:
             f"{error}\nStart one with: mcp-supervisor run --config FILE\n"
             "If it listens elsewhere, say where with --url or MCP_SUPERVISOR_URL."
         ) from None
+
+
+def page(url: str, path: str, parameters: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return one of the daemon's pages. Raises `NoDaemon`, and `CommandFailed` if the daemon refuses the parameters."""
+
+    async def question() -> dict[str, Any]:
+        async with connect(url) as daemon:
+            return await daemon.page(path, parameters)
+
+    try:
+        return ask(question)
+    except Refused as error:
+        raise CommandFailed(error.message) from None
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -7,15 +7,12 @@ from typing import Any
 import click
 from rich.console import RenderableType
 
-from supervisor.client import Refused, connect
-from supervisor.commands.common import CommandFailed, ask, console, json_option, plain, print_json, table, url_option
+from supervisor.commands.common import console, json_option, page, plain, print_json, table, url_option
 from supervisor.commands.status import savings_line
 
 PATH = "/api/tokens"
 MAX_ROWS = 1000
 """The daemon's own bound, written again: to import it would load the whole web server."""
-
-Page = dict[str, Any]
 
 
 @click.command()
@@ -28,15 +25,7 @@ Page = dict[str, Any]
 def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> None:
     """Show the tokens of the tools, of each server, and those saved; the most expensive first."""
     pairs = [("limit", str(limit)), *(("servers", server) for server in servers)]
-
-    async def question() -> Page:
-        async with connect(url) as daemon:
-            return await daemon.page(PATH, pairs)
-
-    try:
-        found = ask(question)
-    except Refused as error:
-        raise CommandFailed(error.message) from None
+    found = page(url, PATH, pairs)
     if as_json:
         print_json(found)
         return
@@ -49,7 +38,7 @@ def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> 
     out.print(savings_line(totals, found["savings"]), markup=False)
 
 
-def servers_table(servers: list[Page]) -> RenderableType:
+def servers_table(servers: list[dict[str, Any]]) -> RenderableType:
     """Return the servers of `/api/tokens` as a table."""
     rows = table("SERVER", "TOOLS", "TOKENS", "", right=("TOOLS", "TOKENS"))
     for row in servers:
@@ -60,7 +49,7 @@ def servers_table(servers: list[Page]) -> RenderableType:
     return rows
 
 
-def tools_table(tools: list[Page]) -> RenderableType:
+def tools_table(tools: list[dict[str, Any]]) -> RenderableType:
     """Return the tools of `/api/tokens` as a table."""
     rows = table("TOOL", "TOKENS", right=("TOKENS",))
     for row in tools:

@@ -11,8 +11,7 @@ from rich.text import Text
 from actors.catalogue.criteria import MAX_LIMIT, SortBy
 from actors.catalogue.inference import Complexity
 from actors.catalogue.metadata import SAFETY
-from supervisor.client import Refused, connect
-from supervisor.commands.common import CommandFailed, ask, console, json_option, plain, print_json, table, url_option
+from supervisor.commands.common import console, json_option, page, plain, print_json, table, url_option
 
 PATH = "/api/tools"
 SORT_WORDS = tuple(word.replace("_", "-") for word in get_args(SortBy))
@@ -20,8 +19,6 @@ SAFETY_STYLES = {"safe": "green", "moderate": "yellow", "dangerous": "bold red"}
 COLUMNS = ("PATH", "SAFETY", "CATEGORY", "TOKENS", "CALLS", "SUCCESS", "AVG MS", "WARNINGS", "DESCRIPTION")
 NUMBERS = ("TOKENS", "CALLS", "SUCCESS", "AVG MS", "WARNINGS")
 MAX_DESCRIPTION_CHARS = 100
-
-Page = dict[str, Any]
 
 
 @click.command()
@@ -61,15 +58,7 @@ Page = dict[str, Any]
 def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
     """List the tools that fit all criteria, with what is known of them."""
     pairs = parameters({**criteria, "sort_by": sort_by.replace("-", "_")})
-
-    async def question() -> Page:
-        async with connect(url) as daemon:
-            return await daemon.page(PATH, pairs)
-
-    try:
-        found = ask(question)
-    except Refused as error:
-        raise CommandFailed(error.message) from None
+    found = page(url, PATH, pairs)
     if as_json:
         print_json(found)
         return
@@ -91,7 +80,7 @@ def parameters(criteria: dict[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-def rows_of(found: list[Page]) -> RenderableType:
+def rows_of(found: list[dict[str, Any]]) -> RenderableType:
     """Return rows of `/api/tools` as a table."""
     rows = table(*COLUMNS, right=NUMBERS)
     for row in found:

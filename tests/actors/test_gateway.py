@@ -14,11 +14,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.catalogue.entries import Offer
 from actors.directory import Directory
 from actors.errors import InvalidArguments, ServerError, SupervisorError, UnknownMethod, UnknownPrompt, UnknownTool
 from actors.kit import Gate
-from actors.messages import EraLearned, StopServer, WakeServer
+from actors.messages import StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
 from actors.protocol.era import Identity
 from actors.protocol.jsonrpc import RemoteError
@@ -31,6 +30,7 @@ from actors.transport.mask import Mask
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.front.service import Client, answer
 from supervisor.gateway import Gateway, GatewaySettings
+from tests.fakes.published import Nothing, uncounted
 
 LEGACY = Client(version="2025-11-25")
 MODERN = Client(era="modern", version="2026-07-28")
@@ -123,25 +123,6 @@ class FileServer:
         if uri == "file:///odd":
             return {"contents": 5}
         return {"code": -32002 if self.era == "legacy" else -32602, "message": f"not found: {uri}"}
-
-
-@dataclass
-class Nothing:
-    """Keeps nothing."""
-
-    def save_offer(self, server: str, offer: Offer) -> None:
-        del server, offer
-
-    def forget(self, server: str) -> None:
-        del server
-
-    def save_era(self, server: str, fact: EraLearned) -> None:
-        del server, fact
-
-
-async def uncounted(offer: Offer) -> tuple[dict[str, int], bool]:
-    await trio.lowlevel.checkpoint()
-    return {tool.name: 1 for tool in offer.tools}, True
 
 
 @dataclass

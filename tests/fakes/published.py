@@ -82,7 +82,7 @@ class Publisher:
         return {"content": [{"type": "text", "text": "; ".join(found) or "done"}], "isError": bool(found)}
 
 
-class _Nothing:
+class Nothing:
     """Keeps nothing."""
 
     def save_offer(self, server: str, offer: Offer) -> None:
@@ -95,7 +95,7 @@ class _Nothing:
         del server, fact
 
 
-async def _uncounted(offer: Offer) -> tuple[dict[str, int], bool]:
+async def uncounted(offer: Offer) -> tuple[dict[str, int], bool]:
     await trio.lowlevel.checkpoint()
     return {tool.name: 1 for tool in offer.tools}, True
 
@@ -135,7 +135,7 @@ async def published(
     """Run a gateway before one server for each name, ready for calls; `_` in a name stands for `-`."""
     servers = {name.replace("_", "-"): Publisher(offered) for name, offered in tools.items()}
     directory: Directory[Message] = Directory()
-    registry = Registry({}, _Nothing(), _uncounted, lambda: 0.0)
+    registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
     router = Router(directory, 100)
     gateway = Gateway(
         router.address,
