@@ -18,7 +18,7 @@ INSTALL_S = 600.0
 def cache_python() -> Path:
     """Return the Python of the environment in the cache directory, whether it is there or not."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "mcp-supervisor" / "benchmarks" / "bin" / "python"
+    return Path(base) / "mcpvisor" / "benchmarks" / "bin" / "python"
 
 
 def prepared(python: Path | None, packages: Sequence[str] = PACKAGES, module: str = "fastmcp") -> Path | None:

@@ -1,4 +1,4 @@
-"""`python -m supervisor`: the same as the `mcp-supervisor` command."""
+"""`python -m supervisor`: the same as the `mcpvisor` command."""
 
 from supervisor.cli import main
 

@@ -1,4 +1,4 @@
-"""The `mcp-supervisor` command: its subcommands, and what every one of them does at its end.
+"""The `mcpvisor` command: its subcommands, and what every one of them does at its end.
 
 - Ctrl-C and a closed pipe are quiet: people and `head` end programs that way.
 - An expected failure is a message on stderr and an exit code, never a traceback.
@@ -26,7 +26,7 @@ from supervisor.commands.watch import watch
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="mcp-supervisor")
+@click.version_option(__version__, prog_name="mcpvisor")
 def cli() -> None:
     """Supervises any number of MCP servers and puts all their tools behind four meta-tools."""
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _main(arguments: Sequence[str] | None) -> int:
     try:
-        code = cli.main(arguments, prog_name="mcp-supervisor", standalone_mode=False)
+        code = cli.main(arguments, prog_name="mcpvisor", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code

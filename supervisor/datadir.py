@@ -22,7 +22,7 @@ from typing import Self
 
 from actors.errors import ConfigError
 
-NAME = "mcp-supervisor"
+NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
 MAX_PID_BYTES = 32
 _KEY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -96,7 +96,7 @@ def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> DataDir:
 
 
 def default_data_dir(environ: Mapping[str, str]) -> Path:
-    """Return `$XDG_STATE_HOME/mcp-supervisor`, or `~/.local/state/mcp-supervisor`.
+    """Return `$XDG_STATE_HOME/mcpvisor`, or `~/.local/state/mcpvisor`.
 
     A relative `XDG_STATE_HOME` is ignored, as the specification asks. Raises `ConfigError` without a usable `HOME`.
     """

@@ -54,7 +54,7 @@ def commands() -> str:
     rows = ["| command | does |", "| --- | --- |"]
     for name, command in cli.commands.items():
         with click.Context(command, info_name=name) as context:
-            usage = " ".join([f"mcp-supervisor {name}", *_usage(command, context)])
+            usage = " ".join([f"mcpvisor {name}", *_usage(command, context)])
         rows.append(f"| `{usage}` | {command.get_short_help_str(200)} |")
     return "\n".join(rows)
 

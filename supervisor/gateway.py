@@ -85,7 +85,7 @@ class Gateway:
         self._reading = Reading(forward, self._visible)
         told = {"listChanged": settings.notify_catalogue_changes}
         self._capabilities: dict[str, Any] = {"tools": told, "resources": told, "prompts": told, "completions": {}}
-        self._info = {"name": "mcp-supervisor", "title": "MCP supervisor", "version": version}
+        self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
         self._definitions = encode({"tools": metatools.DEFINITIONS})
         self._methods: dict[str, Handler] = {

@@ -32,8 +32,8 @@ def mode(path: Path) -> int:
 
 
 def test_the_default_is_the_xdg_state_directory() -> None:
-    assert default_data_dir({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}) == Path("/state/mcp-supervisor")
-    home = Path("/home/me/.local/state/mcp-supervisor")
+    assert default_data_dir({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}) == Path("/state/mcpvisor")
+    home = Path("/home/me/.local/state/mcpvisor")
     assert default_data_dir({"HOME": "/home/me"}) == home
     assert default_data_dir({"XDG_STATE_HOME": "", "HOME": "/home/me"}) == home
     assert default_data_dir({"XDG_STATE_HOME": "relative", "HOME": "/home/me"}) == home
@@ -49,7 +49,7 @@ def test_without_a_home_the_operator_is_told_what_to_set(environ: dict[str, str]
 def test_a_new_directory_and_its_files_are_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
     with umask(mask), open_data_dir(None, {"XDG_STATE_HOME": str(tmp_path / "state")}) as data:
         data.key("sessions", 32)
-        assert data.root == tmp_path / "state" / "mcp-supervisor"
+        assert data.root == tmp_path / "state" / "mcpvisor"
         assert mode(data.root) == 0o700
         assert {mode(file) for file in data.root.iterdir()} == {0o600}
 

@@ -70,7 +70,7 @@ async def test_an_example_hears_of_a_change_over_websocket(tmp_path: Path) -> No
         output = b""
         while not output.endswith(b"\n"):
             output += await process.stdout.receive_some()
-        assert output == b"connected to mcp-supervisor\n"
+        assert output == b"connected to mcpvisor\n"
         await client.call("weather-desk-open_station", {"place": "Oslo"})
         async for chunk in process.stdout:
             output += chunk

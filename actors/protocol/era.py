@@ -31,7 +31,7 @@ UNSUPPORTED_VERSION = -32022
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """Who we say we are towards servers."""
 
-    name: str = "mcp-supervisor"
+    name: str = "mcpvisor"
     version: str = "0"
 
 

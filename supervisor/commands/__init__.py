@@ -1,1 +1,1 @@
-"""The subcommands of `mcp-supervisor`, one module each."""
+"""The subcommands of `mcpvisor`, one module each."""

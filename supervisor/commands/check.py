@@ -12,7 +12,7 @@ from actors.errors import ConfigError
 from supervisor.commands.common import BadConfiguration, console, plain, table
 from supervisor.config import Configuration, ServerConfig, load
 
-DISTRIBUTION = "mcp-supervisor"
+DISTRIBUTION = "mcpvisor"
 
 
 @click.command()

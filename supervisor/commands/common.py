@@ -35,11 +35,11 @@ PIPE_WIDTH = 10_000
 
 url_option = click.option(
     "--url",
-    envvar="MCP_SUPERVISOR_URL",
+    envvar="MCPVISOR_URL",
     default=DEFAULT_URL,
     show_default=True,
     metavar="URL",
-    help="Address of the daemon; also MCP_SUPERVISOR_URL.",
+    help="Address of the daemon; also MCPVISOR_URL.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
@@ -76,8 +76,8 @@ def ask(question: Callable[[], Awaitable[T]]) -> T:
         return trio.run(question)
     except DaemonUnreachable as error:
         raise NoDaemon(
-            f"{error}\nStart one with: mcp-supervisor run --config FILE\n"
-            "If it listens elsewhere, say where with --url or MCP_SUPERVISOR_URL."
+            f"{error}\nStart one with: mcpvisor run --config FILE\n"
+            "If it listens elsewhere, say where with --url or MCPVISOR_URL."
         ) from None
 
 

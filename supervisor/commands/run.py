@@ -28,7 +28,7 @@ LISTENING = "listening on "
 def searched(environ: Mapping[str, str]) -> list[Path]:
     """Return where a configuration is looked for, in this order."""
     home = Path(environ.get("HOME", "~")).expanduser()
-    return [Path("mcp.json"), Path(".mcp.json"), home / ".config" / "mcp-supervisor" / "mcp.json"]
+    return [Path("mcp.json"), Path(".mcp.json"), home / ".config" / "mcpvisor" / "mcp.json"]
 
 
 def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:

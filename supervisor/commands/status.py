@@ -41,7 +41,7 @@ def status(*, as_json: bool, url: str) -> None:
         return
     out = console()
     out.print(servers_table(found["servers"], time.time()))
-    out.print(f"\nmcp-supervisor {found['version']} at {url}, up {duration(found['uptime_s'])}", markup=False)
+    out.print(f"\nmcpvisor {found['version']} at {url}, up {duration(found['uptime_s'])}", markup=False)
     out.print(savings_line(found["totals"], found["tokens"]), markup=False)
     for problem in found["configuration_problems"]:
         out.print(plain(f"problem: {problem}"))

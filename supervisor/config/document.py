@@ -82,7 +82,7 @@ def schema() -> dict[str, Any]:
     properties = {name: {"description": text, **known.get(name, {})} for name, text in TOP_LEVEL.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "mcp-supervisor configuration",
+        "title": "mcpvisor configuration",
         "type": "object",
         "properties": properties,
         "additionalProperties": False,

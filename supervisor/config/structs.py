@@ -52,7 +52,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = False
     data_dir: Annotated[
         str | None,
-        Meta(description="Directory of our files; null is `$XDG_STATE_HOME` or `~/.local/state`, `/mcp-supervisor`."),
+        Meta(description="Directory of our files; null is `$XDG_STATE_HOME` or `~/.local/state`, `/mcpvisor`."),
     ] = None
     allowed_hosts: Annotated[
         tuple[str, ...], Meta(description="Names accepted in the `Host` header besides those of the own address.")

@@ -1,6 +1,6 @@
 """What the tour starts: a configuration of the demo's own servers, and a daemon for it as a child process.
 
-The daemon runs as it does for everybody, `mcp-supervisor run` on a free port; its address is read from its stdout, and
+The daemon runs as it does for everybody, `mcpvisor run` on a free port; its address is read from its stdout, and
 it ends when the tour does.
 """
 

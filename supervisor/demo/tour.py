@@ -1,4 +1,4 @@
-"""The steps of `mcp-supervisor demo`: each does something, checks what came back, and says so with its numbers.
+"""The steps of `mcpvisor demo`: each does something, checks what came back, and says so with its numbers.
 
 A step that does not get what it should raises `TourFailed`; the tour then ends with exit code 1. All numbers are
 measured in this run; the tools that tokens are counted for are those of the demo's own servers.
@@ -33,7 +33,7 @@ def run_tour() -> int:
     """Run all steps; return 0, or 1 after saying which step failed and why."""
     out = console()
     try:
-        with tempfile.TemporaryDirectory(prefix="mcp-supervisor-demo-") as directory:
+        with tempfile.TemporaryDirectory(prefix="mcpvisor-demo-") as directory:
             trio.run(_tour, Path(directory), out)
     except (TourFailed, DaemonUnreachable, Refused) as error:
         console(stderr=True).print(f"The demo failed: {error}", markup=False)
@@ -204,7 +204,7 @@ def _request(number: int, method: str, params: dict[str, Any]) -> dict[str, Any]
 
 
 async def _handshake(socket: Socket) -> None:
-    about = {"name": "mcp-supervisor-demo", "version": "1"}
+    about = {"name": "mcpvisor-demo", "version": "1"}
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
     await socket.send(_request(1, "initialize", params))
     await socket.receive()

@@ -74,8 +74,8 @@ def test_check_refuses_a_file_that_is_no_configuration(tmp_path: Path, text: str
 
 
 def test_another_distribution_with_a_package_of_our_name_is_reported() -> None:
-    assert clashes(["mcp_supervisor"]) == []
-    (warning,) = clashes(["supervisor", "mcp-supervisor"])
+    assert clashes(["mcpvisor"]) == []
+    (warning,) = clashes(["supervisor", "mcpvisor"])
     assert 'by the distribution "supervisor"' in warning
     assert "virtual environment of its own" in warning
 
@@ -85,12 +85,12 @@ def test_run_without_a_configuration_says_where_it_looked(tmp_path: Path, monkey
     monkeypatch.setenv("HOME", str(tmp_path))
     result = invoke("run")
     assert result.exit_code == 78
-    for place in ("mcp.json", ".mcp.json", ".config/mcp-supervisor/mcp.json"):
+    for place in ("mcp.json", ".mcp.json", ".config/mcpvisor/mcp.json"):
         assert f"{tmp_path}/{place}" in result.stderr
     assert "--config" in result.stderr
 
 
-@pytest.mark.parametrize("place", ["mcp.json", ".mcp.json", ".config/mcp-supervisor/mcp.json"])
+@pytest.mark.parametrize("place", ["mcp.json", ".mcp.json", ".config/mcpvisor/mcp.json"])
 def test_run_finds_the_configuration_in_its_usual_places(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,12 +118,12 @@ def test_without_a_daemon_a_command_says_how_to_start_one_and_exits_with_69(argu
     result = invoke(*arguments.split(), "--url", NOWHERE)
     assert result.exit_code == 69
     assert f"no daemon answers at {NOWHERE}" in result.stderr
-    assert "mcp-supervisor run --config FILE" in result.stderr
+    assert "mcpvisor run --config FILE" in result.stderr
     assert "Traceback" not in result.output
 
 
 def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MCP_SUPERVISOR_URL", "http://127.0.0.1:2")
+    monkeypatch.setenv("MCPVISOR_URL", "http://127.0.0.1:2")
     assert "no daemon answers at http://127.0.0.1:2" in invoke("status").stderr
 
 

@@ -215,9 +215,9 @@ def test_another_address_is_refused(listen: str) -> None:
     ("settings", "environ", "directory"),
     [
         (Settings(data_dir="/d"), {}, "/d"),
-        (Settings(), {"XDG_STATE_HOME": "/x", "HOME": "/h"}, "/x/mcp-supervisor"),
-        (Settings(), {"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/mcp-supervisor"),
-        (Settings(), {"HOME": "/h"}, "/h/.local/state/mcp-supervisor"),
+        (Settings(), {"XDG_STATE_HOME": "/x", "HOME": "/h"}, "/x/mcpvisor"),
+        (Settings(), {"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/mcpvisor"),
+        (Settings(), {"HOME": "/h"}, "/h/.local/state/mcpvisor"),
     ],
 )
 def test_the_data_directory_is_set_or_follows_xdg(settings: Settings, environ: dict[str, str], directory: str) -> None:
