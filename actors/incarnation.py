@@ -14,12 +14,12 @@ import trio
 
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Gate, Outbox, Turn
-from actors.transport.base import Connection, Exit, Transport
+from actors.transport.base import Connection, Exit, Hear, Transport, unheard
 
 DEAF_GRACE_S = 0.5
 """How long after its output closed a process may take to exit before it counts as deaf."""
-LAST_LINES = 5
-"""How many lines of stderr are shown with an exit."""
+LAST_LINES = 20
+"""How many lines of stderr come with an exit: its reason is seldom in the very last one."""
 LAST_WORDS_S = 0.25
 """How long output is still read after the process is gone."""
 
@@ -74,6 +74,7 @@ class Incarnation:
         *,
         spawn_timeout_s: float,
         write_timeout_s: float,
+        hear: Hear = unheard,
     ) -> None:
         self.number = number
         self.outbox = Outbox(64 * 1024 * 1024)
@@ -85,6 +86,7 @@ class Incarnation:
         self._post = post
         self._spawn_timeout_s = spawn_timeout_s
         self._write_timeout_s = write_timeout_s
+        self._hear = hear
         self._stop = trio.Event()
         self._scope = trio.CancelScope()
         self._asked = False
@@ -134,6 +136,7 @@ class Incarnation:
         async with self._transport.connect() as connection:
             self._scope.deadline = math.inf
             self.connection = connection
+            connection.overhear(self._hear)
             await self._post.tell(Started(self.number))
             async with trio.open_nursery() as nursery:
                 reading = trio.Event()

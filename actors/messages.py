@@ -50,12 +50,43 @@ class SleepServer(Ask[None], frozen=True, kw_only=True):
     server: str
 
 
+class RestartServer(Ask[None], frozen=True, kw_only=True):
+    """Stop a server politely and start it afresh, whatever its state; earlier failures are forgotten.
+
+    Answered when it is ready; fails when the fresh start failed, though it may be tried again.
+    """
+
+    server: str
+
+
+class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reading of a server's lists found: totals, names of tools that differ from before, and problems."""
+
+    tools: int = 0
+    resources: int = 0
+    prompts: int = 0
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class RefreshServer(Ask[Refreshed], frozen=True, kw_only=True):
+    """Read a server's lists now, waking it if need be; answered when a reading that began afterwards is done."""
+
+    server: str
+
+
 class StopServer(Ask[None], frozen=True):
     """End a server for good; answered when nothing of it is left."""
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals."""
+    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
+
+    `last_error` is what is wrong now, from `last_error_at` on; a server that recovered has none. `disabled`: it is
+    switched off, in the configuration or by an operator, and no call starts it.
+    """
 
     server: str
     state: State
@@ -68,6 +99,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     protocol_version: str | None = None
     restarts: int = 0
     last_error: str | None = None
+    last_error_at: float | None = None
+    disabled: bool = False
     in_flight: int = 0
     waiting: int = 0
     calls: int = 0

@@ -18,12 +18,23 @@ from actors.errors import ServerGaveUp, ShuttingDown, SupervisorError, TooManyCa
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started
 from actors.kit import Actor, Gate, Reply
 from actors.lifecycle import State
-from actors.messages import CallServer, ReadServer, Result, ServerStatus, SleepServer, StopServer, WakeServer
+from actors.messages import (
+    CallServer,
+    ReadServer,
+    RefreshServer,
+    RestartServer,
+    Result,
+    ServerStatus,
+    SleepServer,
+    StopServer,
+    WakeServer,
+)
 from actors.policy import RestartLog
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
 from actors.server.inbox import CallAbandoned, Message, TimerFired
+from actors.server.journal import Journal
 from actors.server.link import Launcher
 from actors.server.performer import Performer
 from actors.server.record import Record
@@ -35,7 +46,7 @@ class ServerActor(Actor[Message]):
     """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `hide` takes secrets out of what the server
-    says of itself.
+    says of itself. `journal` is what is kept of it for its operator.
     """
 
     def __init__(
@@ -52,14 +63,16 @@ class ServerActor(Actor[Message]):
         known: Offer | None = None,
         era: Era | None = None,
         hide: Callable[[str], str] = str,
+        journal: Journal | None = None,
     ) -> None:
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
         self.name = name
         self._idle_timeout_s = settings.idle_timeout_s
         self._restarts = restarts
         self._reporter = reporter
-        launcher = Launcher(transport, settings, gate, self.address, identity)
-        record = Record(name, transport.kind, reporter, clock, era, hide)
+        journal = journal or Journal(clock)
+        launcher = Launcher(transport, settings, gate, self.address, identity, journal.overhear)
+        record = Record(name, transport.kind, reporter, clock, era, hide, journal)
         self._server = Performer(name, launcher, settings, restarts, record, self.address, known)
         self._traffic = self._server.traffic
         self._timers = self._server.timers
@@ -104,19 +117,47 @@ class ServerActor(Actor[Message]):
 
     # Orders ---------------------------------------------------------------------------------------------------------
 
-    def _on_order(self, message: ReadServer | WakeServer | SleepServer | StopServer, reply: Reply[Any]) -> None:
+    def _on_order(
+        self,
+        message: ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer,
+        reply: Reply[Any],
+    ) -> None:
         """What operators and the daemon ask for."""
         match message:
             case ReadServer():
                 reply.answer(self.status())
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
+            case RestartServer():
+                self._on_restart(reply)
+            case RefreshServer():
+                self._on_refresh(reply)
             case SleepServer():
                 self._server.orders.sleep(reply)
                 self._server.step(lc.Sleep())
             case StopServer():
                 self._server.orders.stop(reply)
                 self._server.step(lc.Stop())
+
+    def _on_restart(self, reply: Reply[Any]) -> None:
+        if (refusal := self._ending()) is not None:
+            reply.fail(refusal)
+            return
+        self._restarts.forget()
+        self._server.orders.restart(reply)
+        self._server.step(lc.Restart())
+
+    def _on_refresh(self, reply: Reply[Any]) -> None:
+        if (refusal := self._ending()) is not None:
+            reply.fail(refusal)
+            return
+        self._server.orders.refresh(reply)
+        if self.life.state in (State.READY, State.DISCOVERING):
+            self._server.read_lists()
+            return
+        self._restarts.forget()
+        self._server.wake(urgent=True)
+        self._server.step(lc.BackoffOver())
 
     def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
         if operator:
@@ -131,15 +172,21 @@ class ServerActor(Actor[Message]):
 
     def _refusal(self) -> SupervisorError | None:
         """Why nothing can be asked of this server now, None if it can. Grants the probe that is due."""
-        if self.life.state is State.STOPPED or self.life.wanted == "stopped":
-            return ShuttingDown(f"server {self.name!r} is being stopped", server=self.name)
+        if (ending := self._ending()) is not None:
+            return ending
         if self.life.state is not State.FAILED:
             return None
         text = f"server {self.name!r} is not available: {self.life.reason}"
         if self.life.permanent:
-            return ServerGaveUp(f"{text}; correct its configuration and restart the daemon", server=self.name)
+            return ServerGaveUp(f"{text}; once that is repaired: mcpvisor restart {self.name}", server=self.name)
         wait = self._restarts.probe(trio.current_time())
         return ServerGaveUp(text, server=self.name, retry_after_s=wait) if wait > 0 else None
+
+    def _ending(self) -> ShuttingDown | None:
+        """Why not even an operator can start this server any more, None if one can."""
+        if self.life.state is State.STOPPED or self.life.wanted == "stopped":
+            return ShuttingDown(f"server {self.name!r} is being stopped", server=self.name)
+        return None
 
     # Calls ----------------------------------------------------------------------------------------------------------
 

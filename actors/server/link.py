@@ -11,7 +11,7 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
 from actors.server.settings import ServerSettings
-from actors.transport.base import Transport
+from actors.transport.base import Hear, Transport
 
 
 class Link:
@@ -61,10 +61,19 @@ class Link:
 
 
 class Launcher:
-    """Makes links. `gate` bounds how many servers start at once; the process posts its facts to `post`."""
+    """Makes links. `gate` bounds how many servers start at once; the process posts its facts to `post`.
+
+    `hear` is called with whatever a server writes beside its messages.
+    """
 
     def __init__(
-        self, transport: Transport, settings: ServerSettings, gate: Gate, post: Address[Message], identity: Identity
+        self,
+        transport: Transport,
+        settings: ServerSettings,
+        gate: Gate,
+        post: Address[Message],
+        identity: Identity,
+        hear: Hear,
     ) -> None:
         self.kind = transport.kind
         self._transport = transport
@@ -72,6 +81,7 @@ class Launcher:
         self._gate = gate
         self._post = post
         self._identity = identity
+        self._hear = hear
 
     def launch(self, nursery: trio.Nursery, number: int, era: Era | None, *, urgent: bool) -> Link:
         """Start incarnation `number` in tasks of the nursery; `era` is what the server spoke before."""
@@ -82,6 +92,7 @@ class Launcher:
             self._post,
             spawn_timeout_s=settings.start_timeout_s,
             write_timeout_s=settings.write_timeout_s,
+            hear=self._hear,
         )
         if urgent:
             process.hurry()

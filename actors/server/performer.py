@@ -24,6 +24,7 @@ from actors.server.lists import Lists
 from actors.server.orders import Orders
 from actors.server.record import Record
 from actors.server.settings import ServerSettings
+from actors.server.story import listed_change
 from actors.server.traffic import Traffic
 from actors.timers import Timers
 
@@ -80,7 +81,7 @@ class Performer:
         self.orders.settle(self.life.state)
 
     def _entered(self, previous: State) -> None:
-        self._record.entered()
+        self._record.entered(self.life.state)
         for name in ("stage", "idle", "backoff", "relist", "silence"):
             self.timers.cancel(name)
         if self.life.state is not State.READY:
@@ -137,6 +138,7 @@ class Performer:
         if delay is None:
             self.step(lc.GaveUp())
         else:
+            self._record.story.waits(delay)
             self.orders.fail_patient(reason)
             self.timers.start(self.nursery, "backoff", delay)
 
@@ -163,7 +165,7 @@ class Performer:
             case Started():
                 self.step(lc.Spawned(number))
             case NotStarted(reason=reason, permanent=permanent, detail=detail):
-                self._record.last_error = detail or reason
+                self._record.not_started(reason, detail, permanent=permanent)
                 self.link = None
                 self.step(lc.SpawnRefused(number, reason, permanent))
             case Broken(reason=reason):
@@ -176,12 +178,7 @@ class Performer:
         exit_ = ended.exit
         if not exit_.asked:
             self._probe_failed()
-        idle = self.life.state is State.READY and not self.traffic.open
-        normal = idle and not exit_.asked and exit_.code == 0 and self.restarts.policy.restart != "permanent"
-        failed = not normal and (self.life.state is not State.DRAINING or bool(self.life.reason))
-        self._record.ended(self.life, exit_, failed=failed)
-        if self.link is not None:
-            self._record.noise += self.link.noise
+        normal = self._record.ended(self.life, exit_, self.link, self.traffic, self.restarts.policy.restart)
         self.link = None
         self.step(lc.Exited(ended.incarnation, exit_.reason, normal))
 
@@ -264,6 +261,7 @@ class Performer:
             self._lists.owed = True
             return
         self._lists.begin(trio.current_time())
+        self.orders.reading()
         self.timers.start(self.nursery, "listing", self._settings.discovery_timeout_s)
         fact = self.link.talk.list_all()
         self._flush()
@@ -280,9 +278,11 @@ class Performer:
         self.timers.cancel("listing")
         if link.talk.agreement is None:
             return
+        before = self._lists.known
         offer = self._lists.take(link.talk.agreement, listed)
         if offer is not None:
-            self._record.listed(self.life.incarnation, offer)
+            self._record.listed(self.life.incarnation, offer, ready=self.life.state is State.READY)
+        self.orders.read(lambda: listed_change(before, offer or before or Offer()))
         self.step(lc.Listed(self.life.incarnation))
         if self._lists.owed:
             self._on_lists_changed(link)
@@ -293,6 +293,7 @@ class Performer:
             self.step(lc.Expired(self.life.incarnation))
             return
         self._record.last_error = "its lists could not be read in time"
+        self.orders.fail_reading(self._record.last_error)
         self.link.talk.stop_listing()
         self.step(lc.Listed(self.life.incarnation))
         if self._lists.owed:

@@ -7,10 +7,34 @@ values, never bare `OSError`s.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
+
+from actors.protocol.framing import is_message
+
+Source = Literal["stderr", "stdout", "supervisor"]
+"""Where a line about a server comes from: its stderr, noise on its stdout, or us."""
+
+Hear = Callable[[Source, bytes], None]
+"""Takes what a server writes beside its messages: a piece of stderr, or lines of its stdout that are no messages."""
+
+
+def unheard(source: Source, data: bytes) -> None:
+    """Take no notice."""
+
+
+NOISE_LINES = 20
+"""Of one read, that many lines that are no messages are told of."""
+
+
+def tell_noise(hear: Hear, lines: list[bytes], messages: list[bytes]) -> None:
+    """Tell of the last of the `lines` of a read that are not among its `messages`."""
+    if len(lines) > len(messages):
+        noise = [line for line in lines if not is_message(line)]
+        hear("stdout", b"\n".join(noise[-NOISE_LINES:]) + b"\n")
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +95,9 @@ class Connection(Protocol):
 
     def kill(self) -> None:
         """Kill everything of this incarnation at once, without waiting."""
+
+    def overhear(self, hear: Hear) -> None:
+        """Call `hear`, which must not block or raise, with all that the server writes from now on beside messages."""
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest lines the server wrote to stderr, control characters made visible."""

@@ -14,7 +14,7 @@ import trio
 
 from actors.errors import ServerExited
 from actors.protocol.framing import LineSplitter, is_message
-from actors.transport.base import Counters, Exit
+from actors.transport.base import Counters, Exit, Hear, tell_noise, unheard
 from actors.transport.stderr_tail import StderrTail
 
 _PIPE_BYTES = 65536
@@ -63,6 +63,7 @@ class MemoryPeer:
         self._stdout = _Pipe()
         self._tail = StderrTail(stderr_bytes)
         self._stderr_bytes = 0
+        self._hear: Hear = unheard
 
     async def read(self) -> bytes:
         """Return what the client wrote, empty once it closed its side."""
@@ -77,6 +78,7 @@ class MemoryPeer:
         data = text.encode(errors="surrogateescape")
         self._stderr_bytes += len(data)
         self._tail.feed(data)
+        self._hear("stderr", data)
 
     def close_input(self) -> None:
         """Read no more: the client's next send fails."""
@@ -152,6 +154,7 @@ class MemoryConnection:
             messages = [line for line in lines if is_message(line)]
             self.counters.messages_received += len(messages)
             self.counters.stdout_noise += len(lines) - len(messages)
+            tell_noise(self._peer._hear, lines, messages)
             if messages:
                 return messages
         self._splitter.close()
@@ -177,6 +180,10 @@ class MemoryConnection:
         if self._exit is None:
             self._asked = True
             self._scope.cancel()
+
+    def overhear(self, hear: Hear) -> None:
+        """Call `hear` with what is logged, and with lines that are no messages."""
+        self._peer._hear = hear
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest `lines` lines of what was logged, unprintable characters escaped."""

@@ -19,7 +19,7 @@ import trio
 
 from actors.errors import ServerExited, SpawnFailed
 from actors.protocol.framing import LineSplitter, is_message
-from actors.transport.base import Counters, Exit
+from actors.transport.base import Counters, Exit, Hear, tell_noise, unheard
 from actors.transport.command import build_environment, check_directory, check_strings, resolve_command
 from actors.transport.containment import Contained, Containment, default_containment
 from actors.transport.mask import Mask
@@ -124,6 +124,7 @@ class ProcessConnection:
         )
         self._splitter = LineSplitter(limits.max_line_bytes)
         self._tail = StderrTail(limits.stderr_ring_bytes, mask)
+        self._hear: Hear = unheard
         self._background = trio.CancelScope(shield=True)
         self._exit: Exit | None = None
         self._exited = trio.Event()
@@ -165,6 +166,7 @@ class ProcessConnection:
                 messages = [line for line in lines if is_message(line)]
                 self.counters.messages_received += len(messages)
                 self.counters.stdout_noise += len(lines) - len(messages)
+                tell_noise(self._hear, lines, messages)
                 if messages:
                     return messages
         await self._exited.wait()
@@ -193,6 +195,10 @@ class ProcessConnection:
         self._asked = True
         if self._exit is None:
             self._contained.kill()
+
+    def overhear(self, hear: Hear) -> None:
+        """Call `hear` with each piece of stderr, and with lines of stdout that are no messages."""
+        self._hear = hear
 
     def last_stderr(self, lines: int = _TAIL_LINES) -> str:
         """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
@@ -251,6 +257,7 @@ class ProcessConnection:
             while data := await self._stderr.receive_some(_CHUNK_BYTES):
                 self.counters.stderr_bytes += len(data)
                 self._tail.feed(data)
+                self._hear("stderr", data)
         self._stderr_over.set()
 
     async def _watch(self) -> None:

@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors import server
 from actors.directory import Directory
-from actors.errors import MailboxFull, ShuttingDown, TooManyCalls, UnknownTool
+from actors.errors import MailboxFull, ShuttingDown, TooManyCalls, UnknownServer, UnknownTool
 from actors.kit import Mailbox, Reply
 from actors.messages import CallServer, Result, SleepServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
@@ -65,7 +65,7 @@ async def test_a_call_goes_to_its_server_and_the_answer_back_past_the_router(aut
 @pytest.mark.parametrize("message", [call("t"), WakeServer(server="t"), SleepServer(server="t")])
 async def test_a_server_that_is_not_there_is_unknown(autojump_clock: MockClock, message: Any) -> None:
     async with running() as rig:
-        with pytest.raises(UnknownTool):
+        with pytest.raises(UnknownServer):
             await rig.router.address.ask(message)
 
 
