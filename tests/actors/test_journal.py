@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import trio
 from hypothesis import given
@@ -48,7 +50,7 @@ def test_lines_are_the_same_wherever_the_output_is_cut(cuts: list[int]) -> None:
     data = b"alpha\nbeta gamma\n\ndelta\nepsilon zeta eta\ntheta\n"
     journal = Journal(Clock())
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in itertools.pairwise(places):
         journal.overhear("stderr", data[start:end])
     assert texts(journal) == ["alpha", "beta gamma", "delta", "epsilon zeta eta", "theta"]
 

@@ -38,7 +38,7 @@ async def test_restart_lets_a_call_in_flight_end_and_sends_those_that_come_to_th
         await rig.wake()
         answers: list[object] = []
 
-        async def call(**arguments: object) -> None:
+        async def call(**arguments: float) -> None:
             answers.append(await rig.call("sleep", **arguments))
 
         async with trio.open_nursery() as nursery:
@@ -81,6 +81,7 @@ async def test_restart_brings_back_a_server_that_failed_for_good_and_was_never_l
         assert rig.actor.life.permanent
         await rig.restart()
         assert rig.actor.life.state is State.READY
+        await wait_all_tasks_blocked()
         assert rig.listed == [["echo"]]
 
 
@@ -133,6 +134,7 @@ async def test_refresh_says_which_tools_came_went_and_changed(autojump_clock: Mo
         rig.fake.tools = [tool("b"), tool("c", "does something else"), tool("d")]
         found = await rig.refresh()
         assert (found.tools, found.added, found.removed, found.changed) == (3, ("d",), ("a",), ("c",))
+        await wait_all_tasks_blocked()
         assert rig.listed[-1] == ["b", "c", "d"]
         assert rig.fake.starts == 1
 
