@@ -84,8 +84,9 @@ class StopServer(Ask[None], frozen=True):
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
 
-    `last_error` is what is wrong now, from `last_error_at` on; a server that recovered has none. `disabled`: it is
-    switched off, in the configuration or by an operator, and no call starts it.
+    `disabled`: it is switched off, nothing may start it, and a call that names it is told so. `retry_at`: when a server
+    that failed is started again by itself, unix time in seconds. `last_error` is what is wrong now, since
+    `last_error_at`; a server that recovered has none.
     """
 
     server: str
@@ -100,7 +101,6 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     last_error: str | None = None
     last_error_at: float | None = None
-    disabled: bool = False
     in_flight: int = 0
     waiting: int = 0
     calls: int = 0
@@ -108,6 +108,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     noise: int = 0
     strays: int = 0
     stderr: str = ""
+    disabled: bool = False
+    retry_at: float | None = None
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):

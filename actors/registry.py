@@ -136,7 +136,7 @@ class Registry(Actor[Message]):
         if message.reason or status.state in (State.FAILED, State.RESPAWNING):
             data["reason"] = message.reason or status.last_error or ""
         self._emit("server_state", status.server, data)
-        available = _AVAILABLE.get(status.state)
+        available = False if status.disabled else _AVAILABLE.get(status.state)
         entry = self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
             self._entries[status.server] = replace(entry, available=available)

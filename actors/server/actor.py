@@ -72,7 +72,7 @@ class ServerActor(Actor[Message]):
         self._reporter = reporter
         journal = journal or Journal(clock)
         launcher = Launcher(transport, settings, gate, self.address, identity, journal.overhear)
-        record = Record(name, transport.kind, reporter, clock, era, hide, journal)
+        record = Record(name, transport.kind, reporter, clock, era, hide, journal, known)
         self._server = Performer(name, launcher, settings, restarts, record, self.address, known)
         self._traffic = self._server.traffic
         self._timers = self._server.timers

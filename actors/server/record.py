@@ -33,6 +33,7 @@ class Record:
         era: Era | None,
         hide: Callable[[str], str],
         journal: Journal,
+        known: Offer | None,
     ) -> None:
         self.era = era
         self.noise = 0
@@ -45,7 +46,7 @@ class Record:
         self._last_error: str | None = None
         self._last_error_at: float | None = None
         self._of_before = False
-        self.story = Story(server, journal)
+        self.story = Story(server, journal, known)
 
     @property
     def last_error(self) -> str | None:

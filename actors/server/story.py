@@ -52,12 +52,12 @@ def listed_change(before: Offer | None, after: Offer) -> Refreshed:
 class Story:
     """Tells what happens to one server. Texts of the server in it have no secrets any more."""
 
-    def __init__(self, server: str, journal: Journal) -> None:
+    def __init__(self, server: str, journal: Journal, known: Offer | None) -> None:
         self._server = server
         self._journal = journal
         self._started_at = 0.0
         self._troubled = False
-        self._seen: Offer | None = None
+        self._seen = known
 
     def entered(self, status: ServerStatus, previous: State, reason: str) -> None:
         """The server is in another state."""
