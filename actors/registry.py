@@ -108,6 +108,11 @@ class Registry(Actor[Message]):
         self.nursery.start_soon(self._count_for_ever)
         self._work.set()
 
+    def offer(self, server: str) -> Offer | None:
+        """Return what is known of a server's lists now."""
+        entry = self._entries.get(server)
+        return entry.offer if entry is not None else None
+
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """Take in one fact."""
         match message:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from actors.transport.orphans import become_subreaper
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from supervisor import __version__, embeddings
 from supervisor.config import Configuration, ServerConfig, launch_digest
+from supervisor.control import Operation
 from supervisor.counting import TokenCounter
 from supervisor.datadir import DataDir
 from supervisor.front.api import View
@@ -37,6 +37,7 @@ from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
 from supervisor.pauses import keep_what_lives, switch_often
 from supervisor.servers import Servers, mask_of
+from supervisor.signals import end_on_signals, outlive_terminal
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
 
@@ -81,11 +82,12 @@ class Daemon:
             memory = StoreMemory(store, self._digests(), self._resting())
             offers, eras = await memory.load(self._clock())
             await usage.load()
+            off = await self._switched_off(store)
             kinds = {config.path_name: config.kind for config in self._runnable()}
             settings = self.configuration.settings
             counter = TokenCounter(self._data.tokenizer_cache, settings.tokenizer_timeout_s)
             registry = Registry(
-                {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds},
+                {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds and name not in off},
                 memory,
                 counter.count,
                 self._clock,
@@ -98,7 +100,12 @@ class Daemon:
                 core.start_soon(usage.run)
                 identity = Identity(version=__version__)
                 servers = Servers(
-                    registry.address, self._connect, identity, self._clock, cold_starts=settings.cold_starts
+                    registry.address,
+                    self._connect,
+                    identity,
+                    self._clock,
+                    cold_starts=settings.cold_starts,
+                    recall=registry.offer,
                 )
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
@@ -108,12 +115,13 @@ class Daemon:
                 async with trio.open_nursery() as supervised:
                     for config in self._runnable():
                         name = config.path_name
-                        await supervised.start(servers.run, config, offers.get(name), eras.get(name))
+                        run_one = partial(servers.run, disabled=name in off)
+                        await supervised.start(run_one, config, offers.get(name), eras.get(name))
                     await self._report_unusable(servers)
                     self.urls.set(urls)
                     task_status.started(urls)
                     supervised.start_soon(
-                        servers.discover, [c.path_name for c in self._runnable() if c.path_name not in offers]
+                        servers.discover, [name for name in kinds if name not in offers and name not in off]
                     )
                     await self.closing.wait()
                     await self._end(router, servers)
@@ -128,6 +136,14 @@ class Daemon:
             await self.closing.wait()
         finally:
             self._ending()
+
+    async def _switched_off(self, store: Store) -> frozenset[str]:
+        """Return the configured servers that an operator has switched off; what is kept of others is dropped."""
+        off = await store.load_disabled()
+        configured = {config.path_name for config in self.configuration.servers}
+        for name in off - configured:
+            store.switch_server(name, disabled=False)
+        return off & configured
 
     async def _front(self, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage) -> Front:
         settings = self.configuration.settings
@@ -163,6 +179,10 @@ class Daemon:
             usage=usage.table,
             log_records_lost=records_lost,
             totals=usage.totals,
+            control=Operation(
+                self.configuration, servers, router.address, registry.catalogue, registry.statuses, store
+            ),
+            journals=servers.journals.find,
         )
         return await Front.open(
             settings, self._sockets, gateway, lambda counters: view(counters=counters), self._data, store, self._clock
@@ -219,6 +239,7 @@ def run(
     configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
 ) -> int:
     """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens."""
+    outlive_terminal()
     become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
     bound = threading.Timer(configuration.settings.shutdown_s, os._exit, (EXIT_STUCK,))
     bound.daemon = True
@@ -252,26 +273,7 @@ async def _main(
     switch_often()
     daemon = Daemon(configuration, data, sockets, ending=ending)
     async with trio.open_nursery() as watching:
-        await watching.start(_on_signals, daemon)
+        await watching.start(end_on_signals, daemon.closing, partial(os._exit, EXIT_STUCK))
         async with trio.open_nursery() as running:
             announce(await running.start(daemon.run))
         watching.cancel_scope.cancel()
-
-
-def watched_signals() -> list[signal.Signals]:
-    """Return the signals that end the daemon in order; there is no reload yet, so SIGHUP is one of them.
-
-    A SIGHUP that was ignored when we started stays ignored: that is what `nohup` means.
-    """
-    ends = [signal.SIGINT, signal.SIGTERM]
-    return ends if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [*ends, signal.SIGHUP]
-
-
-async def _on_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
-    with trio.open_signal_receiver(*watched_signals()) as signals:
-        task_status.started()
-        async for number in signals:
-            if daemon.closing.is_set():
-                os._exit(EXIT_STUCK)  # the second signal: the kill shims see our end and remove every server
-            log.info("received %s", signal.Signals(number).name)
-            daemon.closing.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ from actors.registry import Registry
 from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
 from supervisor.config import Configuration, ServerConfig, load
-from supervisor.daemon import EXIT_CRASH, Daemon, run, watched_signals
+from supervisor.daemon import EXIT_CRASH, Daemon, run
 from supervisor.datadir import DataDir, open_data_dir
 from supervisor.front.serve import open_sockets
 from supervisor.front.wiring import Front
@@ -144,11 +145,12 @@ def sockets() -> Any:
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
+    monkeypatch.setattr(module, "outlive_terminal", lambda: None)
     monkeypatch.setattr(module, "_transport", remembered)
 
 
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(tmp_path: Path, data: DataDir, sockets: Any, number: signal.Signals) -> None:
     config = configuration(tmp_path, {"good": {"command": "x"}})
     assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), number)) == 0
@@ -184,10 +186,27 @@ def test_a_second_daemon_has_to_have_its_own_data(data: DataDir) -> None:
         open_data_dir(data.root, {})
 
 
-def test_a_hangup_that_is_ignored_stays_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+@pytest.mark.usefixtures("plain")
+def test_a_hangup_does_not_end_it_and_the_log_says_what_to_do(
+    tmp_path: Path, data: DataDir, sockets: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    sent: list[signal.Signals] = []
+
+    class Hearing(logging.Handler):
+        """Sends SIGTERM once the hangup was noticed."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if "SIGHUP" in record.getMessage():
+                sent.append(signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    hearing = Hearing()
+    logging.getLogger().addHandler(hearing)
     try:
-        assert watched_signals() == [signal.SIGINT, signal.SIGTERM]
+        config = configuration(tmp_path, {"good": {"command": "x"}})
+        assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), signal.SIGHUP)) == 0
     finally:
-        signal.signal(signal.SIGHUP, before)
-    assert signal.SIGHUP in watched_signals()
+        logging.getLogger().removeHandler(hearing)
+    assert sent == [signal.SIGTERM]
+    assert "restart the daemon" in caplog.text

@@ -175,11 +175,13 @@ class Journal:
     def after(self, number: int, limit: int) -> tuple[int, int, list[KeptLine]]:
         """Return (number to go on from, how many lines were missed, lines): what came after `number`, the newest first.
 
-        A number that was never given out counts as "from now on".
+        -1 is "from now on"; a number that was never given out is of another run of the daemon: everything is new.
         """
         self.end_quiet_line()
-        if number > self._number or number < 0:
+        if number < 0:
             return self._number, 0, []
+        if number > self._number:
+            number = 0
         found = [line for line in self.last(limit) if line.number > number]
         return self._number, self._number - number - len(found), found
 

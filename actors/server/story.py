@@ -93,9 +93,10 @@ class Story:
 
     def _failed(self, status: ServerStatus, previous: State, reason: str) -> None:
         self._troubled = True
-        what = "gave up" if previous is State.RESPAWNING else "cannot be started"
-        why = last_words(status.last_error or reason) or reason
-        self._journal.note(f"{what}: {why}; to try again: mcpvisor restart {self._server}", "warning")
+        tried = previous is State.RESPAWNING
+        what = "gave up" if tried else "cannot be started"
+        why = last_words(status.last_error or "") if tried else ""
+        self._journal.note(f"{what}: {why or reason}; to try again: mcpvisor restart {self._server}", "warning")
 
     def not_started(self, reason: str, *, permanent: bool) -> None:
         """There is no process."""
@@ -106,6 +107,8 @@ class Story:
         """The process is gone."""
         self._journal.end_line()
         if not failed:
+            if life.fallback:
+                self._journal.note("it did not answer in which era of the protocol it speaks: it gets a fresh process")
             return
         how = f"killed because {life.reason}" if life.reason else f"died while {life.state.value}: {exit_.reason}"
         lost = f"; {in_flight} calls in flight failed" if in_flight else ""

@@ -18,7 +18,7 @@ from typing import Any
 
 from actors.errors import ConfigError
 from supervisor.store.records import ERA_TTL_S, SavedEra, SavedServer, ToolUsage
-from supervisor.store.writes import AddUsage, EndSession, ForgetServer, SaveEra, SaveServer, Write
+from supervisor.store.writes import AddUsage, EndSession, ForgetServer, SaveEra, SaveServer, SwitchServer, Write
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS ended_sessions_expiry ON ended_sessions (expires_at)",
     "CREATE TABLE IF NOT EXISTS tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL,"
     " failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID",
 )
 _ADD_USAGE = (
     "INSERT INTO tool_usage (server, tool, calls, failures, total_ms) VALUES (?, ?, ?, ?, ?)"
@@ -123,6 +124,10 @@ class Database:
             for server, tool, calls, failures, total_ms in rows
         ]
 
+    def load_disabled(self) -> frozenset[str]:
+        """Return the names of the servers that an operator has switched off."""
+        return frozenset(name for (name,) in self._rows("SELECT name FROM disabled_servers"))
+
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         return self._opened().execute(sql, values).fetchall()
 
@@ -159,6 +164,10 @@ def _execute(connection: sqlite3.Connection, write: Write) -> None:
             run("INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)", (name, digest, made, at))
         case ForgetServer(name=name):
             run("DELETE FROM servers WHERE name = ?", (name,))
+        case SwitchServer(name=name, disabled=True, updated_at=at):
+            run("INSERT OR REPLACE INTO disabled_servers VALUES (?, ?)", (name, at))
+        case SwitchServer(name=name):
+            run("DELETE FROM disabled_servers WHERE name = ?", (name,))
         case SaveEra(digest=digest, era=era, payload=payload, updated_at=at):
             run("INSERT OR REPLACE INTO eras VALUES (?, ?, ?, ?)", (digest, era, payload, at))
         case EndSession(id=session_id, expires_at=expires_at, now=now):

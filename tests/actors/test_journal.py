@@ -148,4 +148,5 @@ async def test_a_reader_that_waits_is_woken_and_told_how_much_it_missed() -> Non
     newest, missed, lines = journal.after(seen, 10)
     assert (newest, missed, [line.data for line in lines]) == (30, 20, [b"%d" % number for number in range(20, 30)])
     assert journal.after(newest, 10) == (30, 0, [])
-    assert journal.after(99_999, 10) == (30, 0, [])
+    assert journal.after(-1, 10) == (30, 0, [])
+    assert journal.after(99_999, 10) == (30, 20, lines)
