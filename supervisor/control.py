@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from actors.catalogue.snapshot import Catalogue
+import trio
+
+from actors.catalogue.entries import Offer
 from actors.errors import ServerDisabled, UnknownServer
 from actors.kit import Address, Latest
 from actors.lifecycle import State
@@ -21,14 +23,17 @@ MAX_NAMES = 5
 
 
 class Operation:
-    """Implements `supervisor.front.orders.Control`. Names are resolved exactly; an error names the nearest."""
+    """Implements `supervisor.front.orders.Control`. Names are resolved exactly; an error names the nearest.
+
+    `recall` gives what is known of a server's lists now.
+    """
 
     def __init__(
         self,
         configuration: Configuration,
         servers: Servers,
         router: Address[RouterMessage],
-        catalogue: Latest[Catalogue],
+        recall: Callable[[str], Offer | None],
         statuses: Latest[Mapping[str, ServerStatus]],
         store: Store,
     ) -> None:
@@ -38,7 +43,7 @@ class Operation:
         self._names = {*self._configured, *broken}
         self._servers = servers
         self._router = router
-        self._catalogue = catalogue
+        self._recall = recall
         self._statuses = statuses
         self._store = store
 
@@ -62,7 +67,7 @@ class Operation:
         match order:
             case "restart":
                 await self._router.ask(RestartServer(server=server))
-                return Done(message=f"{server} is restarted and ready{self._tools(server)}")
+                return Done(message=f"{server} is restarted and ready{await self._tools(server)}")
             case "wake":
                 return await self._wake(server)
             case "sleep":
@@ -88,7 +93,7 @@ class Operation:
     async def _wake(self, server: str) -> Done:
         ready = self._state(server) is State.READY
         await self._router.ask(WakeServer(server=server, operator=True))
-        return Done(message=f"{server} {'was ready already' if ready else 'is ready'}{self._tools(server)}")
+        return Done(message=f"{server} {'was ready already' if ready else 'is ready'}{await self._tools(server)}")
 
     async def _sleep(self, server: str) -> Done:
         before = self._state(server)
@@ -114,18 +119,19 @@ class Operation:
         off = self._servers.disabled(server)
         self._store.switch_server(server, disabled=False)
         await self._servers.enable(server)
-        if server not in self._catalogue.value.entries:  # it was off when the daemon started, or never came up
+        if self._recall(server) is None:  # it was off when the daemon started, or never came up
             await self._router.ask(WakeServer(server=server, operator=True))
-            return Done(message=f"{server} is switched on and ready{self._tools(server)}")
+            return Done(message=f"{server} is switched on and ready{await self._tools(server)}")
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
 
     def _state(self, server: str) -> State | None:
         status = self._statuses.value.get(server)
         return status.state if status is not None else None
 
-    def _tools(self, server: str) -> str:
-        entry = self._catalogue.value.entries.get(server)
-        return f", {len(entry.offer.tools)} tools" if entry is not None else ""
+    async def _tools(self, server: str) -> str:
+        await trio.lowlevel.checkpoint()  # the registry was told at the same time as we: it has its turn
+        offer = self._recall(server)
+        return f", {len(offer.tools)} tools" if offer is not None else ""
 
 
 def told(found: Refreshed) -> str:

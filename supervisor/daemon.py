@@ -37,7 +37,7 @@ from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
 from supervisor.pauses import keep_what_lives, switch_often
 from supervisor.servers import Servers, mask_of
-from supervisor.signals import end_on_signals, outlive_terminal
+from supervisor.signals import end_on_signals
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
 
@@ -179,9 +179,7 @@ class Daemon:
             usage=usage.table,
             log_records_lost=records_lost,
             totals=usage.totals,
-            control=Operation(
-                self.configuration, servers, router.address, registry.catalogue, registry.statuses, store
-            ),
+            control=Operation(self.configuration, servers, router.address, registry.offer, registry.statuses, store),
             journals=servers.journals.find,
         )
         return await Front.open(
@@ -239,7 +237,6 @@ def run(
     configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
 ) -> int:
     """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens."""
-    outlive_terminal()
     become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
     bound = threading.Timer(configuration.settings.shutdown_s, os._exit, (EXIT_STUCK,))
     bound.daemon = True

@@ -145,7 +145,6 @@ def sockets() -> Any:
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
-    monkeypatch.setattr(module, "outlive_terminal", lambda: None)
     monkeypatch.setattr(module, "_transport", remembered)
 
 

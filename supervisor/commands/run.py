@@ -65,7 +65,9 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
     # Imported here: the other commands start in half the time without the web server.
     from supervisor import daemon
     from supervisor.front.serve import open_sockets
+    from supervisor.signals import outlive_terminal
 
+    outlive_terminal()
     configuration = with_listen(load(path, os.environ), listen)
     settings = configuration.settings
     check_exposure(settings)

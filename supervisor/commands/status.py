@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -109,30 +109,43 @@ def servers_table(servers: list[Row], now: float) -> RenderableType:
 
 
 def servers_cards(servers: list[Row], now: float, width: int) -> RenderableType:
-    """Return the rows of `/api/status` for a narrow terminal; `now` is unix time in seconds."""
-    room = width - sum(size + 2 for _, size in CARD_COLUMNS)
+    """Return the rows of `/api/status` for a terminal of `width` columns; `now` is unix time in seconds."""
+    columns = _fitting(width)
     longest = max((len(plain(row["server"])) for row in servers), default=0)
-    size = max(MIN_NAME, min(room, longest))
-    head = _card_line(Text("SERVER"), Text("STATE"), [name for name, _ in CARD_COLUMNS[1:]], size)
+    size = max(MIN_NAME, min(width - _width_of(columns), longest))
+    head = _card_line(Text("SERVER"), [Text(name) for name, _ in columns], columns, size)
     head.stylize("bold")
     lines: list[RenderableType] = [head]
     for row in ordered(servers):
-        numbers = [_number(row.get(name)) for name in ("tools", "tokens", "calls", "restarts")]
-        numbers.insert(0, duration(now - row["since"]))
-        lines.append(_card_line(plain(row["server"]), state_text(state_of(row)), numbers, size))
+        facts = [state_text(state_of(row)), Text(duration(now - row["since"]))]
+        facts += [Text(_number(row.get(name.lower()))) for name, _ in columns[len(facts) :]]
+        lines.append(_card_line(plain(row["server"]), facts, columns, size))
         lines += [Padding(detail, INDENT) for detail in _details(row, now)]
     return Group(*lines)
 
 
-def _card_line(name: Text, state: Text, numbers: list[str], size: int) -> Text:
+def _fitting(width: int) -> Sequence[tuple[str, int]]:
+    """Return the columns that have room; state and age always do."""
+    columns: Sequence[tuple[str, int]] = CARD_COLUMNS
+    while len(columns) > 2 and width - _width_of(columns) < MIN_NAME:
+        columns = columns[:-1]
+    return columns
+
+
+def _width_of(columns: Sequence[tuple[str, int]]) -> int:
+    return sum(size + 2 for _, size in columns)
+
+
+def _card_line(name: Text, facts: list[Text], columns: Sequence[tuple[str, int]], size: int) -> Text:
     found = Text()
     if len(name) > size:  # a name that has no room stands alone: it must be there whole, to be copied
         found.append_text(name).append("\n" + " " * size)
     else:
         found.append_text(name).append(" " * (size - len(name)))
-    found.append("  ").append_text(state).append(" " * (CARD_COLUMNS[0][1] - len(state)))
-    for (_, width), number in zip(CARD_COLUMNS[1:], numbers, strict=True):
-        found.append(f"  {number:>{width}}")
+    for place, (fact, (_, width)) in enumerate(zip(facts, columns, strict=True)):
+        space = " " * (width - len(fact))
+        found.append("  ")
+        found.append_text(fact).append(space) if place == 0 else found.append(space).append_text(fact)
     return found
 
 

@@ -126,7 +126,7 @@ def _facts(row: dict[str, Any]) -> Text:
         success = "" if row["success_rate"] is None else f", {row['success_rate']:.0%} good"
         facts.append(f"{row['calls']} calls{success}")
     if warned := _warnings(row):
-        facts.append(f"{warned} warnings")
+        facts.append(f"{warned} warning{'s' if warned > 1 else ''}")
     return found.append(", " + ", ".join(facts), style="dim")
 
 
