@@ -170,6 +170,20 @@ async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
         assert back.revision == hidden.revision + 1
 
 
+async def test_a_server_that_is_switched_off_is_hidden_until_it_is_switched_on() -> None:
+    off = ServerStatus(server="s", state=State.STOPPED, wanted="stopped", since=0.0, disabled=True)
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")), listed("t", offering("b")))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+        await rig.tell(ServerChanged(status=off, previous=State.STOPPED))
+        hidden = await rig.until(lambda seen: seen.visible == {"t"})
+        assert rig.registry.offer("s") is not None
+        assert rig.registry.offer("nobody") is None
+        assert hidden.find_tool("s:a") is not None
+        await rig.tell(changed("s", State.DORMANT))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+
+
 async def test_a_removed_server_leaves_nothing_behind() -> None:
     async with running(s=offering("a"), t=offering("b")) as rig:
         await rig.until(lambda seen: seen.indexed)

@@ -9,8 +9,8 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import sys
-import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +23,23 @@ from tests.e2e.daemons import COMMAND, PATIENCE_S, ROOT, stand_in
 pytestmark = pytest.mark.process
 
 
-class Terminal:
-    """A terminal whose session leader starts a daemon in a background job."""
+LEADER = """
+import os, signal, subprocess, sys, termios
+terminal = os.open(sys.argv[1], os.O_RDWR)
+attributes = termios.tcgetattr(terminal)
+attributes[3] |= termios.TOSTOP
+termios.tcsetattr(terminal, termios.TCSANOW, attributes)
+job = subprocess.Popen(sys.argv[2:], stdin=terminal, stdout=terminal, stderr=terminal, process_group=0)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+job.wait()
+"""
+"""Leads the session of a terminal, and runs a job in the background that may not write (`stty tostop`)."""
 
-    def __init__(self, pid: int, fd: int) -> None:
-        self.leader = pid
+
+class Terminal:
+    """Our side of a terminal."""
+
+    def __init__(self, fd: int) -> None:
         self.fd = fd
 
     def read_until(self, text: str) -> str:
@@ -40,33 +52,27 @@ class Terminal:
             seen += os.read(self.fd, 65536).decode(errors="replace")
         return seen
 
+    def close(self) -> None:
+        """Close it: the session gets SIGHUP, and every later write to the terminal fails."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
 
 @contextlib.contextmanager
 def terminal(command: list[str]) -> Iterator[Terminal]:
-    """Run a command as a background job of a terminal that stops such jobs when they write (`stty tostop`)."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        try:
-            os.chdir(ROOT)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the leader outlives its terminal until it is killed
-            attributes = termios.tcgetattr(0)
-            attributes[3] |= termios.TOSTOP
-            termios.tcsetattr(0, termios.TCSANOW, attributes)
-            job = os.fork()
-            if job == 0:
-                os.setpgid(0, 0)
-                signal.signal(signal.SIGHUP, signal.SIG_DFL)
-                os.execv(sys.executable, command)  # noqa: S606
-            os.waitpid(job, 0)
-        finally:
-            os._exit(0)
+    """Run a command as a background job of a terminal of its own."""
+    ours, theirs = pty.openpty()
+    leader = [sys.executable, "-c", LEADER, os.ttyname(theirs), *command]
+    process = subprocess.Popen(leader, cwd=ROOT, start_new_session=True)
+    shown = Terminal(ours)
     try:
-        yield Terminal(pid, fd)
+        yield shown
     finally:
-        with contextlib.suppress(OSError):
-            os.close(fd)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        shown.close()
+        os.close(theirs)
+        process.kill()
+        process.wait()
 
 
 def test_a_daemon_in_the_background_goes_on_when_its_terminal_is_closed(tmp_path: Path) -> None:
@@ -80,7 +86,7 @@ def test_a_daemon_in_the_background_goes_on_when_its_terminal_is_closed(tmp_path
         url = next(line for line in text.splitlines() if "listening on" in line).split()[-1]
         pid = int((data / "daemon.lock").read_text())
         try:
-            os.close(shown.fd)  # SIGHUP to the session, and every later write to the terminal fails
+            shown.close()
             os.kill(pid, signal.SIGHUP)
             for order in ("restart", "sleep"):
                 answer = httpx2.post(f"{url}/api/servers/notes/{order}", timeout=PATIENCE_S)
