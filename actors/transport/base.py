@@ -28,13 +28,15 @@ def unheard(source: Source, data: bytes) -> None:
 
 NOISE_LINES = 20
 """Of one read, that many lines that are no messages are told of."""
+NOISE_BYTES = 64 * 1024
+"""Of each; a line may be as long as a message."""
 
 
 def tell_noise(hear: Hear, lines: list[bytes], messages: list[bytes]) -> None:
     """Tell of the last of the `lines` of a read that are not among its `messages`."""
     if len(lines) > len(messages):
-        noise = [line for line in lines if not is_message(line)]
-        hear("stdout", b"\n".join(noise[-NOISE_LINES:]) + b"\n")
+        noise = [line for line in lines if not is_message(line)][-NOISE_LINES:]
+        hear("stdout", b"\n".join(line[:NOISE_BYTES] for line in noise) + b"\n")
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
