@@ -23,8 +23,11 @@ INHERITED = (
     # Where uv keeps what it downloaded: without it a daemon with its own cache directory downloads everything again.
     "XDG_CACHE_HOME",
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"),
+    # Where certificates are: behind a proxy that has its own, no server can speak TLS without them. OpenSSL, Node.js,
+    # Python's requests, and curl.
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
-"""The variables of our own environment that a server may see; nothing secret belongs in them."""
+"""The variables of our own environment that every server sees; nothing secret belongs in them."""
 
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SHEBANG_BYTES = 256

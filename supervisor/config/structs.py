@@ -60,6 +60,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     allowed_origins: Annotated[
         tuple[str, ...], Meta(description="Web origins accepted in the `Origin` header besides the own one.")
     ] = ()
+    env: Annotated[
+        dict[str, str],
+        Meta(description="Environment variables of every local server; its own `envFile` and `env` go over them."),
+    ] = field(default_factory=dict)
+    pass_env: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Names of variables that every local server gets from the daemon's environment, besides those "
+            "that always pass; a `*` at the end stands for any rest, as in `AWS_*`."
+        ),
+    ] = ()
     max_body_bytes: Annotated[Size, Meta(description="Largest HTTP request body.")] = 4 * MIB
     max_connections: Annotated[
         Count, Meta(description="Open client connections; half of the file descriptor limit bounds it, too.")
@@ -114,6 +125,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = "auto"
 
+    def __repr__(self) -> str:
+        return f"Settings(listen={self.listen!r}, ...)"
+
     @property
     def address(self) -> tuple[str, int]:
         """Return host and port of `listen`. Raises `ValueError` if it is not `host:port`."""
@@ -137,6 +151,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         default_factory=dict
     )
     kind: Kind = "stdio"
+    passed: tuple[str, ...] = ()
+    """The names in `env` whose values come from the daemon's own environment (`pass_env`)."""
     slug: Annotated[
         str | None, Meta(description="Name in tool paths instead of the key; the same rules as for keys.")
     ] = None

@@ -193,3 +193,11 @@ def test_a_failed_exec_is_permanent_unless_it_was_for_want_of_resources(
     error = explain_exec("/bin/server", number)
     assert error.permanent is permanent
     assert words in error.message
+
+
+@pytest.mark.parametrize(
+    "name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "HTTPS_PROXY", "no_proxy"]
+)
+def test_certificates_and_proxies_of_this_machine_reach_every_server(name: str) -> None:
+    assert build_environment({}, {name: "/etc/x"})[name] == "/etc/x"
+    assert build_environment({name: "/own"}, {name: "/etc/x"})[name] == "/own"
