@@ -11,3 +11,4 @@ from actors.kit.mailbox import Ask as Ask
 from actors.kit.mailbox import Envelope as Envelope
 from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
+from actors.kit.starts import Starts as Starts
