@@ -38,6 +38,7 @@ LAYERS = (
     "actors.calls",
     "actors.incarnation",
     "actors.reporter",
+    "actors.indexer",
     "actors.registry",
     "actors.server",
     "actors.router",
@@ -126,6 +127,7 @@ NOT_IN_PURE = frozenset(
 )
 
 SYSTEM = {
+    "actors.kit.want": "the system's own words for its errors",
     "actors.transport.command": "looks up programs and builds the environment of a child",
     "actors.transport.containment": "process groups and the kill shim",
     "actors.transport.kill_shim": "is the shim, a program of its own",
