@@ -54,7 +54,7 @@ class StoreMemory:
                 continue
             try:
                 offers[name] = decode_offer(row.payload)
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, ValueError, RecursionError):
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
         for name in saved.keys() - self._digests.keys() - self._resting:
             self._store.forget_server(name)

@@ -141,7 +141,7 @@ SYSTEM = {
     "supervisor.logs": "writes to a file descriptor, past Python's buffers and their locks",
     "supervisor.demo.setting": "passes the environment on to the daemon it starts",
     "supervisor.demo.tour": "looks whether a process still lives",
-    "supervisor.store.database": "file modes",
+    "supervisor.store.file": "file modes",
     "supervisor.front.connection": "a request is answered in one packet, past the stream of trio",
     "supervisor.tokens": "tiktoken is told its directory by the environment only",
 }

@@ -21,7 +21,7 @@ from actors.kit import Conditions
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import UNCOUNTED, Counted, Indexed, Registry
-from actors.search import Embedder, Index
+from actors.search import Embedder, Index, analyse
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.want import no_threads
 
@@ -335,7 +335,7 @@ async def test_an_embedder_that_lacks_descriptors_is_loaded_once_there_are_some(
 async def test_a_bug_with_the_texts_of_one_server_costs_that_server_its_place_in_the_search_only(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, place: str
 ) -> None:
-    real = Index.replace if place == "Index.replace" else indexer.analyse
+    real = Index.replace if place == "Index.replace" else analyse
 
     def buggy(first: Any, second: Any, **more: Any) -> Any:
         if "poison" in (first, getattr(second, "server", None)):
