@@ -11,7 +11,7 @@ import trio
 from actors.catalogue.entries import Offer
 from actors.directory import Directory
 from actors.errors import SupervisorError
-from actors.kit import Address, Gate
+from actors.kit import Address, Conditions, Gate
 from actors.lifecycle import State
 from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
@@ -43,6 +43,7 @@ class Servers:
         clock: Callable[[], float],
         *,
         cold_starts: int,
+        conditions: Conditions | None = None,
     ) -> None:
         self.directory: Directory[ServerMessage] = Directory()
         self._registry = registry
@@ -51,6 +52,7 @@ class Servers:
         self._clock = clock
         self._gate = Gate(cold_starts)
         self._cold_starts = cold_starts
+        self._conditions = conditions
 
     async def run(
         self,
@@ -87,7 +89,7 @@ class Servers:
                     task_status.started()
                 await actor.run()
 
-        if not await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random)):
+        if not await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random), self._conditions):
             await self.report_failed(name, "internal error; the daemon's log says more", config.kind)
 
     async def report_failed(self, name: str, reason: str, kind: str = "stdio") -> None:
@@ -130,7 +132,7 @@ class Servers:
         if address is None:
             return
         try:
-            await address.ask(StopServer())
+            await address.ask_in_turn(StopServer())
         except SupervisorError as error:
             log.warning("%s did not stop in order: %s", name, error.message)
 

@@ -235,7 +235,7 @@ async def test_closing_waits_for_a_locked_disk_only_until_its_deadline(path: Pat
                 other.execute("BEGIN IMMEDIATE")
                 store.save_server("files", "d1", b"x")
             assert store.status().pending_writes == 1
-        await store._in_thread(store._database.close)  # the abandoned thread has ended by itself
+        await store._disk.use(store._database.close)  # the abandoned thread has ended by itself
         other.execute("ROLLBACK")
 
 

@@ -14,6 +14,7 @@ from actors.kit.mailbox import Reply as Reply
 from actors.kit.want import Conditions as Conditions
 from actors.kit.want import Degraded as Degraded
 from actors.kit.want import Pauses as Pauses
+from actors.kit.want import first_of as first_of
 from actors.kit.want import is_want as is_want
 from actors.kit.want import persist as persist
 from actors.kit.want import reason_of as reason_of

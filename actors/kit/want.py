@@ -54,10 +54,16 @@ def is_want(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and str(error) == _NO_THREAD)
 
 
-def reason_of(error: BaseException) -> str:
-    """Return the want in a few words without paths, which may be secret: `Too many open files`."""
+def first_of(error: BaseException) -> BaseException:
+    """Return the first exception of a group that is none itself, or the exception that was given."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
+    return error
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the want in a few words without paths, which may be secret: `Too many open files`."""
+    error = first_of(error)
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno)
     if isinstance(error, MemoryError):

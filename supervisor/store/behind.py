@@ -15,14 +15,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal, TypeVar, TypeVarTuple
 
 import trio
 
-from actors.errors import ConfigError
-from actors.kit import Conditions, Pauses, is_want
+from actors.kit import Conditions, Pauses
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
-from supervisor.store.outage import OUTAGES, Outage
+from supervisor.store.disk import MAX_PAUSE_S, Disk, Outage
 from supervisor.store.records import EraName, SavedEra, SavedServer, StoreStatus, ToolUsage
 from supervisor.store.writes import (
     MAX_KEYS,
@@ -37,8 +36,8 @@ from supervisor.store.writes import (
     WriteQueue,
 )
 
-P = ParamSpec("P")
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +47,8 @@ OPEN_S = 3.0
 """For a slow disk at the start; a locked file is given up sooner, after SQLite's own wait."""
 
 CLOSE_S = 2.0
-MAX_PAUSE_S = 5.0
+KEEP_S = 1.0
+READ_S = 5.0
 
 
 class Store:
@@ -63,12 +63,10 @@ class Store:
         max_keys: int,
         conditions: Conditions | None = None,
     ) -> None:
-        self.opened = trio.Event()
-        self._outage = Outage(conditions or Conditions(clock))
+        self._disk = Disk(database, conditions or Conditions(clock))
         self._database = database
         self._clock = clock
         self._linger_s = linger_s
-        self._limiter = trio.CapacityLimiter(1)
         self._queue = WriteQueue(max_keys=max_keys)
         self._unsettled = 0  # writes of the batch that is with the thread now
         self._flushes: list[trio.Event] = []
@@ -79,9 +77,14 @@ class Store:
         self._lost_writes = 0
 
     @property
+    def opened(self) -> trio.Event:
+        """Set once the file could be opened."""
+        return self._disk.opened
+
+    @property
     def state(self) -> Literal["ok", "degraded"]:
         """Whether the last use of the disk succeeded."""
-        return "degraded" if self._outage.reason else "ok"
+        return "degraded" if self._disk.trouble else "ok"
 
     @property
     def lost_writes(self) -> int:
@@ -94,7 +97,7 @@ class Store:
             state=self.state,
             lost_writes=self._lost_writes,
             pending_writes=len(self._queue) + self._unsettled,
-            last_error=self._outage.reason,
+            last_error=self._disk.trouble,
         )
 
     def save_server(self, name: str, digest: str, payload: Payload) -> None:
@@ -153,52 +156,29 @@ class Store:
             return not self._queue and not self._unsettled
         return False
 
+    async def keep(self) -> bool:
+        """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
+        return self.state == "ok" and await self.flush(KEEP_S)
+
     def _put(self, write: Write) -> None:
         if self._closed or not self._queue.put(write):
             self._lost_writes += 1
-            self._outage.begin("the store is closed" if self._closed else "too many writes wait for the disk")
+            self._disk.fail("the store is closed" if self._closed else "too many writes wait for the disk")
             return
         self._wake.set()
 
-    async def _read(self, load: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+    async def _read(self, load: Callable[[*Ts], R], *args: *Ts) -> R | None:
         await self.flush()  # so that a reader finds what was saved before
-        try:
-            found = await self._in_thread(load, *args, **kwargs)
-        except OUTAGES as error:
-            self._outage.take(error)
-            return None
-        self.opened.set()
-        if not self._queue:
-            self._outage.end()
-        return found
-
-    async def _in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        # An abandoned thread keeps its place in the limiter until it ends, so two never use the file together.
-        return await trio.to_thread.run_sync(
-            lambda: work(*args, **kwargs), limiter=self._limiter, abandon_on_cancel=True
-        )
-
-    async def _open(self, open_s: float) -> None:
-        """Try to open the file. Raises `ConfigError` for one that a newer version wrote."""
-        with trio.move_on_after(open_s):
+        with trio.move_on_after(READ_S):
             try:
-                await self._in_thread(self._database.open)
-            except ConfigError:
-                raise
-            except OUTAGES as error:
-                self._outage.take(error)
-            else:
-                self.opened.set()
-            return
-        self._outage.begin(f"the disk did not answer within {open_s:g} s")
-
-    async def _open_later(self) -> None:
-        """Try again to open the file until it is open, here or by the writer."""
-        pauses = Pauses(max_s=MAX_PAUSE_S)
-        while not self.opened.is_set():
-            with trio.move_on_after(pauses.next()):
-                await self.opened.wait()
-            await self._read(self._database.open)
+                found = await self._disk.use(load, *args)
+            except Outage:
+                return None
+            if not self._queue:
+                self._disk.recover()
+            return found
+        self._disk.fail(f"the disk did not answer within {READ_S:g} s")
+        return None
 
     async def _write_behind(self) -> None:
         pauses = Pauses(max_s=MAX_PAUSE_S)
@@ -225,34 +205,23 @@ class Store:
             return True
         self._unsettled = len(batch)
         try:
-            dropped = await self._in_thread(self._database.write, batch)
-        except OUTAGES as error:
-            self._outage.take(error)
+            dropped = await self._disk.use(self._database.write, batch)
+        except Outage:
             self._lost_writes += self._queue.put_back(batch)
             self._unsettled = 0
             return False
-        self.opened.set()
         self._lost_writes += dropped
         self._unsettled = 0
-        self._outage.end()
+        self._disk.recover()
         return True
+
+    def _write_here(self) -> None:
+        """Save on the loop: at the end nobody else needs it."""
+        self._lost_writes += self._database.write(self._queue.take())
 
     async def _flush_and_close(self, close_s: float) -> None:
         await self.flush(close_s)
-        try:
-            await self._in_thread(self._database.close)
-        except OUTAGES as error:
-            self._outage.take(error)
-            if is_want(error):
-                self._end_without_threads()
-
-    def _end_without_threads(self) -> None:
-        """Save and close on the loop: at the end nobody else needs it."""
-        try:
-            self._lost_writes += self._database.write(self._queue.take())
-            self._database.close()
-        except OUTAGES as error:
-            self._outage.take(error)
+        await self._disk.close(self._write_here)
 
     def _stop(self) -> None:
         self._closed = True
@@ -260,7 +229,7 @@ class Store:
         unsaved = len(self._queue) + self._unsettled
         if unsaved:
             log.warning(
-                "%d writes were not saved before the store closed: %s", unsaved, self._outage.reason or "too slow"
+                "%d writes were not saved before the store closed: %s", unsaved, self._disk.trouble or "too slow"
             )
 
 
@@ -286,10 +255,10 @@ async def open_store(
     """
     database = Database(path, busy_timeout_s=busy_timeout_s)
     store = Store(database, clock=clock, linger_s=linger_s, max_keys=max_keys, conditions=conditions)
-    await store._open(open_s)
+    await store._disk.open(open_s)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store._write_behind)
-        nursery.start_soon(store._open_later)
+        nursery.start_soon(store._disk.open_later)
         try:
             yield store
         finally:

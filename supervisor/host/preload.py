@@ -1,0 +1,7 @@
+"""stub"""
+
+from __future__ import annotations
+
+
+def preload() -> None:
+    """stub"""
