@@ -123,6 +123,19 @@ class TooManyCalls(MailboxFull):
     """A limit on calls in flight is reached."""
 
 
+class Starved(SupervisorError):
+    """The daemon lacks descriptors, threads, memory or disk for this request; what has run meanwhile is not known."""
+
+    code = -31429
+    kind = "overloaded"
+    retryable = True
+
+    def __init__(self, message: str, **more: Any) -> None:
+        more.setdefault("retry_after_s", 1.0)
+        more.setdefault("outcome", "unknown")
+        super().__init__(message, **more)
+
+
 class CallTimedOut(SupervisorError):
     """The deadline of a call passed. Whether the tool ran is not known once it was sent."""
 

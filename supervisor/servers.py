@@ -11,7 +11,7 @@ import trio
 from actors.catalogue.entries import Offer
 from actors.directory import Directory
 from actors.errors import SupervisorError
-from actors.kit import Address, Starts
+from actors.kit import Address, Conditions, Starts
 from actors.lifecycle import State
 from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
@@ -24,7 +24,7 @@ from actors.server import ServerActor, ServerSettings
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
 from actors.transport.stdio.installer import installer_of
-from supervisor.config import ServerConfig
+from supervisor.config import ServerConfig, Settings
 from supervisor.tree import supervise
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ class Servers:
         identity: Identity,
         clock: Callable[[], float],
         starts: Starts,
+        *,
+        conditions: Conditions | None = None,
     ) -> None:
         self.directory: Directory[ServerMessage] = Directory()
         self._registry = registry
@@ -50,6 +52,7 @@ class Servers:
         self._identity = identity
         self._clock = clock
         self._starts = starts
+        self._conditions = conditions
 
     async def run(
         self,
@@ -86,7 +89,7 @@ class Servers:
                     task_status.started()
                 await actor.run()
 
-        if not await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random)):
+        if not await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random), self._conditions):
             await self.report_failed(name, "internal error; the daemon's log says more", config.kind)
 
     async def report_failed(self, name: str, reason: str, kind: str = "stdio") -> None:
@@ -130,9 +133,19 @@ class Servers:
         if address is None:
             return
         try:
-            await address.ask(StopServer())
+            await address.ask_in_turn(StopServer())
         except SupervisorError as error:
             log.warning("%s did not stop in order: %s", name, error.message)
+
+
+def starts_of(settings: Settings) -> Starts:
+    """Return how many servers may be starting and installing at once."""
+    return Starts(
+        settings.cold_starts,
+        installs=settings.max_installs,
+        per_s=settings.starts_per_s,
+        slot_s=settings.spawn_slot_s,
+    )
 
 
 def mask_of(config: ServerConfig) -> Mask:

@@ -38,6 +38,7 @@ LAYERS = (
     "actors.calls",
     "actors.incarnation",
     "actors.reporter",
+    "actors.indexer",
     "actors.registry",
     "actors.server",
     "actors.router",
@@ -52,6 +53,7 @@ LAYERS = (
     "supervisor.datadir",
     "supervisor.logs",
     "supervisor.pauses",
+    "supervisor.host",
     "supervisor.tree",
     "supervisor.memory",
     "supervisor.usage",
@@ -127,6 +129,7 @@ NOT_IN_PURE = frozenset(
 )
 
 SYSTEM = {
+    "actors.kit.want": "the system's own words for its errors",
     "actors.transport.command": "looks up programs and builds the environment of a child",
     "actors.transport.containment": "process groups and the kill shim",
     "actors.transport.kill_shim": "is the shim, a program of its own",
@@ -137,10 +140,13 @@ SYSTEM = {
     "supervisor.commands.run": "reads the environment for the configuration",
     "supervisor.daemon": "signals, and the hard end",
     "supervisor.datadir": "locks and file modes",
+    "supervisor.host.descriptors": "standard streams and limits",
+    "supervisor.host.interrupt": "what Ctrl-C does while modules are loaded",
+    "supervisor.host.hard_end": "ends the process whatever holds it up",
     "supervisor.logs": "writes to a file descriptor, past Python's buffers and their locks",
     "supervisor.demo.setting": "passes the environment on to the daemon it starts",
     "supervisor.demo.tour": "looks whether a process still lives",
-    "supervisor.store.database": "file modes",
+    "supervisor.store.file": "file modes",
     "supervisor.front.connection": "a request is answered in one packet, past the stream of trio",
     "supervisor.tokens": "tiktoken is told its directory by the environment only",
 }

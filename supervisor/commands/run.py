@@ -21,6 +21,7 @@ from supervisor.config import Configuration, load
 from supervisor.config.remarks import lines as lines_of
 from supervisor.config.structs import Settings, split_address
 from supervisor.datadir import DataDir, open_data_dir
+from supervisor.host.interrupt import plain_interrupt
 from supervisor.logs import logging_to_stderr
 
 LISTENING = "listening on "
@@ -61,9 +62,10 @@ def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
 
 
 def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
-    # Imported here: the other commands start in half the time without the web server.
-    from supervisor import daemon
-    from supervisor.front.serve import open_sockets
+    with plain_interrupt():
+        # Imported here: the other commands start in half the time without the web server.
+        from supervisor import daemon
+        from supervisor.front.serve import open_sockets
 
     configuration = with_listen(load(path, os.environ), listen)
     settings = configuration.settings

@@ -22,6 +22,7 @@ from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
 from supervisor.config.jsonc import Document, read_document
 from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
+from supervisor.config.origins import allowed_host, allowed_origin
 from supervisor.config.presence import missing_of
 from supervisor.config.remarks import Remark
 from supervisor.config.servers import Surroundings, read_server
@@ -36,6 +37,10 @@ Place = tuple[str, str]
 
 _SERVER_KEYS = ("mcpServers", "servers")
 _LOOPBACK = ("localhost", "::1")
+_NAMES: tuple[tuple[str, Callable[[str], object], str], ...] = (
+    ("allowed_hosts", allowed_host, '"mcp.example.com" or "mcp.example.com:8443"'),
+    ("allowed_origins", allowed_origin, '"https://app.example.com", without a path'),
+)
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,6 +235,12 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         raise findings.error(("supervisor", "listen"), str(error), 'for example "127.0.0.1:3001"') from None
     if host not in _LOOPBACK and not host.startswith("127."):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
+    for key, read, example in _NAMES:
+        for number, entry in enumerate(own.get(key, ())):
+            try:
+                read(entry)
+            except ValueError as error:
+                raise findings.error(("supervisor", key, number), str(error), f"for example {example}") from None
     if own.get("data_dir"):
         try:
             expanded = expand_home(expand(own["data_dir"], environ), environ)
