@@ -84,9 +84,10 @@ class StopServer(Ask[None], frozen=True):
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
 
-    `disabled`: it is switched off, nothing may start it, and a call that names it is told so. `retry_at`: when a server
-    that failed is started again by itself, unix time in seconds. `last_error` is what is wrong now, since
-    `last_error_at`; a server that recovered has none.
+    `activity` says more than the state where there is more to say: `installing`. `next_start` is when a server that
+    failed is tried again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing
+    may start it, and a call that names it is told so. `last_error` is what is wrong now, since `last_error_at`; a
+    server that recovered has none.
     """
 
     server: str
@@ -101,6 +102,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     last_error: str | None = None
     last_error_at: float | None = None
+    activity: str | None = None
+    next_start: float | None = None
     in_flight: int = 0
     waiting: int = 0
     calls: int = 0
@@ -109,7 +112,6 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     strays: int = 0
     stderr: str = ""
     disabled: bool = False
-    retry_at: float | None = None
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):
@@ -117,7 +119,7 @@ class ReadServer(Ask[ServerStatus], frozen=True):
 
 
 class ServerChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """A server moved to another state."""
+    """A server moved to another state; or, where `previous` is its state, there is more to say of it than before."""
 
     status: ServerStatus
     previous: State

@@ -120,8 +120,8 @@ class Operation:
         self._store.switch_server(server, disabled=False)
         await self._servers.enable(server)
         if self._recall(server) is None:  # it was off when the daemon started, or never came up
-            await self._router.ask(WakeServer(server=server, operator=True))
-            return Done(message=f"{server} is switched on and ready{await self._tools(server)}")
+            found = await self._router.ask(RefreshServer(server=server))
+            return Done(message=f"{server} is switched on: {told(found)}", found=found)
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
 
     def _state(self, server: str) -> State | None:

@@ -138,7 +138,9 @@ async def test_a_server_stays_switched_off_over_a_restart_of_the_daemon_and_keep
         assert (await client.get("/api/servers/good")).json()["disabled"]
         assert await found(client, "echo") == []
         assert fakes["good"].starts == starts
-        assert await ordered(client, "good", "enable") == "good is switched on and ready, 1 tools"
+        assert await ordered(client, "good", "enable") == (
+            "good is switched on: it lists 1 tools; its tools are the same as before"
+        )
     async with running(config, data, connect=connected) as client:
         assert not (await client.get("/api/servers/good")).json()["disabled"]
         await until_found(client, "echo", ["good:echo"])

@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from actors.kit import Latest
-from actors.transport.base import Source
+from actors.transport.asides import Source
 from actors.transport.mask import Mask
 from actors.transport.stderr_tail import visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from actors.errors import ServerError, ServerStarting, SupervisorError
+from actors.errors import ServerError, SupervisorError
 from actors.kit.mailbox import Reply
 from actors.lifecycle import RESTING, State
 from actors.messages import Refreshed
@@ -83,11 +83,10 @@ class Orders:
         for waiting in (self._wakers, self._patient, self._restarters, self._refreshers, self._reading_for):
             _fail(waiting, error)
 
-    def fail_patient(self, reason: str) -> None:
+    def fail_patient(self, error: Callable[[], SupervisorError]) -> None:
         """The server failed once and is tried again: who wanted to see how it starts need not wait for that."""
-        text = f"server {self._server!r} did not start: {reason}; it is tried again"
         for waiting in (self._patient, self._restarters, self._refreshers, self._reading_for):
-            _fail(waiting, lambda: ServerStarting(text, server=self._server))
+            _fail(waiting, error)
 
 
 def _answer(replies: list[Reply[Any]]) -> None:

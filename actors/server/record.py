@@ -15,6 +15,7 @@ from actors.protocol.versions import Era
 from actors.reporter import Reporter
 from actors.server.journal import Journal
 from actors.server.link import Link
+from actors.server.recovery import Recovery
 from actors.server.story import Story, last_words
 from actors.transport.base import Exit
 
@@ -78,6 +79,15 @@ class Record:
         self.story.entered(status, previous, reason)
         self._reporter.report(ServerChanged(status=status, previous=previous, reason=reason))
 
+    def noted(self, status: ServerStatus) -> None:
+        """Tell that the server is in the same state as before, but there is more to say of it."""
+        self._reporter.report(ServerChanged(status=status, previous=status.state, reason=""))
+
+    def waits(self, status: ServerStatus, delay_s: float) -> None:
+        """Tell that the server is started again after a while."""
+        self.story.waits(delay_s)
+        self.noted(status)
+
     def listed(self, incarnation: int, offer: Offer, *, ready: bool = False) -> None:
         """Tell what the server offers; `ready`: it was up already, so what differs is news."""
         shown = replace(offer, problems=tuple(self.hide(problem) for problem in offer.problems))
@@ -105,8 +115,18 @@ class Record:
             self.noise += link.noise
         return normal
 
-    def status(self, life: Life, link: Link | None, known: Offer | None, calls: Calls, restarts: int) -> ServerStatus:
+    def status(
+        self,
+        life: Life,
+        link: Link | None,
+        known: Offer | None,
+        calls: Calls,
+        recovery: Recovery,
+        *,
+        installing: bool,
+    ) -> ServerStatus:
         """Return how the server is doing now."""
+        next_start_s = recovery.next_start_s()
         agreement = link.talk.agreement if link is not None else None
         return ServerStatus(
             server=self._server,
@@ -118,7 +138,9 @@ class Record:
             pid=link.pid if link is not None else None,
             era=self.era,
             protocol_version=agreement.version if agreement is not None else (known.version if known else None),
-            restarts=restarts,
+            restarts=recovery.restarts,
+            activity="installing" if installing else None,
+            next_start=None if next_start_s is None else self._clock() + next_start_s,
             last_error=self.last_error,
             last_error_at=self._last_error_at,
             in_flight=calls.in_flight,

@@ -7,36 +7,16 @@ values, never bare `OSError`s.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
-from actors.protocol.framing import is_message
+from actors.transport.asides import Asides
 
-Source = Literal["stderr", "stdout", "supervisor"]
-"""Where a line about a server comes from: its stderr, noise on its stdout, or us."""
-
-Hear = Callable[[Source, bytes], None]
-"""Takes what a server writes beside its messages: a piece of stderr, or lines of its stdout that are no messages."""
-
-
-def unheard(source: Source, data: bytes) -> None:
-    """Take no notice."""
-
-
-NOISE_LINES = 20
-"""Of one read, that many lines that are no messages are told of."""
-NOISE_BYTES = 64 * 1024
-"""Of each; a line may be as long as a message."""
-
-
-def tell_noise(hear: Hear, lines: list[bytes], messages: list[bytes]) -> None:
-    """Tell of the last of the `lines` of a read that are not among its `messages`."""
-    if len(lines) > len(messages):
-        noise = [line for line in lines if not is_message(line)][-NOISE_LINES:]
-        hear("stdout", b"\n".join(line[:NOISE_BYTES] for line in noise) + b"\n")
+BUSY_CPU_S = 0.02
+BUSY_BYTES = 1024
+"""Less than this between two looks a second apart is idleness."""
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +46,31 @@ class Counters(msgspec.Struct, kw_only=True):
     stderr_bytes: int = 0
 
 
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What the processes of a connection have done so far. `cpu_s`: processor time; `moved_bytes`: read and written.
+
+    `processes` are their ids. They show whether a server that says nothing yet does anything at all.
+    """
+
+    cpu_s: float = 0.0
+    moved_bytes: int = 0
+    processes: frozenset[int] = frozenset()
+
+    def busy_since(self, before: Work) -> bool:
+        """Return whether so much was done that it is more than waiting: timers and wake-ups cost a little, too."""
+        return (
+            abs(self.cpu_s - before.cpu_s) >= BUSY_CPU_S
+            or abs(self.moved_bytes - before.moved_bytes) >= BUSY_BYTES
+            or self.processes != before.processes
+        )
+
+
 class Connection(Protocol):
     """One incarnation: a process, or one memory pair in tests."""
 
     counters: Counters
+    asides: Asides
+    """What the server writes beside its messages."""
 
     @property
     def pid(self) -> int | None:
@@ -92,14 +93,17 @@ class Connection(Protocol):
     async def wait(self) -> Exit:
         """Wait for the end and return how it came. Safe to call more than once and after the end."""
 
-    async def stop(self) -> None:
-        """Run the polite stop sequence, bounded in time; afterwards nothing of the server is left."""
+    async def stop(self, *, term_s: float | None = None) -> None:
+        """Run the polite stop sequence, bounded in time; afterwards nothing of the server is left.
+
+        With `term_s` it is told to terminate at once, and has that many seconds to do so.
+        """
 
     def kill(self) -> None:
         """Kill everything of this incarnation at once, without waiting."""
 
-    def overhear(self, hear: Hear) -> None:
-        """Call `hear`, which must not block or raise, with all that the server writes from now on beside messages."""
+    async def work(self) -> Work | None:
+        """Look what the server's processes have done so far; None if nobody can tell. A checkpoint."""
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest lines the server wrote to stderr, control characters made visible."""

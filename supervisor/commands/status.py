@@ -158,7 +158,7 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         at = row.get("last_error_at")
         ago = f" ({duration(now - at)} ago)" if at is not None else ""
         yield plain(f"error{ago}: {error}")
-    again = row.get("next_start") or row.get("retry_at")
+    again = row.get("next_start")
     if again is not None and again > now:
         yield plain(f"tried again in {duration(again - now)}")
     problems = [problem for problem in row.get("problems") or () if problem != error]

@@ -18,7 +18,7 @@ from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
 from actors.errors import ConfigError, SupervisorError
-from actors.kit import Feed, Latest, Reply
+from actors.kit import Degraded, Feed, Latest, Reply
 from actors.lifecycle import State
 from actors.messages import ReadServer, ServerStatus
 from actors.registry import Happening
@@ -51,6 +51,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[ConfigError, ...] = ()
     show_debug: bool = True
     store: Callable[[], Any] = dict
+    degraded: Callable[[], list[Degraded]] = list
     usage: Callable[[], Any] = dict
     counters: Callable[[], Any] = dict
     log_records_lost: Callable[[], int] = int
@@ -165,6 +166,7 @@ async def _status(view: View) -> dict[str, Any]:
         "totals": _totals(servers),
         "tokens": tokens,
         "configuration_problems": [str(problem) for problem in view.problems],
+        "degraded": view.degraded(),
         "store": view.store(),
         "log_records_lost": view.log_records_lost(),
     }

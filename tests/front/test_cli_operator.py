@@ -93,7 +93,7 @@ def test_each_problem_is_said_once_and_many_are_counted() -> None:
 
 
 def test_a_server_that_waits_says_when_it_is_tried_again() -> None:
-    assert "    tried again in 30s" in cards([row("a", "respawning", retry_at=NOW + 30)])
+    assert "    tried again in 30s" in cards([row("a", "respawning", next_start=NOW + 30)])
 
 
 def test_those_that_need_attention_are_named_with_what_helps() -> None:

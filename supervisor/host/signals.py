@@ -24,9 +24,13 @@ def outlive_terminal() -> None:
 
 
 async def end_on_signals(
-    closing: trio.Event, at_once: Callable[[], object], *, task_status: trio.TaskStatus[None]
+    closing: trio.Event,
+    ending: Callable[[], None],
+    at_once: Callable[[], object],
+    *,
+    task_status: trio.TaskStatus[None],
 ) -> None:
-    """Set `closing` at the first SIGINT or SIGTERM, call `at_once` at the next one. SIGHUP ends nothing."""
+    """At the first SIGINT or SIGTERM call `ending` and set `closing`; at the next `at_once`. SIGHUP ends nothing."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         task_status.started()
         async for number in signals:
@@ -36,4 +40,5 @@ async def end_on_signals(
                 at_once()  # the kill shims see our end and remove every server
             else:
                 log.info("received %s", signal.Signals(number).name)
+                ending()
                 closing.set()
