@@ -33,6 +33,7 @@ MAX_NOTES = 500
 MAX_LINES_AT_ONCE = 1000
 """Of one piece of output (64 KiB at most come at once); the newest are kept."""
 LINE_BYTES = 4096
+NOTE_CHARACTERS = 2000
 NOISE_CHARACTERS = 200
 QUIET_S = 1.0
 NOISE_TOLD_S = 600.0
@@ -90,8 +91,9 @@ class Journal:
     # Writing --------------------------------------------------------------------------------------------------------
 
     def note(self, text: str, level: Level = "info") -> None:
-        """Add a line of ours; `text` holds no secret."""
+        """Add a line of ours, cut at 2000 characters; names that a server gave are masked in it, too."""
         self.end_quiet_line()
+        text = self._mask(text[:NOTE_CHARACTERS])
         self._number += 1
         line = KeptLine(
             number=self._number, time=self._clock(), source="supervisor", data=text.encode(errors="replace")
@@ -127,6 +129,7 @@ class Journal:
     def end_line(self) -> None:
         """Count what was written without an end of line as a line: nothing will follow."""
         begun, self._begun = self._begun, b""
+        self._skipping = False
         self._add_all("stderr", [begun])
 
     @property

@@ -107,6 +107,22 @@ def test_no_part_of_a_secret_is_shown_wherever_a_long_line_is_cut(before: int) -
     assert shown.endswith("next")
 
 
+def test_the_first_line_after_an_exit_in_the_middle_of_a_very_long_one_is_kept() -> None:
+    journal = Journal(Clock())
+    journal.overhear("stderr", b"x" * 100_000)
+    journal.end_line()
+    journal.overhear("stderr", b"a new life\n")
+    assert texts(journal)[-1] == "a new life"
+
+
+def test_a_secret_in_a_name_that_a_server_gave_is_in_no_log() -> None:
+    told: list[tuple[Level, str]] = []
+    journal = Journal(Clock(), mask=Mask({"KEY": SECRET}), tell=lambda level, text: told.append((level, text)))
+    journal.note(f"its tools changed: +1 ({SECRET})")
+    assert told == [("info", "its tools changed: +1 (***)")]
+    assert texts(journal) == ["its tools changed: +1 (***)"]
+
+
 def test_masked_secrets_that_shrink_a_line_do_not_bring_the_beginning_of_one_into_view() -> None:
     journal = Journal(Clock(), mask=Mask({"KEY": SECRET}))
     journal.overhear("stderr", (SECRET * 1000).encode() + b"\n")
