@@ -64,8 +64,10 @@ class Story:
         match status.state:
             case State.SPAWNING:
                 self._started_at = trio.current_time()
-                if previous in (State.DORMANT, State.FAILED):
+                if previous is State.DORMANT:
                     self._journal.note("woken by a call" if status.waiting else "woken")
+                elif previous is State.FAILED:
+                    self._journal.note("tried again")
             case State.HANDSHAKING:
                 self._journal.note(f"started, pid {status.pid}" if status.pid is not None else "started")
             case State.READY:
