@@ -191,7 +191,8 @@ class ServerActor(Actor[Message]):
 
     def _on_idle(self) -> None:
         left = self._traffic.last_activity + self._idle_timeout_s - trio.current_time()
-        if self._traffic.open:
+        link = self._server.link
+        if self._traffic.open or (link is not None and link.talk.listing):
             left = self._idle_timeout_s
         if left > 0:
             self._timers.start(self.nursery, "idle", left)

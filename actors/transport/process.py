@@ -206,7 +206,8 @@ class ProcessConnection:
         root = self._contained.process.pid
         try:
             found = await trio.to_thread.run_sync(work_of, root)
-        except RuntimeError:  # there is no thread to be had
+        except RuntimeError as error:
+            no_thread(error)
             return None
         shim = {root} - {self._contained.pid}
         return found and msgspec.structs.replace(found, processes=found.processes - shim)

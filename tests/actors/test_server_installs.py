@@ -11,6 +11,7 @@ from actors.errors import ServerStarting
 from actors.lifecycle import State
 from actors.messages import ServerChanged
 from actors.server import ServerSettings
+from actors.transport.memory import MemoryPeer
 from actors.transport.stdio.installer import Installer
 from tests.actors.rig import running_server
 from tests.actors.test_server_life import outcome
@@ -28,7 +29,7 @@ async def test_a_first_start_that_installs_for_minutes_is_left_alone(autojump_cl
     ):
         nursery.start_soon(rig.wake)
         await trio.sleep(300)
-        assert rig.actor.life.state is State.HANDSHAKING
+        assert (rig.fake.starts, rig.actor.life.state) == (1, State.HANDSHAKING)
         assert (await rig.status()).activity == "installing"
         assert "installing" in [fact.status.activity for fact in rig.of(ServerChanged)]
         await rig.reach(State.READY)
@@ -101,10 +102,10 @@ async def test_an_install_that_must_end_is_asked_to_and_has_time_for_it(autojump
     class Orderly(FakeServer):
         """It tidies up for 15 s once its input is closed."""
 
-        async def serve(self, peer: object) -> int:
+        async def serve(self, peer: MemoryPeer) -> int:
             self.starts += 1
             try:
-                while await peer.read():  # type: ignore[attr-defined]  # the peer of the memory transport
+                while await peer.read():
                     pass
                 await trio.sleep(15)
                 ended.append(trio.current_time())

@@ -28,16 +28,22 @@ KNOWN = Offer(tools=(Tool(name="echo"),))
 
 
 class Unstartable:
-    """A transport that starts nothing the first `failures` times."""
+    """A transport that starts nothing the first `failures` times, and then `fake`."""
 
     kind = "memory"
 
     def __init__(
-        self, *, permanent: bool = False, scarce: bool = False, after_s: float = 0.0, failures: int = 1000
+        self,
+        *,
+        permanent: bool = False,
+        scarce: bool = False,
+        after_s: float = 0.0,
+        failures: int = 1000,
+        fake: FakeServer | None = None,
     ) -> None:
         self.tries = 0
         self._failures = failures
-        self._real = MemoryTransport(FakeServer().serve)
+        self._real = MemoryTransport((fake or FakeServer()).serve)
         self._permanent = permanent
         self._scarce = scarce
         self._after_s = after_s
