@@ -10,7 +10,7 @@ import trio
 
 from actors.catalogue.entries import Offer
 from actors.directory import Directory
-from actors.errors import SupervisorError
+from actors.errors import ShuttingDown, SupervisorError
 from actors.kit import Address, Starts
 from actors.lifecycle import State
 from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
@@ -116,6 +116,8 @@ class Servers:
             return
         try:
             await address.ask(WakeServer(server=name, urgent=False))
+        except ShuttingDown:
+            return
         except SupervisorError as error:
             log.warning("%s was not discovered: %s", name, error.message)
 

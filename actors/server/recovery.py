@@ -107,9 +107,9 @@ class Recovery:
         """Return the error for a server that was given up."""
         due = self._restarts.probe_due(trio.current_time())
         left = self.next_start_s()
-        wait = due if left is None else min(due, left)
-        text = (
-            f"server {self._server!r} is not available: {reason}; a call tries it again in {wait:.0f} s, "
-            f"`mcpvisor restart {self._server}` at once"
-        )
+        if left is not None and left <= due:
+            wait, when = left, f"it is tried again in {left:.0f} s"
+        else:
+            wait, when = due, f"a call tries it again after {due:.0f} s"
+        text = f"server {self._server!r} is not available: {reason}; {when}, `mcpvisor restart {self._server}` at once"
         return ServerGaveUp(text, server=self._server, retry_after_s=wait)
