@@ -6,6 +6,8 @@ incarnation. `Principal` says who asks; there is one local principal until ident
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from actors.catalogue.entries import Offer
@@ -54,11 +56,15 @@ class StopServer(Ask[None], frozen=True):
     """End a server for good; answered when nothing of it is left."""
 
 
+Activity = Literal["waiting for its turn", "installing"]
+"""What a server that is starting does: others start or install before it; its launcher installs it first."""
+
+
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
 
-    `activity` says more than the state where there is more to say: `installing`. `next_start` is when a server that
-    failed is tried again by itself, unix time in seconds; None if it is not.
+    `activity` says more than the state where there is more to say. `next_start` is when a server that failed is tried
+    again by itself, unix time in seconds; None if it is not.
     """
 
     server: str
@@ -72,7 +78,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     protocol_version: str | None = None
     restarts: int = 0
     last_error: str | None = None
-    activity: str | None = None
+    activity: Activity | None = None
     next_start: float | None = None
     in_flight: int = 0
     waiting: int = 0

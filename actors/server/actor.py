@@ -168,7 +168,7 @@ class ServerActor(Actor[Message]):
         match name:
             case "deadlines":
                 link = self._server.link
-                why = self._server.recovery.delay(self.life, installing=self._server.start.installing(link))
+                why = self._server.recovery.delay(self.life, self._server.startup.activity(link))
                 if self._traffic.time_out(trio.current_time(), link, *why):
                     self._server.on_silence()
                 self._server.pump()

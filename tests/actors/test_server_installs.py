@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Tool
 from actors.errors import ServerStarting
@@ -137,9 +137,19 @@ async def test_few_servers_install_at_once_and_hold_up_nobody_else(autojump_cloc
         await trio.sleep(30)
         assert running.ready_at["plain"] < 5
         assert sum(fake.starts for fake in fakes.values()) == 3  # the fourth place is kept for one that is called
+        activities = [(await running.status(name)).activity for name in fakes]
+        assert (activities.count("installing"), activities.count("waiting for its turn")) == (3, 9)
         await trio.sleep(300)
         assert len(running.ready_at) == 13
         assert all(fake.starts == 1 for fake in fakes.values())
+
+
+async def test_a_call_that_waits_behind_other_installs_is_told_so(autojump_clock: MockClock) -> None:
+    fakes = {name: FakeServer(installs_s=400) for name in ("a", "b")}
+    async with fleet(fakes, commands=dict.fromkeys(fakes, "npx same"), later={"b"}) as running:
+        await wait_all_tasks_blocked()
+        with pytest.raises(ServerStarting, match="other servers are started or installed before it"):
+            await running.call("b")
 
 
 async def test_servers_of_one_package_install_one_after_the_other(autojump_clock: MockClock) -> None:

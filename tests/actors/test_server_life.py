@@ -239,6 +239,18 @@ async def test_a_probe_without_answer_means_a_fresh_process_with_initialize_once
         assert (await rig.status()).last_error is None
 
 
+async def test_a_modern_server_that_was_silent_once_is_not_taken_for_legacy_for_ever(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="silent"), era="modern") as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.call)
+        await rig.reach(State.HANDSHAKING)
+        rig.fake.probe = "modern"
+        await rig.reach(State.READY)
+        await rig.sleep()
+        await rig.call()
+        assert [asked[0] for asked in rig.fake.asked] == ["server/discover", "initialize", "server/discover"]
+        assert rig.eras == []
+
+
 async def test_a_server_that_closes_its_output_under_the_probe_gets_a_fresh_process(autojump_clock: MockClock) -> None:
     fake = FakeServer(probe="silent", ignores_eof=True)
     async with running_server(fake, era=None) as rig, trio.open_nursery() as nursery:
