@@ -51,6 +51,7 @@ class Servers:
         self._clock = clock
         self._gate = Gate(cold_starts)
         self._cold_starts = cold_starts
+        self._desk = trio.CapacityLimiter(1)
 
     async def run(
         self,
@@ -79,6 +80,7 @@ class Servers:
                 known=known,
                 era=era,
                 hide=mask_of(config),
+                desk=self._desk,
             )
             with self.directory.registered(name, actor.address):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
@@ -147,6 +149,8 @@ def _settings(config: ServerConfig) -> ServerSettings:
         probe_timeout_s=config.probe_timeout_s,
         unresponsive_s=config.unresponsive_s,
         discovery_timeout_s=config.discovery_timeout_s,
+        probe_interval_s=config.probe_interval_s,
+        catalogue_max_age_s=config.catalogue_max_age_s,
         max_in_flight=config.max_in_flight,
         max_queued=config.max_queued,
     )

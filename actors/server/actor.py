@@ -23,7 +23,7 @@ from actors.policy import RestartLog
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
-from actors.server.inbox import CallAbandoned, Message, TimerFired
+from actors.server.inbox import CallAbandoned, Message, PageRead, TimerFired
 from actors.server.link import Launcher
 from actors.server.performer import Performer
 from actors.server.record import Record
@@ -35,7 +35,7 @@ class ServerActor(Actor[Message]):
     """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `hide` takes secrets out of what the server
-    says of itself.
+    says of itself. `desk` is where large pages of lists are read, shared by all servers.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class ServerActor(Actor[Message]):
         known: Offer | None = None,
         era: Era | None = None,
         hide: Callable[[str], str] = str,
+        desk: trio.CapacityLimiter | None = None,
     ) -> None:
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
         self.name = name
@@ -60,7 +61,7 @@ class ServerActor(Actor[Message]):
         self._reporter = reporter
         launcher = Launcher(transport, settings, gate, self.address, identity)
         record = Record(name, transport.kind, reporter, clock, era, hide)
-        self._server = Performer(name, launcher, settings, restarts, record, self.address, known)
+        self._server = Performer(name, launcher, settings, restarts, record, self.address, known, desk)
         self._traffic = self._server.traffic
         self._timers = self._server.timers
 
@@ -71,7 +72,7 @@ class ServerActor(Actor[Message]):
 
     def started(self) -> None:
         """Start the task that carries facts to the registry."""
-        self._server.nursery = self.nursery
+        self._server.started(self.nursery)
         self.nursery.start_soon(self._reporter.run)
 
     def status(self) -> ServerStatus:
@@ -84,6 +85,9 @@ class ServerActor(Actor[Message]):
             case Received(incarnation=number, messages=messages):
                 if number == self.life.incarnation:
                     self._server.on_received(messages)
+            case PageRead():
+                if message.incarnation == self.life.incarnation:
+                    self._server.on_page_read(message)
             case CallServer():
                 assert reply is not None
                 self._on_call(message, reply)
@@ -191,12 +195,15 @@ class ServerActor(Actor[Message]):
                 self._server.read_lists()
             case "listing":
                 self._server.on_listing_late()
+            case "look":
+                self._server.on_look()
             case "silence":
                 self._server.on_silence_over()
 
     def _on_idle(self) -> None:
         left = self._traffic.last_activity + self._idle_timeout_s - trio.current_time()
-        if self._traffic.open:
+        link = self._server.link
+        if self._traffic.open or (link is not None and link.talk.listing):
             left = self._idle_timeout_s
         if left > 0:
             self._timers.start(self.nursery, "idle", left)

@@ -37,7 +37,7 @@ class Record:
         self._server = server
         self._transport = transport
         self._reporter = reporter
-        self._clock = clock
+        self.clock = clock
         self._since = clock()
 
     def learn(self, era: Era) -> None:
@@ -48,7 +48,7 @@ class Record:
 
     def entered(self) -> None:
         """Note that the server is in another state from now on."""
-        self._since = self._clock()
+        self._since = self.clock()
 
     def changed(self, status: ServerStatus, previous: State, reason: str) -> None:
         """Tell that the server is in another state."""
