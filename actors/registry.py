@@ -17,7 +17,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Change, OfferChange
-from actors.catalogue.entries import Offer
+from actors.catalogue.entries import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.indexer import Indexed as Indexed
 from actors.indexer import Indexer
@@ -70,6 +70,9 @@ class Counted(msgspec.Struct, frozen=True):
     exact: bool
 
 
+SAVE_AGAIN_S = 3600.0
+"""By how much the time of the last reading may be wrong in the store."""
+
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
 
@@ -104,6 +107,7 @@ class Registry(Actor[Message]):
         self._count = count
         self._clock = clock
         self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
+        self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
         self._restored: set[str] = set(self._entries)
         self._work = trio.Event()
@@ -132,6 +136,7 @@ class Registry(Actor[Message]):
                 self._on_listed(server, offer)
             case ServerRemoved(server=server):
                 self._entries.pop(server, None)
+                self._saved_at.pop(server, None)
                 self._memory.forget(server)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
                 self._mark(server)
@@ -170,12 +175,24 @@ class Registry(Actor[Message]):
             offer = replace(offer, token_counts=before.offer.token_counts, tokens_exact=before.offer.tokens_exact)
         kind = status.transport if status is not None else "stdio"
         available = status is None or status.state is not State.FAILED
-        self._entries[server] = Entry.make(server, kind, offer, available=available)
-        self._restored.discard(server)
-        if not offer.partial:
-            self._memory.save_offer(server, offer)
         self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
+        self._restored.discard(server)
+        if before is not None and before.available == available and unchanged(before.offer, offer):
+            self._save_again(server, offer)
+            return
+        self._entries[server] = Entry.make(server, kind, offer, available=available)
+        self._save(server, offer)
         self._mark(server)
+
+    def _save(self, server: str, offer: Offer) -> None:
+        if offer.tools or not offer.partial:
+            self._saved_at[server] = self._clock()
+            self._memory.save_offer(server, offer)
+
+    def _save_again(self, server: str, offer: Offer) -> None:
+        """Nothing but the time of its reading is new: that is worth a write of the whole only now and then."""
+        if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:
+            self._save(server, offer)
 
     def _mark(self, server: str) -> None:
         self._dirty.add(server)
@@ -211,7 +228,7 @@ class Registry(Actor[Message]):
             return
         offer = replace(entry.offer, token_counts=message.counts, tokens_exact=message.exact)
         self._entries[message.server] = replace(entry, offer=offer)
-        self._memory.save_offer(message.server, offer)
+        self._save(message.server, offer)
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and _same(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
@@ -263,4 +280,4 @@ def _counted(offer: Offer) -> bool:
 
 
 def _same(before: Offer, after: Offer) -> bool:
-    return [bytes(tool.definition) for tool in before.tools] == [bytes(tool.definition) for tool in after.tools]
+    return before.tools == after.tools  # quick: a tool that did not change is the same object

@@ -63,6 +63,7 @@ class Servers:
         self._conditions = conditions
         self._recall = recall
         self._switches: dict[str, Switch] = {}
+        self._desk = trio.CapacityLimiter(1)
         self.journals = Journals(clock)
 
     async def run(
@@ -126,6 +127,7 @@ class Servers:
                 era=era,
                 hide=mask,
                 journal=self.journals.make(name, mask),
+                desk=self._desk,
             )
             with self.directory.registered(name, actor.address):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
@@ -256,6 +258,8 @@ def _settings(config: ServerConfig) -> ServerSettings:
         probe_timeout_s=config.probe_timeout_s,
         unresponsive_s=config.unresponsive_s,
         discovery_timeout_s=config.discovery_timeout_s,
+        probe_interval_s=config.probe_interval_s,
+        catalogue_max_age_s=config.catalogue_max_age_s,
         max_in_flight=config.max_in_flight,
         max_queued=config.max_queued,
     )

@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 import trio
+import trio.testing
 
 from actors.errors import ConfigError
 from actors.registry import Registry
@@ -26,7 +27,7 @@ from supervisor.datadir import DataDir, open_data_dir
 from supervisor.front.serve import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.logs import logging_to_stderr
-from tests.fakes.mcp_server import FakeServer
+from tests.fakes.mcp_server import FakeServer, tool
 
 SECRET = "canary-s3cr3t-value"
 LEAKING = """
@@ -109,6 +110,47 @@ async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: 
             assert rows["good"]["disabled"] == disabled
     assert rows["good"]["state"] == "dormant"
     assert rows["good"]["tools"] == 1
+
+
+class Starts:
+    """Connects all servers to one fake; it says how often they were started and what they list."""
+
+    def __init__(self, *tools: str) -> None:
+        self.fake = FakeServer(tools=[tool(name) for name in tools])
+
+    def connect(self, config: ServerConfig) -> MemoryTransport:
+        del config
+        return MemoryTransport(self.fake.serve)
+
+
+async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_is_old_is(
+    tmp_path: Path, data: DataDir
+) -> None:
+    servers = {f"s{number}": {"command": "x"} for number in range(20)}
+    async with running(configuration(tmp_path, servers), data, connect=Starts("echo").connect) as client:
+        await until_ready(client)
+    again = Starts("echo", "new")
+    async with running(configuration(tmp_path, servers), data, connect=again.connect) as client:
+        await until_ready(client)
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        assert again.fake.starts == 0
+    old = {name: {**entry, "catalogue_max_age_s": 0.2} for name, entry in servers.items()}
+    async with running(configuration(tmp_path, old), data, connect=again.connect) as client:
+        rows: list[dict[str, Any]] = []
+        while not rows or any(row["tools"] < 2 for row in rows):
+            await trio.sleep(0.05)
+            rows = (await client.get("/api/status")).json()["servers"]
+        assert all(row["problems"] == [] for row in rows)
+
+
+async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_path: Path, data: DataDir) -> None:
+    starts = Starts("echo")
+    starts.fake.errors_at["tools/list"] = {"code": -32603, "message": "token expired"}
+    async with running(configuration(tmp_path, {"s": {"command": "x"}}), data, connect=starts.connect) as client:
+        await until_ready(client)
+        (row,) = (await client.get("/api/status")).json()["servers"]
+        assert row["tools"] == 0
+        assert row["problems"] == ["tools/list: -32603 token expired"]
 
 
 @pytest.mark.process
