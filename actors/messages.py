@@ -55,7 +55,11 @@ class StopServer(Ask[None], frozen=True):
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals."""
+    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
+
+    `disabled`: it is switched off, nothing may start it, and a call that names it is told so. `retry_at`: when a server
+    that failed is started again by itself, unix time in seconds.
+    """
 
     server: str
     state: State
@@ -75,6 +79,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     noise: int = 0
     strays: int = 0
     stderr: str = ""
+    disabled: bool = False
+    retry_at: float | None = None
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):

@@ -195,12 +195,14 @@ class Daemon:
         return broken + [config.path_name for config in self.configuration.servers if config.disabled]
 
     async def _report_unusable(self, servers: Servers) -> None:
-        """Show entries that cannot run as failed servers, with what to do; their neighbours do not notice."""
+        """Show entries that cannot run with the reason and what to do; their neighbours do not notice."""
         for problem in self.configuration.problems:
             if problem.server:
                 await servers.report_failed(problem.server, str(problem))
         for config in self.configuration.servers:
-            if not config.disabled and config.kind != "stdio":
+            if config.disabled:
+                await servers.report_disabled(config.path_name, config.kind)
+            elif config.kind != "stdio":
                 reason = f'{config.kind} servers are not supported by this version; only local ones ("command") are'
                 await servers.report_failed(config.path_name, reason, config.kind)
 

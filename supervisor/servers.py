@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 CRASH_POLICY = RestartPolicy(max_restarts=5, period_s=60.0, backoff_initial_s=0.5)
 """For bugs in an actor itself; deaths of processes have the server's own policy."""
 
+SWITCHED_OFF = "it is switched off in the configuration"
+
 
 class Servers:
     """All configured servers. `connect` makes the transport of one."""
@@ -101,6 +103,13 @@ class Servers:
             last_error=reason,
         )
         await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
+
+    async def report_disabled(self, name: str, kind: str) -> None:
+        """Show a server that is switched off: its name stays taken, and whoever asks for it is told why."""
+        status = ServerStatus(
+            server=name, state=State.STOPPED, wanted="stopped", since=self._clock(), transport=kind, disabled=True
+        )
+        await self._registry.tell(ServerChanged(status=status, previous=State.STOPPED, reason=SWITCHED_OFF))
 
     async def discover(self, names: list[str]) -> None:
         """Wake servers whose tools are not known, a few at a time; those that fail are left to their policy."""

@@ -90,7 +90,8 @@ async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(t
     ) as client:
         assert (await until_ready(client))["failed"] == ["far"]
         rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-        assert rows.keys() == {"good", "far"}
+        assert rows.keys() == {"good", "far", "off"}
+        assert (rows["off"]["state"], rows["off"]["disabled"], rows["good"]["disabled"]) == ("stopped", True, False)
         assert (rows["good"]["state"], rows["good"]["tools"]) == ("ready", 1)
         assert rows["far"]["state"] == "failed"
         assert "not supported" in rows["far"]["last_error"]
@@ -104,7 +105,7 @@ async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: 
         async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
             await until_ready(client)
             rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-            assert ("good" in rows) == (not disabled)
+            assert rows["good"]["disabled"] == disabled
     assert rows["good"]["state"] == "dormant"
     assert rows["good"]["tools"] == 1
 

@@ -95,7 +95,8 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     statuses = view.statuses.value
     known = view.catalogue.value.entries
     failing = sorted(name for name, found in statuses.items() if found.state in (State.FAILED, State.RESPAWNING))
-    discovering = sorted(name for name in statuses if name not in known and name not in failing)
+    coming = (name for name, found in statuses.items() if found.state is not State.STOPPED)
+    discovering = sorted(name for name in coming if name not in known and name not in failing)
     reason = ""
     if view.closing.is_set():
         reason = "the daemon is shutting down"
