@@ -15,12 +15,14 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from supervisor.config.expand import expand, expand_home
 from supervisor.config.jsonc import Document, read_document
 from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
 from supervisor.config.servers import Surroundings, read_server
+from supervisor.config.slugs import called, derived_slugs
 from supervisor.config.structs import ServerConfig, Settings, split_address
 from supervisor.config.values import Findings, build, keys_of
 
@@ -45,6 +47,11 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[ConfigError, ...] = ()
     notes: tuple[ConfigError, ...] = ()
     path: Path
+
+    @property
+    def server_names(self) -> dict[str, str]:
+        """Every name that a configured server can be called by, and the name its tools are shown under."""
+        return called(self.servers, [problem.server for problem in self.problems if problem.server])
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Configuration:
@@ -87,7 +94,7 @@ def parse(
     read = {
         (section, name): read_server(name, top[section][name], (section, name), around) for section, name in entries
     }
-    servers = _distinct(read, findings)
+    servers = _distinct(_with_slugs(read, top, findings), findings)
     if not servers and not findings.problems:
         findings.note((), "there are no servers", 'add them to "mcpServers"')
     return Configuration(
@@ -213,6 +220,22 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         own["data_dir"] = str(directory / expanded)
     settings: Settings = build(Settings, own)
     return settings
+
+
+def _with_slugs(
+    entries: Mapping[Place, ServerConfig | None], top: Mapping[str, Any], findings: Findings
+) -> dict[Place, ServerConfig | None]:
+    """Return the servers, those with an installation name under its slug, which is noted."""
+    own = [server.slug for server in entries.values() if server is not None and server.slug]
+    taken = [name for key in _SERVER_KEYS for name in top.get(key) or {}]
+    slugs = derived_slugs([server.name for server in entries.values() if server and not server.slug], [*taken, *own])
+    found = dict(entries)
+    for where, server in entries.items():
+        if server is not None and server.name in slugs:
+            slug = slugs[server.name]
+            found[where] = replace(server, slug=slug)
+            findings.note(where, f'served as "{slug}", as its name says', 'set "slug" to call it otherwise', where[1])
+    return found
 
 
 def _distinct(entries: Mapping[Place, ServerConfig | None], findings: Findings) -> tuple[ServerConfig, ...]:
