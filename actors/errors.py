@@ -96,6 +96,12 @@ class InvalidArguments(SupervisorError):
     kind = "invalid"
 
 
+class AmbiguousName(InvalidArguments):
+    """A name can mean more than one thing. `data.readings` lists them, by names that mean one thing each."""
+
+    kind = "ambiguous"
+
+
 class CallTooLarge(SupervisorError):
     """A request or an answer is over a configured limit in bytes."""
 
@@ -187,6 +193,12 @@ class ServerGaveUp(ServerError):
     """The server failed too often; it is tried again on demand at most once per probe interval."""
 
     kind = "unavailable"
+
+
+class ServerDisabled(ServerError):
+    """The server is switched off. Only whoever configured it can change that."""
+
+    kind = "disabled"
 
 
 # The operator's fault -------------------------------------------------------------------------------------------------

@@ -57,8 +57,8 @@ class StopServer(Ask[None], frozen=True):
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
 
-    `disabled`: it is switched off, nothing may start it, and a call that names it is told so. `retry_at`: when a server
-    that failed is started again by itself, unix time in seconds.
+    `disabled`: it is switched off, nothing may start it, and a call that names it is told so. `reason`: why it failed,
+    in words that may reach clients. `retry_at`: when it is started again by itself, unix time in seconds.
     """
 
     server: str
@@ -80,6 +80,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     strays: int = 0
     stderr: str = ""
     disabled: bool = False
+    reason: str = ""
     retry_at: float | None = None
 
 

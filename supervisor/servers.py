@@ -101,6 +101,7 @@ class Servers:
             since=self._clock(),
             transport=kind,
             last_error=reason,
+            reason=reason,
         )
         await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
 

@@ -139,6 +139,7 @@ class Performer:
         else:
             self.orders.fail_patient(reason)
             self.timers.start(self.nursery, "backoff", delay)
+            self._record.retries(delay, self.status)
 
     def _fail_waiting(self, reason: str) -> None:
         def error() -> SupervisorError:

@@ -31,6 +31,7 @@ class Record:
         hide: Callable[[str], str],
     ) -> None:
         self.last_error: str | None = None
+        self.retry_at: float | None = None
         self.era = era
         self.noise = 0
         self.hide = hide
@@ -49,6 +50,13 @@ class Record:
     def entered(self) -> None:
         """Note that the server is in another state from now on."""
         self._since = self._clock()
+        self.retry_at = None
+
+    def retries(self, delay_s: float, status: Callable[[], ServerStatus]) -> None:
+        """Note and tell when the server is started again by itself."""
+        self.retry_at = self._clock() + delay_s
+        found = status()
+        self.changed(found, found.state, found.reason)
 
     def changed(self, status: ServerStatus, previous: State, reason: str) -> None:
         """Tell that the server is in another state."""
@@ -87,4 +95,6 @@ class Record:
             noise=self.noise + (link.noise if link is not None else 0),
             strays=link.talk.strays if link is not None else 0,
             stderr=link.last_stderr(STDERR_LINES) if link is not None else "",
+            reason=life.reason,
+            retry_at=self.retry_at,
         )

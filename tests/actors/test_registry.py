@@ -12,6 +12,7 @@ import msgspec
 import trio
 
 from actors.catalogue.entries import Offer, Resource, Tool
+from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
@@ -181,6 +182,14 @@ async def test_a_removed_server_leaves_nothing_behind() -> None:
         assert ("tools_changed", "s") in rig.events
 
 
+async def test_a_removed_server_is_not_known_by_name_any_more() -> None:
+    async with running() as rig:
+        rig.registry.catalogue.set(msgspec.structs.replace(rig.registry.catalogue.value, names=ServerNames({"s": "s"})))
+        await rig.tell(changed("s", State.STOPPED), ServerRemoved(server="s"), listed("t", offering("b")))
+        catalogue = await rig.until(lambda seen: "t" in seen.entries)
+        assert catalogue.names.servers == {"t"}
+
+
 async def test_events_tell_states_discoveries_and_what_changed() -> None:
     async with running() as rig:
         await rig.tell(changed("s", State.READY), listed("s", offering("a")))
@@ -195,6 +204,16 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
             ("tools_changed", "s"),
         ]
         assert list(rig.registry.feed._events)[-1].data == {"added": ("b",), "removed": ("a",)}
+
+
+async def test_more_about_a_server_in_the_same_state_is_no_event() -> None:
+    async with running() as rig:
+        first = changed("s", State.RESPAWNING)
+        more = msgspec.structs.replace(first.status, retry_at=7.0)
+        await rig.tell(first, ServerChanged(status=more, previous=State.RESPAWNING))
+        while rig.registry.statuses.value.get("s") != more:
+            await rig.registry.statuses.changed(rig.registry.statuses.version)
+        assert rig.events == [("server_state", "s")]
 
 
 async def test_a_partial_offer_is_shown_but_not_kept() -> None:
