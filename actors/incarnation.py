@@ -112,6 +112,11 @@ class Incarnation:
         self._scope = trio.CancelScope()
         self._asked = False
 
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for its turn to start, so nothing of it runs yet."""
+        return not self._placed.is_set()
+
     def hurry(self) -> None:
         """Somebody waits for a call now: pass those who only wait to be discovered."""
         self._turn.hurry()

@@ -6,6 +6,8 @@ incarnation. `Principal` says who asks; there is one local principal until ident
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from actors.catalogue.entries import Offer
@@ -81,13 +83,17 @@ class StopServer(Ask[None], frozen=True):
     """End a server for good; answered when nothing of it is left."""
 
 
+Activity = Literal["waiting for its turn", "installing"]
+"""What a server that is starting does: others start or install before it; its launcher installs it first."""
+
+
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
 
-    `activity` says more than the state where there is more to say: `installing`. `next_start` is when a server that
-    failed is tried again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing
-    may start it, and a call that names it is told so. `last_error` is what is wrong now, since `last_error_at`; a
-    server that recovered has none.
+    `activity` says more than the state where there is more to say. `next_start` is when a server that failed is tried
+    again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing may start it, and
+    a call that names it is told so. `last_error` is what is wrong now, since `last_error_at`; a server that recovered
+    has none.
     """
 
     server: str
@@ -102,7 +108,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int = 0
     last_error: str | None = None
     last_error_at: float | None = None
-    activity: str | None = None
+    activity: Activity | None = None
     next_start: float | None = None
     in_flight: int = 0
     waiting: int = 0

@@ -11,7 +11,7 @@ import trio
 
 from actors.catalogue.entries import Offer
 from actors.directory import Directory
-from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, SupervisorError
+from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError
 from actors.kit import Address, Conditions, Starts
 from actors.lifecycle import State
 from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
@@ -209,6 +209,8 @@ class Servers:
             return
         try:
             await address.ask(WakeServer(server=name, urgent=False))
+        except ShuttingDown:
+            return
         except SupervisorError as error:
             log.debug("%s was not discovered: %s", name, error.message)  # its own lines say why
 

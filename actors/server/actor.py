@@ -209,7 +209,7 @@ class ServerActor(Actor[Message]):
         match name:
             case "deadlines":
                 link = self._server.link
-                why = self._server.recovery.delay(self.life, installing=self._server.start.installing(link))
+                why = self._server.recovery.delay(self.life, self._server.startup.activity(link))
                 if self._traffic.time_out(trio.current_time(), link, *why):
                     self._server.on_silence()
                 self._server.pump()
@@ -232,7 +232,8 @@ class ServerActor(Actor[Message]):
 
     def _on_idle(self) -> None:
         left = self._traffic.last_activity + self._idle_timeout_s - trio.current_time()
-        if self._traffic.open:
+        link = self._server.link
+        if self._traffic.open or (link is not None and link.talk.listing):
             left = self._idle_timeout_s
         if left > 0:
             self._timers.start(self.nursery, "idle", left)

@@ -25,7 +25,7 @@ from actors.server.orders import Orders
 from actors.server.record import Record
 from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
-from actors.server.start import Start
+from actors.server.startup import Startup
 from actors.server.story import listed_change
 from actors.server.traffic import Traffic
 from actors.timers import Timers
@@ -53,7 +53,7 @@ class Performer:
         self.timers = Timers(self._fire)
         self.restarts = restarts
         self.recovery = Recovery(name, restarts, self.timers)
-        self.start = Start(settings, new=known is None and record.era is None)
+        self.startup = Startup(settings, new=known is None and record.era is None)
         self._launcher = launcher
         self._settings = settings
         self._post = post
@@ -62,9 +62,9 @@ class Performer:
 
     def status(self) -> ServerStatus:
         """Return how the server is doing now."""
-        installing = self.start.installing(self.link)
+        activity = self.startup.activity(self.link)
         known = self._lists.known
-        return self._record.status(self.life, self.link, known, self.traffic, self.recovery, installing=installing)
+        return self._record.status(self.life, self.link, known, self.traffic, self.recovery, activity=activity)
 
     async def _fire(self, name: str, number: int) -> None:
         await self._post.tell(TimerFired(name, number))
@@ -92,11 +92,11 @@ class Performer:
         if self.life.state is not State.READY:
             self.timers.cancel("listing")
         if self.life.state is State.HANDSHAKING and self.link is not None:
-            self.timers.start(self.nursery, "stage", self.start.stage_s(self.link))
+            self.timers.start(self.nursery, "stage", self.startup.stage_s(self.link))
         elif self.life.state is State.DRAINING:
             self.timers.start(self.nursery, "stage", self._settings.drain_s)
         elif self.life.state is State.FAILED:
-            self.start.suppose(None)
+            self.startup.suppose(None)
             self.recovery.give_up(self.nursery, listed=self._lists.known is not None)
             self._record.last_error = self._record.last_error or self.life.reason
         self._record.changed(self.status(), previous, self.life.reason)
@@ -115,7 +115,7 @@ class Performer:
             case lc.Drain():
                 self.pump()
             case lc.Kill(polite=polite) if self.link is not None:
-                self.start.stop(self.link, self.life.wanted, polite=polite)
+                self.startup.stop(self.link, self.life.wanted, polite=polite)
             case lc.FailPending(reason=reason):
                 self.traffic.fail_in_flight(reason)
             case lc.FailWaiting(reason=reason):
@@ -125,8 +125,8 @@ class Performer:
 
     def _spawn(self, number: int) -> None:
         urgent = self.traffic.waiting > 0 or self.orders.urgent
-        era = self.start.begin(self._record.era)
-        self.link = self._launcher.launch(self.nursery, number, era, urgent=urgent, new=self.start.new)
+        era = self.startup.begin(self._record.era)
+        self.link = self._launcher.launch(self.nursery, number, era, urgent=urgent, new=self.startup.new)
 
     def _serve(self) -> None:
         now = trio.current_time()
@@ -150,7 +150,7 @@ class Performer:
 
     def on_stage_late(self) -> None:
         """The deadline of the handshake, or of the drain, passed."""
-        more = self.start.more_s(self.link) if self.life.state is State.HANDSHAKING else 0.0
+        more = self.startup.more_s(self.link) if self.life.state is State.HANDSHAKING else 0.0
         if more > 0:
             self.timers.start(self.nursery, "stage", more)
             self._record.noted(self.status())
@@ -185,7 +185,7 @@ class Performer:
         """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed."""
         if self.life.state is not State.HANDSHAKING or self.link is None or self.link.talk.silence() is None:
             return False
-        self.start.suppose("legacy")
+        self.startup.suppose("legacy")
         self.step(lc.Fallback(self.life.incarnation))
         return True
 
@@ -216,7 +216,7 @@ class Performer:
         match fact:
             case talk.Agreed(agreement=agreement):
                 self._record.learn(agreement.era)
-                self.start.greeted()
+                self.startup.greeted()
                 self.step(lc.Greeted(number, known=self._lists.known is not None))
             case talk.NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)

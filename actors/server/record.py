@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from actors.calls import Calls
 from actors.catalogue.entries import Offer
 from actors.lifecycle import Life, State
-from actors.messages import EraLearned, ServerChanged, ServerListed, ServerStatus
+from actors.messages import Activity, EraLearned, ServerChanged, ServerListed, ServerStatus
 from actors.policy import RestartType
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
@@ -123,7 +123,7 @@ class Record:
         calls: Calls,
         recovery: Recovery,
         *,
-        installing: bool,
+        activity: Activity | None,
     ) -> ServerStatus:
         """Return how the server is doing now."""
         next_start_s = recovery.next_start_s()
@@ -139,7 +139,7 @@ class Record:
             era=self.era,
             protocol_version=agreement.version if agreement is not None else (known.version if known else None),
             restarts=recovery.restarts,
-            activity="installing" if installing else None,
+            activity=activity,
             next_start=None if next_start_s is None else self._clock() + next_start_s,
             last_error=self.last_error,
             last_error_at=self._last_error_at,

@@ -24,7 +24,7 @@ from actors.transport.base import Counters, Exit, Work
 from actors.transport.command import build_environment, check_directory, check_strings, no_thread, resolve_command
 from actors.transport.containment import Contained, Containment, default_containment
 from actors.transport.mask import Mask
-from actors.transport.stdio.work import work_of
+from actors.transport.stdio.work import look
 
 _CHUNK_BYTES = 65536
 """What a pipe holds on Linux: more is never there to be read at once."""
@@ -202,14 +202,8 @@ class ProcessConnection:
         return self.asides.last_stderr(lines)
 
     async def work(self) -> Work | None:
-        """Look into /proc, in a thread; None where that cannot be done."""
-        root = self._contained.process.pid
-        try:
-            found = await trio.to_thread.run_sync(work_of, root)
-        except RuntimeError:  # there is no thread to be had
-            return None
-        shim = {root} - {self._contained.pid}
-        return found and msgspec.structs.replace(found, processes=found.processes - shim)
+        """Look into /proc; None where that cannot be done."""
+        return await look(self._contained.process.pid, self._contained.pid)
 
     async def _read(self) -> bytes:
         """Read what is there, empty at the end."""

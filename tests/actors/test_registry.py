@@ -224,6 +224,16 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
         assert list(rig.registry.feed._events)[-1].data == {"added": ("b",), "removed": ("a",)}
 
 
+async def test_what_more_there_is_to_say_of_a_server_is_shown_but_no_event() -> None:
+    async with running() as rig:
+        moved = changed("a", State.RESPAWNING)
+        more = ServerChanged(status=msgspec.structs.replace(moved.status, next_start=7.0), previous=State.RESPAWNING)
+        await rig.tell(moved, more)
+        await wait_all_tasks_blocked()
+        assert rig.registry.statuses.value["a"].next_start == 7.0
+        assert rig.events == [("server_state", "a")]
+
+
 async def test_a_partial_offer_is_shown_but_not_kept() -> None:
     async with running() as rig:
         await rig.tell(listed("s", offering(partial=True)))
