@@ -158,7 +158,7 @@ async def test_a_server_that_is_switched_off_is_said_to_be_and_no_other_takes_it
         assert reached(servers) == []
         page = await found.discover("slack:*")
         assert page["tools"] == []
-        assert page["notice"].startswith("slack is not available (it is switched off.")
+        assert page["notice"].startswith("slack is not available (it is switched off")
 
 
 async def test_a_server_that_cannot_run_is_answered_for_with_the_reason() -> None:
