@@ -6,7 +6,7 @@ templates and links lead to resources that no list has. (Threat catalogue L17.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,12 +18,16 @@ from actors.protocol.versions import Era
 from supervisor import metatools
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
-from supervisor.loose import EMPTY
+from supervisor.loose import EMPTY, size
 from supervisor.relay import not_found
 from supervisor.shown import clean
 from supervisor.visible import Visible
+from supervisor.workbench import Workbench
 
 NO_META = msgspec.Raw(b"")
+MAX_COMPLETED_BYTES = 65_536
+READ_COST = 64
+"""So many bytes of contents cost as much as one that a model wrote."""
 _MAX_URI_SHOWN = 200
 
 
@@ -52,30 +56,23 @@ class _Contents(msgspec.Struct):
 class Reading:
     """Answers the methods that name a resource or a prompt."""
 
-    def __init__(self, forward: Forwarder, visible: Visible) -> None:
+    def __init__(self, forward: Forwarder, visible: Visible, bench: Workbench) -> None:
         self._forward = forward
+        self._bench = bench
         self._visible = visible
 
     async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
-        uri = metatools.read_resource(arguments)
+        uri = await self._bench.run(size(arguments), metatools.read_resource, arguments)
         server, body = await self._read(client, uri, meta, era="legacy")
-        found = self._contents(server, body)
-        return encode({"content": [_block(server, item) for item in found], "structuredContent": msgspec.Raw(body)})
+        return await self._bench.run(len(body) // READ_COST, _for_model, server, body)
 
     async def read(self, client: Client, params: msgspec.Raw) -> bytes:
         """`resources/read`: contents under the kind of name that was asked for."""
         wanted: _Read = decoded(params, _Read, "resources/read: params need a 'uri'")
         server, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
-        contents = self._contents(server, body)
         name = resource_uri if wanted.uri.startswith(URI_SCHEME) else resource_path
-        for item in contents:
-            if "uri" in item:
-                item["uri"] = msgspec.Raw(encode(name(server, _text(item["uri"]))))
-        found: dict[str, Any] = {**msgspec.json.decode(body, type=dict[str, msgspec.Raw]), "contents": contents}
-        if client.era == "modern":  # nothing is known about who else may see it
-            found = {"ttlMs": 0, **found, "cacheScope": "private"}
-        return encode(found)
+        return await self._bench.run(len(body) // READ_COST, _renamed, server, body, name, client.era)
 
     async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, bytes]:
         server, own = await self._owner(client, uri)
@@ -93,13 +90,6 @@ class Reading:
         undiscovered = None if split is None else self._visible.undiscovered(seen, ":".join(split))
         text = f"there is no resource {clean(uri[:_MAX_URI_SHOWN])!r}; list_mcp_resources tells which there are"
         raise undiscovered or not_found(client.era, text, uri)
-
-    def _contents(self, server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
-        try:
-            return msgspec.json.decode(body, type=_Contents).contents
-        except (msgspec.MsgspecError, RecursionError):
-            text = f"server {server!r} answered resources/read with something that is no resource"
-            raise ProtocolViolation(text, server=server, outcome="completed") from None
 
     async def get_prompt(self, client: Client, params: msgspec.Raw) -> bytes:
         """`prompts/get`."""
@@ -121,6 +111,8 @@ class Reading:
 
     async def complete(self, client: Client, params: msgspec.Raw) -> bytes:
         """`completion/complete`, for an argument of a prompt or of a resource template."""
+        if size(params) > MAX_COMPLETED_BYTES:
+            raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
         wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
         server, ref = await self._referred(client, wanted.ref)
         members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
@@ -139,6 +131,31 @@ class Reading:
             return server, {**ref, "uri": own}
         wrong = "'ref' must be a 'ref/prompt' with a 'name' or a 'ref/resource' with a 'uri'"
         raise InvalidArguments(f"completion/complete: {wrong}")
+
+
+def _for_model(server: str, body: bytes) -> bytes:
+    blocks = encode([_block(server, item) for item in _contents(server, body)])
+    return b"".join([b'{"content":', blocks, b',"structuredContent":', body, b"}"])
+
+
+def _renamed(server: str, body: bytes, name: Callable[[str, str], str], era: Era) -> bytes:
+    """Return a `resources/read` result under the names that `name` gives, with the members that an era wants."""
+    contents = _contents(server, body)
+    for item in contents:
+        if "uri" in item:
+            item["uri"] = msgspec.Raw(encode(name(server, _text(item["uri"]))))
+    found: dict[str, Any] = {**msgspec.json.decode(body, type=dict[str, msgspec.Raw]), "contents": contents}
+    if era == "modern":  # nothing is known about who else may see it
+        found = {"ttlMs": 0, **found, "cacheScope": "private"}
+    return encode(found)
+
+
+def _contents(server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
+    try:
+        return msgspec.json.decode(body, type=_Contents).contents
+    except (msgspec.MsgspecError, RecursionError):
+        text = f"server {server!r} answered resources/read with something that is no resource"
+        raise ProtocolViolation(text, server=server, outcome="completed") from None
 
 
 def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:

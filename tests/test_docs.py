@@ -15,7 +15,7 @@ from supervisor import documents
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
-from supervisor.metatools import DEFINITIONS
+from supervisor.definitions import DEFINITIONS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])

@@ -107,8 +107,8 @@ class ServerActor(Actor[Message]):
     def _on_order(self, message: ReadServer | WakeServer | SleepServer | StopServer, reply: Reply[Any]) -> None:
         """What operators and the daemon ask for."""
         match message:
-            case ReadServer():
-                reply.answer(self.status())
+            case ReadServer(stderr=stderr):
+                reply.answer(self._server.status(stderr=stderr))
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
             case SleepServer():

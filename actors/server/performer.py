@@ -22,7 +22,7 @@ from actors.server.inbox import Message, TimerFired
 from actors.server.link import Launcher, Link
 from actors.server.lists import Lists
 from actors.server.orders import Orders
-from actors.server.record import Record
+from actors.server.record import Record, with_stderr
 from actors.server.settings import ServerSettings
 from actors.server.traffic import Traffic
 from actors.timers import Timers
@@ -56,9 +56,10 @@ class Performer:
         self._lists = Lists(settings, known)
         self._record = record
 
-    def status(self) -> ServerStatus:
-        """Return how the server is doing now."""
-        return self._record.status(self.life, self.link, self._lists.known, self.traffic, self.restarts.total)
+    def status(self, *, stderr: bool = False) -> ServerStatus:
+        """Return how the server is doing now, with the newest lines of its `stderr` if they are wanted."""
+        found = self._record.status(self.life, self.link, self._lists.known, self.traffic, self.restarts.total)
+        return with_stderr(found, self.link) if stderr else found
 
     async def _fire(self, name: str, number: int) -> None:
         await self._post.tell(TimerFired(name, number))

@@ -20,6 +20,7 @@ from supervisor.commands.common import (
     table,
     url_option,
 )
+from supervisor.tokens import in_words
 
 COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "LAST ERROR")
 NUMBERS = ("SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS")
@@ -71,7 +72,7 @@ def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
     return (
         f"{totals['tools']} tools of {totals['servers']} servers would cost a model {about}"
         f"{tokens['exposed_tokens']:,} tokens; the four meta-tools cost {tokens['meta_tokens']:,}: "
-        f"{tokens['saved_tokens']:,} saved ({tokens['saved_percent']:g} %)"
+        f"{in_words(tokens['saved_tokens'], tokens['saved_percent'])}"
     )
 
 

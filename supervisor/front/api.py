@@ -14,6 +14,7 @@ from quart import Response, websocket
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
+from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
 from actors.errors import ConfigError, SupervisorError
@@ -23,7 +24,7 @@ from actors.messages import ReadServer, ServerStatus
 from actors.registry import Happening
 from actors.server import Message as ServerMessage
 from supervisor.counting import META_TOKENS
-from supervisor.front.described import Described, findings, warnings
+from supervisor.front.described import Described, findings
 from supervisor.tokens import savings
 
 ASK_S = 2.0
@@ -72,7 +73,7 @@ def routes(view: View) -> Callable[[QuartTrio], None]:
         async def debug() -> Response:
             if not view.show_debug:
                 return _json({"error": {"code": 403, "message": 'the setting "show_debug" is off'}}, 403)
-            return _json(await _debug(view))
+            return Response(await _debug(view), content_type="application/json")
 
         async def events() -> None:
             await _events(view)
@@ -127,14 +128,28 @@ async def _fresh(view: View) -> dict[str, ServerStatus]:
     return dict(sorted(found.items()))
 
 
+async def _with_stderr(view: View, statuses: Mapping[str, ServerStatus]) -> dict[str, ServerStatus]:
+    """Return the statuses with what the servers wrote to stderr, one after the other: each takes some milliseconds."""
+    found = dict(statuses)
+    with trio.move_on_after(ASK_S):
+        for name in view.directory.names():
+            address = view.directory.find(name)
+            try:
+                if address is not None:
+                    found[name] = await address.ask(ReadServer(stderr=True))
+            except SupervisorError:
+                continue
+    return dict(sorted(found.items()))
+
+
 async def _status(view: View) -> dict[str, Any]:
     catalogue = view.catalogue.value
     now = view.clock()
     tokens = token_savings(catalogue)
     exposed = tokens["exposed_tokens"]
     servers = [_row(status, catalogue, now, exposed) for status in (await _fresh(view)).values()]
-    described = await view.described.of(catalogue)
-    servers = [{**row, "warnings": warnings(described.get(row["server"], {}))} for row in servers]
+    warnings = await view.described.warnings(catalogue)
+    servers = [{**row, "warnings": warnings.get(row["server"], 0)} for row in servers]
     return {
         "version": view.version,
         "started": view.started,
@@ -191,15 +206,27 @@ def token_savings(catalogue: Catalogue) -> dict[str, Any]:
     return {**found, "counted": counted}
 
 
-async def _debug(view: View) -> dict[str, Any]:
+async def _debug(view: View) -> bytes:
     """Tools by transport and by server, discovery, processes: for finding out why, never with secrets (S39)."""
     catalogue = view.catalogue.value
-    statuses = await _fresh(view)
+    statuses = await _with_stderr(view, await _fresh(view))
+    described = await view.described.of(catalogue)
+    own = {"version": view.version, "usage": view.usage(), "connections": view.counters(), "store": view.store()}
+    return await trio.to_thread.run_sync(_debug_page, catalogue, statuses, described, own)
+
+
+def _debug_page(
+    catalogue: Catalogue,
+    statuses: Mapping[str, ServerStatus],
+    described: Mapping[str, Mapping[str, Metadata]],
+    own: Mapping[str, Any],
+) -> bytes:
+    """Return the page; megabytes, where there are many tools."""
     by_transport: dict[str, int] = {}
     for entry in catalogue.entries.values():
         by_transport[entry.transport] = by_transport.get(entry.transport, 0) + len(entry.tools)
-    return {
-        "version": view.version,
+    page = {
+        **own,
         "tools_by_transport": by_transport,
         "tools_by_server": {
             name: [{"name": tool.name, "tokens": entry.offer.token_counts.get(tool.name)} for tool in entry.offer.tools]
@@ -207,12 +234,10 @@ async def _debug(view: View) -> dict[str, Any]:
         },
         "processes": {name: msgspec.to_builtins(status) for name, status in statuses.items()},
         "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
-        "findings": findings(await view.described.of(catalogue)),
-        "usage": view.usage(),
-        "connections": view.counters(),
-        "store": view.store(),
+        "findings": findings(described),
         "tokens": token_savings(catalogue),
     }
+    return msgspec.json.encode(page)
 
 
 async def _events(view: View) -> None:

@@ -51,21 +51,27 @@ def tool_routes(view: View) -> Callable[[QuartTrio], None]:
     return register
 
 
-async def _answer(made: Callable[[Parameters], Awaitable[dict[str, Any]]]) -> Response:
+async def _answer(made: Callable[[Parameters], Awaitable[bytes]]) -> Response:
     try:
         body, status = await made(request.args.items(multi=True)), 200
     except InvalidArguments as error:
         status = error.http_status
-        body = {"error": {"code": status, "message": error.message, "data": error.data()}}
-    return Response(msgspec.json.encode(body), status=status, content_type="application/json")
+        body = msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
+    return Response(body, status=status, content_type="application/json")
 
 
-async def _tools(view: View, parameters: Parameters) -> dict[str, Any]:
+async def _tools(view: View, parameters: Parameters) -> bytes:
     criteria = decode(parameters, Criteria)
     catalogue = view.catalogue.value
     described = await view.described.of(catalogue)
-    found: Selection = await trio.to_thread.run_sync(select, catalogue, view.totals(), criteria, described)
-    return {
+    usage = view.totals()
+    return await trio.to_thread.run_sync(
+        lambda: _encoded(catalogue, criteria, select(catalogue, usage, criteria, described))
+    )
+
+
+def _encoded(catalogue: Catalogue, criteria: Criteria, found: Selection) -> bytes:
+    page = {
         "catalog_revision": catalogue.revision,
         "total": found.total,
         "offset": criteria.offset,
@@ -74,10 +80,12 @@ async def _tools(view: View, parameters: Parameters) -> dict[str, Any]:
         "groups": found.groups,
         "tools": found.rows,
     }
+    return msgspec.json.encode(page)
 
 
-async def _tokens(view: View, parameters: Parameters) -> dict[str, Any]:
-    return await trio.to_thread.run_sync(token_page, view.catalogue.value, decode(parameters, TokenQuery))
+async def _tokens(view: View, parameters: Parameters) -> bytes:
+    catalogue, query = view.catalogue.value, decode(parameters, TokenQuery)
+    return await trio.to_thread.run_sync(lambda: msgspec.json.encode(token_page(catalogue, query)))
 
 
 def token_page(catalogue: Catalogue, query: TokenQuery) -> dict[str, Any]:
