@@ -123,6 +123,19 @@ class TooManyCalls(MailboxFull):
     """A limit on calls in flight is reached."""
 
 
+class Starved(SupervisorError):
+    """The daemon lacks descriptors, threads, memory or disk for this request; what has run meanwhile is not known."""
+
+    code = -31429
+    kind = "overloaded"
+    retryable = True
+
+    def __init__(self, message: str, **more: Any) -> None:
+        more.setdefault("retry_after_s", 1.0)
+        more.setdefault("outcome", "unknown")
+        super().__init__(message, **more)
+
+
 class CallTimedOut(SupervisorError):
     """The deadline of a call passed. Whether the tool ran is not known once it was sent."""
 
@@ -143,14 +156,18 @@ class ServerError(SupervisorError):
 class SpawnFailed(ServerError):
     """The process could not be started. `permanent`: trying again without a change is pointless.
 
+    `scarce`: the daemon or the system lacks something (descriptors, processes, memory), the server is not at fault.
     `detail` says the same at length, for operators only: where was searched, what else is there.
     """
 
     kind = "unavailable"
 
-    def __init__(self, message: str, *, permanent: bool = False, detail: str = "", **more: Any) -> None:
+    def __init__(
+        self, message: str, *, permanent: bool = False, scarce: bool = False, detail: str = "", **more: Any
+    ) -> None:
         super().__init__(message, **more)
         self.permanent = permanent
+        self.scarce = scarce
         self.detail = detail or message
 
 

@@ -1,7 +1,8 @@
 """The `mcpvisor` command: its subcommands, and what every one of them does at its end.
 
 - Ctrl-C and a closed pipe are quiet: people and `head` end programs that way.
-- An expected failure is a message on stderr and an exit code, never a traceback.
+- An expected failure is a message on stderr and an exit code, never a traceback. Want of resources is one: whoever
+  starts the command may do so again later.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from collections.abc import Sequence
 
 import click
 
+from actors.kit import is_want, reason_of
 from supervisor import __version__
 from supervisor.commands.call import call
 from supervisor.commands.check import check
-from supervisor.commands.common import EXIT_INTERRUPTED
+from supervisor.commands.common import EXIT_INTERRUPTED, EXIT_WANT
 from supervisor.commands.demo import demo
 from supervisor.commands.run import run
 from supervisor.commands.search import search
@@ -51,6 +53,11 @@ def _main(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return EXIT_INTERRUPTED
+    except (OSError, RuntimeError, MemoryError, ImportError) as error:
+        if not is_want(error):
+            raise
+        click.echo(f"Error: the system lacks what this needs: {str(error) or reason_of(error)}", err=True)
+        return EXIT_WANT
     except BaseExceptionGroup as group:
         if group.split(KeyboardInterrupt)[1] is None:
             return EXIT_INTERRUPTED

@@ -15,6 +15,7 @@ from typing import TypeVar, TypeVarTuple
 import trio
 
 from actors.errors import TooManyCalls
+from actors.kit.want import is_want
 
 SMALL_BYTES = 4096
 """Of what a model writes; reading that costs a few milliseconds at the very worst."""
@@ -40,4 +41,22 @@ class Workbench:
             return work(*arguments)
         if self._one.statistics().tasks_waiting >= self._max_waiting:
             raise TooManyCalls("busy: too many large requests are being read; retry shortly")
-        return await trio.to_thread.run_sync(work, *arguments, limiter=self._one)
+        try:
+            return await trio.to_thread.run_sync(work, *arguments, limiter=self._one)
+        except (OSError, RuntimeError, MemoryError) as error:
+            if is_want(error):
+                raise TooManyCalls("busy: the system has no room for large requests; retry shortly") from None
+            raise
+
+
+async def beside(work: Callable[[], T]) -> T:
+    """Return what is worked out in a thread; here, if there is no thread to be had. For what must be there even then.
+
+    A checkpoint.
+    """
+    try:
+        return await trio.to_thread.run_sync(work)
+    except (OSError, RuntimeError, MemoryError) as error:
+        if not is_want(error):
+            raise
+        return work()

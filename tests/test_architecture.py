@@ -38,6 +38,7 @@ LAYERS = (
     "actors.calls",
     "actors.incarnation",
     "actors.reporter",
+    "actors.indexer",
     "actors.registry",
     "actors.server",
     "actors.router",
@@ -52,6 +53,7 @@ LAYERS = (
     "supervisor.datadir",
     "supervisor.logs",
     "supervisor.pauses",
+    "supervisor.host",
     "supervisor.tree",
     "supervisor.memory",
     "supervisor.usage",
@@ -100,6 +102,7 @@ PURE = (
     "actors.transport.mask",
     "actors.transport.stderr_tail",
     "actors.transport.telltale",
+    "actors.transport.stdio.installer",
     "supervisor.config.*",
     "supervisor.store.records",
     "supervisor.store.writes",
@@ -130,6 +133,7 @@ NOT_IN_PURE = frozenset(
 )
 
 SYSTEM = {
+    "actors.kit.want": "the system's own words for its errors",
     "actors.transport.command": "looks up programs and builds the environment of a child",
     "actors.transport.containment": "process groups and the kill shim",
     "actors.transport.kill_shim": "is the shim, a program of its own",
@@ -140,10 +144,13 @@ SYSTEM = {
     "supervisor.commands.run": "reads the environment for the configuration",
     "supervisor.daemon": "signals, and the hard end",
     "supervisor.datadir": "locks and file modes",
+    "supervisor.host.descriptors": "standard streams and limits",
+    "supervisor.host.interrupt": "what Ctrl-C does while modules are loaded",
+    "supervisor.host.hard_end": "ends the process whatever holds it up",
     "supervisor.logs": "writes to a file descriptor, past Python's buffers and their locks",
     "supervisor.demo.setting": "passes the environment on to the daemon it starts",
     "supervisor.demo.tour": "looks whether a process still lives",
-    "supervisor.store.database": "file modes",
+    "supervisor.store.file": "file modes",
     "supervisor.front.connection": "a request is answered in one packet, past the stream of trio",
     "supervisor.tokens": "tiktoken is told its directory by the environment only",
 }

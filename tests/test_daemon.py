@@ -143,7 +143,8 @@ def sockets() -> Any:
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
-    monkeypatch.setattr(module, "_transport", remembered)
+    monkeypatch.setattr(module, "raise_limit", lambda: 0)
+    monkeypatch.setattr(module, "_transport", lambda descriptors, config: remembered(config))
 
 
 @pytest.mark.usefixtures("plain")

@@ -25,6 +25,8 @@ T = TypeVar("T")
 EXIT_FAILED = 1
 EXIT_UNAVAILABLE = 69
 """sysexits.h EX_UNAVAILABLE: no daemon answers."""
+EXIT_WANT = 75
+"""sysexits.h EX_TEMPFAIL: the system lacks what the command needs; it may have it later."""
 EXIT_CONFIG = 78
 """sysexits.h EX_CONFIG: the configuration cannot be used."""
 EXIT_INTERRUPTED = 130

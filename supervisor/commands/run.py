@@ -18,8 +18,10 @@ from msgspec.structs import replace
 from actors.errors import ConfigError
 from supervisor.commands.common import BadConfiguration
 from supervisor.config import Configuration, load
+from supervisor.config.remarks import lines as lines_of
 from supervisor.config.structs import Settings, split_address
 from supervisor.datadir import DataDir, open_data_dir
+from supervisor.host.interrupt import plain_interrupt
 from supervisor.logs import logging_to_stderr
 
 LISTENING = "listening on "
@@ -60,9 +62,10 @@ def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
 
 
 def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
-    # Imported here: the other commands start in half the time without the web server.
-    from supervisor import daemon
-    from supervisor.front.serve import open_sockets
+    with plain_interrupt():
+        # Imported here: the other commands start in half the time without the web server.
+        from supervisor import daemon
+        from supervisor.front.serve import open_sockets
 
     configuration = with_listen(load(path, os.environ), listen)
     settings = configuration.settings
@@ -114,7 +117,7 @@ def _introduce(configuration: Configuration, data: DataDir) -> None:
         + (f", {len(configuration.problems)} problems" if configuration.problems else ""),
         f"data in {data.root}",
         *(f"problem: {problem}" for problem in configuration.problems),
-        *(f"note: {note}" for note in configuration.notes),
+        *(f"note: {line}" for line in lines_of(configuration.notes)),
     ]
     click.echo("\n".join(lines), err=True)
 

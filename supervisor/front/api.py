@@ -18,7 +18,7 @@ from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
 from actors.errors import ConfigError, SupervisorError
-from actors.kit import Feed, Latest, Reply
+from actors.kit import Degraded, Feed, Latest, Reply
 from actors.lifecycle import State
 from actors.messages import ReadServer, ServerStatus
 from actors.registry import Happening
@@ -26,6 +26,7 @@ from actors.server import Message as ServerMessage
 from supervisor.counting import META_TOKENS
 from supervisor.front.described import Described, findings
 from supervisor.tokens import savings
+from supervisor.workbench import beside
 
 ASK_S = 2.0
 """How long a page waits for servers to tell how they do; those that do not are shown as last reported."""
@@ -49,6 +50,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[ConfigError, ...] = ()
     show_debug: bool = True
     store: Callable[[], Any] = dict
+    degraded: Callable[[], list[Degraded]] = list
     usage: Callable[[], Any] = dict
     counters: Callable[[], Any] = dict
     log_records_lost: Callable[[], int] = int
@@ -159,6 +161,7 @@ async def _status(view: View) -> dict[str, Any]:
         "totals": _totals(servers),
         "tokens": tokens,
         "configuration_problems": [str(problem) for problem in view.problems],
+        "degraded": view.degraded(),
         "store": view.store(),
         "log_records_lost": view.log_records_lost(),
     }
@@ -212,7 +215,7 @@ async def _debug(view: View) -> bytes:
     statuses = await _with_stderr(view, await _fresh(view))
     described = await view.described.of(catalogue)
     own = {"version": view.version, "usage": view.usage(), "connections": view.counters(), "store": view.store()}
-    return await trio.to_thread.run_sync(_debug_page, catalogue, statuses, described, own)
+    return await beside(lambda: _debug_page(catalogue, statuses, described, own))
 
 
 def _debug_page(

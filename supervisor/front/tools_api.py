@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
-import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
@@ -19,8 +18,10 @@ from actors.catalogue.criteria import Criteria, Selection, Text, Texts, select
 from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
+from supervisor.config.keys import nearest
 from supervisor.front.api import View, token_savings
 from supervisor.front.query import decode
+from supervisor.workbench import beside
 
 MAX_TOKEN_ROWS = 1000
 Parameters = Iterable[tuple[str, str]]
@@ -62,12 +63,11 @@ async def _answer(made: Callable[[Parameters], Awaitable[bytes]]) -> Response:
 
 async def _tools(view: View, parameters: Parameters) -> bytes:
     criteria = decode(parameters, Criteria)
+    _check_servers(view, criteria.servers)
     catalogue = view.catalogue.value
     described = await view.described.of(catalogue)
     usage = view.totals()
-    return await trio.to_thread.run_sync(
-        lambda: _encoded(catalogue, criteria, select(catalogue, usage, criteria, described))
-    )
+    return await beside(lambda: _encoded(catalogue, criteria, select(catalogue, usage, criteria, described)))
 
 
 def _encoded(catalogue: Catalogue, criteria: Criteria, found: Selection) -> bytes:
@@ -84,8 +84,20 @@ def _encoded(catalogue: Catalogue, criteria: Criteria, found: Selection) -> byte
 
 
 async def _tokens(view: View, parameters: Parameters) -> bytes:
-    catalogue, query = view.catalogue.value, decode(parameters, TokenQuery)
-    return await trio.to_thread.run_sync(lambda: msgspec.json.encode(token_page(catalogue, query)))
+    query = decode(parameters, TokenQuery)
+    _check_servers(view, query.servers)
+    catalogue = view.catalogue.value
+    return await beside(lambda: msgspec.json.encode(token_page(catalogue, query)))
+
+
+def _check_servers(view: View, asked: Iterable[str]) -> None:
+    """Raise `InvalidArguments` for a name that no server has: "none" would be taken for an answer."""
+    known = view.statuses.value.keys() | view.catalogue.value.entries.keys()
+    for name in asked:
+        if name not in known:
+            likely = nearest(name, known)
+            hint = f"did you mean {likely!r}?" if likely else "`mcpvisor status` lists them"
+            raise InvalidArguments(f"there is no server {name[:80]!a}; {hint}", details={"nearest": likely})
 
 
 def token_page(catalogue: Catalogue, query: TokenQuery) -> dict[str, Any]:

@@ -71,6 +71,17 @@ class EndSession(msgspec.Struct, frozen=True, kw_only=True):
         return ("session", self.id)
 
 
+class EndSessionsUntil(msgspec.Struct, frozen=True, kw_only=True):
+    """Remember that all sessions that expire at `moment` (unix s) or before are ended, in the place of each of them."""
+
+    moment: float
+
+    @property
+    def key(self) -> Key:
+        """Where a newer write replaces this one."""
+        return ("sessions",)
+
+
 class AddUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Add to the usage of one tool."""
 
@@ -82,7 +93,7 @@ class AddUsage(msgspec.Struct, frozen=True, kw_only=True):
         return ("usage", self.usage.server, self.usage.tool)
 
 
-Write = SaveServer | ForgetServer | SaveEra | EndSession | AddUsage
+Write = SaveServer | ForgetServer | SaveEra | EndSession | EndSessionsUntil | AddUsage
 
 
 class WriteQueue:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import TooManyCalls
-from supervisor.workbench import SMALL_BYTES, Workbench
+from supervisor.workbench import SMALL_BYTES, Workbench, beside
 
 
 async def test_small_work_is_done_at_once_and_large_work_in_a_thread() -> None:
@@ -43,7 +42,19 @@ async def test_too_much_large_work_is_refused_and_small_work_goes_on() -> None:
             await wait_all_tasks_blocked()
             with pytest.raises(TooManyCalls, match="busy"):
                 await large()
-            nothing: Callable[[], None] = lambda: None  # noqa: E731 - it has no name
-            assert await bench.run(1, nothing) is None
+            assert await bench.run(1, len, "abc") == 3
             released.set()
     assert done == [True] * 3
+
+
+async def test_without_a_thread_large_work_is_refused_and_a_page_is_made_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def no_thread(*_: object, **__: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", no_thread)
+    with pytest.raises(TooManyCalls, match="no room"):
+        await Workbench().run(SMALL_BYTES + 1, len, "abc")
+    assert await beside(lambda: 3) == 3
