@@ -250,8 +250,9 @@ def starts_of(settings: Settings) -> Starts:
 
 
 def mask_of(config: ServerConfig) -> Mask:
-    """Return what hides a server's secrets: the values of its environment and headers."""
-    return Mask({**{f"header {name}": value for name, value in config.headers.items()}, **config.env})
+    """Return what hides a server's secrets: those in its environment, its headers and its arguments."""
+    headers = {f"header {name}": value for name, value in config.headers.items()}
+    return Mask({**headers, **config.env}, config.args)
 
 
 def _settings(config: ServerConfig) -> ServerSettings:

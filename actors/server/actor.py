@@ -129,8 +129,8 @@ class ServerActor(Actor[Message]):
     ) -> None:
         """What operators and the daemon ask for."""
         match message:
-            case ReadServer():
-                reply.answer(self.status())
+            case ReadServer(stderr=stderr):
+                reply.answer(self._server.status(stderr=stderr))
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
             case RestartServer():

@@ -28,6 +28,7 @@ from supervisor.commands.common import (
     table,
     url_option,
 )
+from supervisor.tokens import in_words
 
 PATH = "/api/status"
 COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "PROBLEMS")
@@ -188,13 +189,10 @@ def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
     """Return what the four meta-tools save, with the numbers behind it."""
     about = "" if tokens["exact"] else ("about " if tokens["counted"] else "so far about ")
     exposed, cost = tokens["exposed_tokens"], tokens["meta_tokens"]
-    said = (
+    return (
         f"{totals['tools']} tools of {totals['servers']} servers would cost a model {about}{exposed:,} tokens; "
-        f"the four meta-tools cost {cost:,}: "
+        f"the four meta-tools cost {cost:,}: {in_words(tokens['saved_tokens'], tokens['saved_percent'])}"
     )
-    if exposed > cost:
-        return f"{said}{tokens['saved_tokens']:,} saved ({tokens['saved_percent']:g} %)"
-    return f"{said}with so few tools they save nothing"
 
 
 def _number(value: object) -> str:
