@@ -56,7 +56,8 @@ EXIT_STUCK = 75
 class Daemon:
     """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it.
 
-    `connect` makes the transport of a server. `ending` is called when the end begins, by a signal, in order or by a
+    `connect` makes the transport of a server, whose processes may have `descriptors` open files (0: as many as we).
+    `ending` is called when the end begins, by a signal, in order or by a
     crash; more than once. `conditions` has what is degraded.
     """
 
@@ -68,6 +69,7 @@ class Daemon:
         clock: Callable[[], float] = time.time,
         *,
         connect: Callable[[ServerConfig], Transport] | None = None,
+        descriptors: int = 0,
         ending: Callable[[], None] = lambda: None,
     ) -> None:
         self.configuration = configuration
@@ -78,7 +80,7 @@ class Daemon:
         self._sockets = sockets
         self._clock = clock
         self._started = clock()
-        self._connect = connect or partial(_transport, 0)
+        self._connect = connect or partial(_transport, descriptors, conditions=self.conditions)
         self.ending = ending
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
@@ -226,13 +228,13 @@ class Daemon:
                 await servers.report_failed(config.path_name, reason, config.kind)
 
 
-def _transport(descriptors: int, config: ServerConfig) -> Transport:
+def _transport(descriptors: int, config: ServerConfig, conditions: Conditions) -> Transport:
     """Return how to reach a server; it may have `descriptors` open files, 0 leaves it our own limit."""
     launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
     limits = ProcessLimits(
         max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
     )
-    return ProcessTransport(launch, limits, containment=default_containment(descriptors))
+    return ProcessTransport(launch, limits, containment=default_containment(descriptors, conditions))
 
 
 def run(
@@ -244,7 +246,7 @@ def run(
     """
     become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
     preload()
-    daemon = Daemon(configuration, data, sockets, connect=partial(_transport, raise_limit()))
+    daemon = Daemon(configuration, data, sockets, descriptors=raise_limit())
     end = HardEnd(configuration.settings.shutdown_s, EXIT_STUCK)
     refused: BaseException | None = None
     crashed = False

@@ -26,11 +26,15 @@ from typing import Protocol
 import trio
 
 from actors.errors import SpawnFailed
+from actors.kit import Conditions, is_want, reason_of
 from actors.transport.command import explain_exec
 from actors.transport.descriptors import SPAWN, free
 from actors.transport.orphans import sweep
 
 UMASK = 0o077
+WHAT = "starting servers"
+"""How the condition is called while none can be started."""
+
 _POLL_S = 0.005
 _REAP_S = 1.0
 _SHIM = str(Path(__file__).with_name("kill_shim.py"))
@@ -71,9 +75,11 @@ class Containment(Protocol):
         """
 
 
-def default_containment(descriptors: int = 0) -> Containment:
-    """Return the strongest containment this platform has; `descriptors` as `ShimContainment` takes it."""
-    return ShimContainment(descriptors=descriptors) if sys.platform == "linux" else GroupContainment()
+def default_containment(descriptors: int = 0, conditions: Conditions | None = None) -> Containment:
+    """Return the strongest containment this platform has; the arguments are those of `ShimContainment`."""
+    if sys.platform != "linux":
+        return GroupContainment()
+    return ShimContainment(descriptors=descriptors, conditions=conditions)
 
 
 async def _open(
@@ -137,16 +143,38 @@ class _Group:
 class ShimContainment:
     """One `kill_shim.py` for each server: about 8 ms at the start and 4 MB of memory each."""
 
-    def __init__(self, *, python: str = sys.executable, start_s: float = 10.0, descriptors: int = 0) -> None:
-        """`descriptors` is the soft limit (RLIMIT_NOFILE) that servers get, 0 leaves them ours."""
+    def __init__(
+        self,
+        *,
+        python: str = sys.executable,
+        start_s: float = 10.0,
+        descriptors: int = 0,
+        conditions: Conditions | None = None,
+    ) -> None:
+        """`descriptors` is the soft limit (RLIMIT_NOFILE) that servers get, 0 leaves them ours. `conditions` is told
+        while no server can be started for want of something.
+        """
         self._python = python
         self._start_s = start_s
         self._descriptors = descriptors
+        self._conditions = conditions or Conditions()
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
         """See `Containment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
+        try:
+            contained = await self._spawn(argv, env, cwd)
+        except (SpawnFailed, RuntimeError, MemoryError) as error:
+            cause = error.__cause__ or error
+            if is_want(cause):
+                self._conditions.begin(WHAT, reason_of(cause))
+            raise
+        self._conditions.end(WHAT)
+        return contained
+
+    async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
         if free() < SPAWN:  # half a start would take what clients and files need; without its pidfd, even a thread
-            raise explain_exec(argv[0], errno.EMFILE)
+            want = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            raise explain_exec(argv[0], errno.EMFILE) from want
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
