@@ -41,7 +41,7 @@ from supervisor.host.preload import preload
 from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
 from supervisor.pauses import keep_catalogue, switch_often
-from supervisor.servers import Servers, mask_of
+from supervisor.servers import Servers, mask_of, starts_of
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
 
@@ -112,7 +112,7 @@ class Daemon:
                     self._connect,
                     identity,
                     self._clock,
-                    cold_starts=settings.cold_starts,
+                    starts_of(settings),
                     conditions=self.conditions,
                 )
                 router = Router(servers.directory, settings.max_in_flight)

@@ -11,7 +11,7 @@ import trio
 from actors.catalogue.entries import Offer
 from actors.directory import Directory
 from actors.errors import SupervisorError
-from actors.kit import Address, Conditions, Gate
+from actors.kit import Address, Conditions, Starts
 from actors.lifecycle import State
 from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
@@ -23,7 +23,8 @@ from actors.server import Message as ServerMessage
 from actors.server import ServerActor, ServerSettings
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
-from supervisor.config import ServerConfig
+from actors.transport.stdio.installer import installer_of
+from supervisor.config import ServerConfig, Settings
 from supervisor.tree import supervise
 
 log = logging.getLogger(__name__)
@@ -41,8 +42,8 @@ class Servers:
         connect: Callable[[ServerConfig], Transport],
         identity: Identity,
         clock: Callable[[], float],
+        starts: Starts,
         *,
-        cold_starts: int,
         conditions: Conditions | None = None,
     ) -> None:
         self.directory: Directory[ServerMessage] = Directory()
@@ -50,8 +51,7 @@ class Servers:
         self._connect = connect
         self._identity = identity
         self._clock = clock
-        self._gate = Gate(cold_starts)
-        self._cold_starts = cold_starts
+        self._starts = starts
         self._conditions = conditions
 
     async def run(
@@ -74,7 +74,7 @@ class Servers:
                 self._connect(config),
                 _settings(config),
                 restarts,
-                self._gate,
+                self._starts,
                 Reporter(self._registry),
                 self._clock,
                 identity=self._identity,
@@ -105,21 +105,22 @@ class Servers:
         await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
 
     async def discover(self, names: list[str]) -> None:
-        """Wake servers whose tools are not known, a few at a time; those that fail are left to their policy."""
-        limiter = trio.CapacityLimiter(self._cold_starts)
+        """Wake servers whose tools are not known; those that fail are left to their policy.
+
+        All are asked at once: they wait for their turn to start, and nobody for the handshake of another one.
+        """
         async with trio.open_nursery() as nursery:
             for name in names:
-                nursery.start_soon(self._discover, name, limiter)
+                nursery.start_soon(self._discover, name)
 
-    async def _discover(self, name: str, limiter: trio.CapacityLimiter) -> None:
-        async with limiter:
-            address = self.directory.find(name)
-            if address is None:
-                return
-            try:
-                await address.ask(WakeServer(server=name, urgent=False))
-            except SupervisorError as error:
-                log.warning("%s was not discovered: %s", name, error.message)
+    async def _discover(self, name: str) -> None:
+        address = self.directory.find(name)
+        if address is None:
+            return
+        try:
+            await address.ask(WakeServer(server=name, urgent=False))
+        except SupervisorError as error:
+            log.warning("%s was not discovered: %s", name, error.message)
 
     async def stop(self) -> None:
         """Stop all servers at once, each by its own stop sequence."""
@@ -137,6 +138,16 @@ class Servers:
             log.warning("%s did not stop in order: %s", name, error.message)
 
 
+def starts_of(settings: Settings) -> Starts:
+    """Return how many servers may be starting and installing at once."""
+    return Starts(
+        settings.cold_starts,
+        installs=settings.max_installs,
+        per_s=settings.starts_per_s,
+        slot_s=settings.spawn_slot_s,
+    )
+
+
 def mask_of(config: ServerConfig) -> Mask:
     """Return what hides a server's secrets: the values of its environment and headers."""
     return Mask({**{f"header {name}": value for name, value in config.headers.items()}, **config.env})
@@ -145,6 +156,10 @@ def mask_of(config: ServerConfig) -> Mask:
 def _settings(config: ServerConfig) -> ServerSettings:
     return ServerSettings(
         idle_timeout_s=config.idle_timeout_s,
+        installer=installer_of(config.command, config.args),
+        install_timeout_s=config.install_timeout_s,
+        install_quiet_s=config.install_quiet_s,
+        install_grace_s=config.install_grace_s,
         start_timeout_s=config.start_timeout_s,
         probe_timeout_s=config.probe_timeout_s,
         unresponsive_s=config.unresponsive_s,
@@ -163,4 +178,5 @@ def _policy(config: ServerConfig) -> RestartPolicy:
         backoff_max_s=config.backoff_max_s,
         stable_s=config.stable_s,
         probe_interval_s=config.probe_interval_s,
+        retry_max_s=config.retry_max_s,
     )

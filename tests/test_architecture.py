@@ -99,6 +99,7 @@ PURE = (
     "actors.diagram",
     "actors.transport.mask",
     "actors.transport.stderr_tail",
+    "actors.transport.stdio.installer",
     "supervisor.config.*",
     "supervisor.store.records",
     "supervisor.store.writes",

@@ -11,6 +11,7 @@ from actors.kit.mailbox import Ask as Ask
 from actors.kit.mailbox import Envelope as Envelope
 from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
+from actors.kit.starts import Starts as Starts
 from actors.kit.want import Conditions as Conditions
 from actors.kit.want import Degraded as Degraded
 from actors.kit.want import Pauses as Pauses

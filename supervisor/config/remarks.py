@@ -129,7 +129,7 @@ def lines(notes: Iterable[ConfigError]) -> list[str]:
 def _together(group: Sequence[ConfigError]) -> str:
     first = group[0]
     servers = _some(list(dict.fromkeys(note.server for note in group if note.server)))
-    places = "lines " + _some([str(note.line) for note in group])
+    places = "lines " + _some(list(dict.fromkeys(str(note.line) for note in group)))
     return f"{first.path}: {servers}: {first.message} ({first.hint + '; ' if first.hint else ''}{places})"
 
 

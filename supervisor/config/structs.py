@@ -79,7 +79,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         PositiveSeconds, Meta(description="Deadline of a call, queueing and waking included.")
     ] = 60.0
     max_in_flight: Annotated[Count, Meta(description="Calls in flight in the whole daemon; more are refused.")] = 1024
-    cold_starts: Annotated[Count, Meta(description="Servers that may be starting at the same time.")] = 4
+    cold_starts: Annotated[
+        Count,
+        Meta(
+            description="Servers that may be starting at the same time; the last place is kept for one that is called."
+        ),
+    ] = 4
+    spawn_slot_s: Annotated[
+        Seconds, Meta(description="A server that says nothing counts as starting for this long, then others may.")
+    ] = 1.0
+    starts_per_s: Annotated[
+        Annotated[float, Meta(ge=0.1, le=1000)], Meta(description="Servers started in a second, after a first few.")
+    ] = 10.0
+    max_installs: Annotated[
+        Count, Meta(description="Servers that may be installing (npx, uvx, docker, ...) at the same time.")
+    ] = 4
     session_idle_s: Annotated[PositiveSeconds, Meta(description="A session without traffic ends after this time.")] = (
         1800.0
     )
@@ -167,6 +181,22 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     probe_timeout_s: Annotated[
         PositiveSeconds, Meta(description="How long the server may take to answer which protocol era it speaks.")
     ] = 20.0
+    install_timeout_s: Annotated[
+        PositiveSeconds,
+        Meta(
+            description="A server started by a launcher that installs (npx, uvx, docker, ...) has this long instead of "
+            "the two above, while its processes work."
+        ),
+    ] = 900.0
+    install_quiet_s: Annotated[
+        PositiveSeconds,
+        Meta(
+            description="Such a launcher that does nothing for this time at a first start is not installing any more."
+        ),
+    ] = 90.0
+    install_grace_s: Annotated[
+        Seconds, Meta(description="To stop it while it installs, SIGTERM, and after this time SIGKILL.")
+    ] = 10.0
     unresponsive_s: Annotated[
         PositiveSeconds,
         Meta(description="After a call during which it said nothing at all, the time it has for any sign of life."),
@@ -196,6 +226,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     probe_interval_s: Annotated[
         PositiveSeconds, Meta(description="A server given up is tried again on demand at most this often.")
     ] = 300.0
+    retry_max_s: Annotated[
+        PositiveSeconds,
+        Meta(
+            description="A server given up whose tools were never listed is tried again by itself, after "
+            "`probe_interval_s` and then ever more rarely, at least this often."
+        ),
+    ] = 1800.0
     stable_s: Annotated[
         PositiveSeconds, Meta(description="A process ready for this long counts as stable and forgives one failure.")
     ] = 60.0

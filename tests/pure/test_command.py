@@ -183,8 +183,11 @@ def test_a_path_is_always_there_and_shell_functions_never_are() -> None:
         (errno.ENOEXEC, True, "neither a program nor a script"),
         (errno.E2BIG, True, "too long"),
         (errno.EACCES, True, "Permission denied"),
-        (errno.EMFILE, False, "Too many open files"),
-        (errno.ENOMEM, False, "memory"),
+        (errno.ETXTBSY, False, "Text file busy"),
+        (errno.EMFILE, False, "the daemon has no free file descriptors (EMFILE)"),
+        (errno.ENFILE, False, "the system has no free file descriptors (ENFILE)"),
+        (errno.EAGAIN, False, "the daemon may not start more processes or threads (EAGAIN)"),
+        (errno.ENOMEM, False, "the system has no free memory (ENOMEM)"),
     ],
 )
 def test_a_failed_exec_is_permanent_unless_it_was_for_want_of_resources(
@@ -192,6 +195,7 @@ def test_a_failed_exec_is_permanent_unless_it_was_for_want_of_resources(
 ) -> None:
     error = explain_exec("/bin/server", number)
     assert error.permanent is permanent
+    assert error.scarce == ("the daemon" in words or "the system" in words)
     assert words in error.message
 
 

@@ -129,3 +129,9 @@ def test_a_list_of_servers_is_answered_with_the_form_it_must_have() -> None:
         parse('{"mcpServers": [{"name": "a", "command": "c"}]}', FILE, ENVIRON)
     assert caught.value.key == "mcpServers"
     assert '{"NAME": {"command": ...}, ...}' in caught.value.hint
+
+
+def test_a_line_is_said_once_where_a_file_has_one_line_only() -> None:
+    entries = {f"s{number}": {"command": "npx", "args": ["p"]} for number in range(3)}
+    (line,) = lines(parse(json.dumps({"mcpServers": entries}), FILE, ENVIRON).notes)
+    assert line.endswith("(name@1.2.3 pins it; lines 1)")
