@@ -23,7 +23,7 @@ RestartType = Literal["permanent", "transient", "temporary"]
 """OTP's words: always restarted, restarted only after a failure, never restarted."""
 
 
-WANT_MAX_S = 4.0
+WANT_MAX_S = 2.0
 """The longest pause after an attempt that failed for want of resources."""
 
 

@@ -25,7 +25,7 @@ from actors.protocol.era import Identity
 from actors.registry import Registry
 from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
-from actors.transport.containment import default_containment
+from actors.transport.containment import Containment, default_containment
 from actors.transport.orphans import become_subreaper
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from supervisor import __version__, embeddings
@@ -41,6 +41,7 @@ from supervisor.host.preload import preload
 from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
 from supervisor.pauses import keep_catalogue, switch_often
+from supervisor.room import Room
 from supervisor.servers import Servers, mask_of, starts_of
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
@@ -80,7 +81,7 @@ class Daemon:
         self._sockets = sockets
         self._clock = clock
         self._started = clock()
-        self._connect = connect or partial(_transport, descriptors, conditions=self.conditions)
+        self._connect = connect or partial(_transport, default_containment(descriptors, self.conditions))
         self.ending = ending
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
@@ -117,6 +118,8 @@ class Daemon:
                 )
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
+                kept = {config.path_name for config in self._runnable() if not config.idle_timeout_s}
+                core.start_soon(Room(servers.directory, self.conditions, kept).run)
                 front = await self._front(store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
@@ -228,13 +231,12 @@ class Daemon:
                 await servers.report_failed(config.path_name, reason, config.kind)
 
 
-def _transport(descriptors: int, config: ServerConfig, conditions: Conditions) -> Transport:
-    """Return how to reach a server; it may have `descriptors` open files, 0 leaves it our own limit."""
+def _transport(containment: Containment, config: ServerConfig) -> Transport:
     launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
     limits = ProcessLimits(
         max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
     )
-    return ProcessTransport(launch, limits, containment=default_containment(descriptors, conditions))
+    return ProcessTransport(launch, limits, containment=containment)
 
 
 def run(

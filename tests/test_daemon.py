@@ -144,7 +144,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
     monkeypatch.setattr(module, "raise_limit", lambda: 0)
-    monkeypatch.setattr(module, "_transport", lambda descriptors, config, conditions: remembered(config))
+    monkeypatch.setattr(module, "_transport", lambda containment, config: remembered(config))
 
 
 @pytest.mark.usefixtures("plain")

@@ -12,7 +12,6 @@ Nothing here uses `preexec_fn`: trio starts processes in threads that retire, an
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import socket
@@ -26,15 +25,12 @@ from typing import Protocol
 import trio
 
 from actors.errors import SpawnFailed
-from actors.kit import Conditions, is_want, reason_of
+from actors.kit import Conditions
 from actors.transport.command import explain_exec
-from actors.transport.descriptors import SPAWN, free
+from actors.transport.descriptors import StartShare
 from actors.transport.orphans import sweep
 
 UMASK = 0o077
-WHAT = "starting servers"
-"""How the condition is called while none can be started."""
-
 _POLL_S = 0.005
 _REAP_S = 1.0
 _SHIM = str(Path(__file__).with_name("kill_shim.py"))
@@ -66,7 +62,7 @@ class Contained(Protocol):
 
 
 class Containment(Protocol):
-    """Starts contained programs. Has no state."""
+    """Starts contained programs. One may be shared by all servers."""
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
         """Start `argv` (the program is an absolute path). Raises `SpawnFailed`.
@@ -157,24 +153,17 @@ class ShimContainment:
         self._python = python
         self._start_s = start_s
         self._descriptors = descriptors
-        self._conditions = conditions or Conditions()
+        self._share = StartShare(conditions or Conditions())
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
         """See `Containment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
         try:
-            contained = await self._spawn(argv, env, cwd)
-        except (SpawnFailed, RuntimeError, MemoryError) as error:
-            cause = error.__cause__ or error
-            if is_want(cause):
-                self._conditions.begin(WHAT, reason_of(cause))
-            raise
-        self._conditions.end(WHAT)
-        return contained
+            async with self._share.start():
+                return await self._spawn(argv, env, cwd)
+        except OSError as error:
+            raise explain_exec(argv[0], error.errno or 0) from error
 
     async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
-        if free() < SPAWN:  # half a start would take what clients and files need; without its pidfd, even a thread
-            want = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-            raise explain_exec(argv[0], errno.EMFILE) from want
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
