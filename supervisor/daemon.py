@@ -20,7 +20,7 @@ from socket import socket
 import trio
 
 from actors.errors import ConfigError, SupervisorError
-from actors.kit import Conditions, Latest, first_of
+from actors.kit import Conditions, Latest, first_of, is_want
 from actors.protocol.era import Identity
 from actors.registry import Registry
 from actors.router import BeginShutdown, Router
@@ -244,7 +244,8 @@ def run(
 ) -> int:
     """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens.
 
-    Raises `ConfigError` if the configuration or what is in the data directory turns out to be of no use.
+    Raises `ConfigError` if the configuration or what is in the data directory turns out to be of no use, and what
+    `is_want` tells if the system has too little for a daemon to begin with.
     """
     become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
     preload()
@@ -256,9 +257,12 @@ def run(
         trio.run(_main, daemon, announce, end.begin)
     except* ConfigError as group:
         refused = first_of(group)
-    except* Exception:
-        log.exception("the daemon crashed")
-        crashed = True
+    except* Exception as group:
+        if is_want(group) and not daemon.urls.value:
+            refused = first_of(group)
+        else:
+            log.exception("the daemon crashed")
+            crashed = True
     finally:
         end.cancel()
     if refused is not None and not crashed:
