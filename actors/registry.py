@@ -118,6 +118,11 @@ class Registry(Actor[Message]):
         self.nursery.start_soon(self._count_for_ever)
         self._work.set()
 
+    def offer(self, server: str) -> Offer | None:
+        """Return what is known of a server's lists now."""
+        entry = self._entries.get(server)
+        return entry.offer if entry is not None else None
+
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """Take in one fact."""
         match message:
@@ -141,7 +146,8 @@ class Registry(Actor[Message]):
 
     def _on_changed(self, message: ServerChanged) -> None:
         status = message.status
-        moved = message.previous is not status.state or status.server not in self.statuses.value
+        before = self.statuses.value.get(status.server)
+        moved = before is None or message.previous is not status.state or before.disabled != status.disabled
         self.statuses.set({**self.statuses.value, status.server: status})
         if not moved:
             return
@@ -151,7 +157,7 @@ class Registry(Actor[Message]):
         if message.reason or status.state in (State.FAILED, State.RESPAWNING):
             data["reason"] = message.reason or status.last_error or ""
         self._emit("server_state", status.server, data)
-        available = _AVAILABLE.get(status.state)
+        available = False if status.disabled else _AVAILABLE.get(status.state)
         entry = self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
             self._entries[status.server] = replace(entry, available=available)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import signal
 import sqlite3
@@ -23,7 +24,7 @@ from actors.router import ReadLoad, Router
 from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
 from supervisor.config import Configuration, ServerConfig, load
-from supervisor.daemon import EXIT_CRASH, Daemon, run, watched_signals
+from supervisor.daemon import EXIT_CRASH, Daemon, run
 from supervisor.datadir import DataDir, open_data_dir
 from supervisor.front.serve import open_sockets
 from supervisor.front.wiring import Front
@@ -95,7 +96,8 @@ async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(t
     ) as client:
         assert (await until_ready(client))["failed"] == ["far"]
         rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-        assert rows.keys() == {"good", "far"}
+        assert rows.keys() == {"good", "far", "off"}
+        assert (rows["off"]["state"], rows["off"]["disabled"], rows["good"]["disabled"]) == ("stopped", True, False)
         assert (rows["good"]["state"], rows["good"]["tools"]) == ("ready", 1)
         assert rows["far"]["state"] == "failed"
         assert "not supported" in rows["far"]["last_error"]
@@ -109,7 +111,7 @@ async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: 
         async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
             await until_ready(client)
             rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-            assert ("good" in rows) == (not disabled)
+            assert rows["good"]["disabled"] == disabled
     assert rows["good"]["state"] == "dormant"
     assert rows["good"]["tools"] == 1
 
@@ -247,7 +249,7 @@ def test_want_before_it_listens_is_no_crash(
 
 
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(tmp_path: Path, data: DataDir, sockets: Any, number: signal.Signals) -> None:
     config = configuration(tmp_path, {"good": {"command": "x"}})
     assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), number)) == 0
@@ -283,10 +285,27 @@ def test_a_second_daemon_has_to_have_its_own_data(data: DataDir) -> None:
         open_data_dir(data.root, {})
 
 
-def test_a_hangup_that_is_ignored_stays_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+@pytest.mark.usefixtures("plain")
+def test_a_hangup_does_not_end_it_and_the_log_says_what_to_do(
+    tmp_path: Path, data: DataDir, sockets: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    sent: list[signal.Signals] = []
+
+    class Hearing(logging.Handler):
+        """Sends SIGTERM once the hangup was noticed."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if "SIGHUP" in record.getMessage():
+                sent.append(signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    hearing = Hearing()
+    logging.getLogger().addHandler(hearing)
     try:
-        assert watched_signals() == [signal.SIGINT, signal.SIGTERM]
+        config = configuration(tmp_path, {"good": {"command": "x"}})
+        assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), signal.SIGHUP)) == 0
     finally:
-        signal.signal(signal.SIGHUP, before)
-    assert signal.SIGHUP in watched_signals()
+        logging.getLogger().removeHandler(hearing)
+    assert sent == [signal.SIGTERM]
+    assert "restart the daemon" in caplog.text

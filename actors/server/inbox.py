@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started
-from actors.messages import CallServer, ReadServer, SleepServer, StopServer, WakeServer
+from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 
 
 class CallAbandoned(msgspec.Struct, frozen=True):
@@ -24,6 +24,8 @@ class TimerFired(msgspec.Struct, frozen=True):
 Message = (
     CallServer
     | WakeServer
+    | RestartServer
+    | RefreshServer
     | SleepServer
     | StopServer
     | ReadServer

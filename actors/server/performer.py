@@ -25,7 +25,8 @@ from actors.server.orders import Orders
 from actors.server.record import Record
 from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
-from actors.server.start import Start
+from actors.server.startup import Startup
+from actors.server.story import listed_change
 from actors.server.traffic import Traffic
 from actors.timers import Timers
 
@@ -52,7 +53,7 @@ class Performer:
         self.timers = Timers(self._fire)
         self.restarts = restarts
         self.recovery = Recovery(name, restarts, self.timers)
-        self.start = Start(settings, new=known is None and record.era is None)
+        self.startup = Startup(settings, new=known is None and record.era is None)
         self._launcher = launcher
         self._settings = settings
         self._post = post
@@ -61,9 +62,9 @@ class Performer:
 
     def status(self) -> ServerStatus:
         """Return how the server is doing now."""
-        installing = self.start.installing(self.link)
+        activity = self.startup.activity(self.link)
         known = self._lists.known
-        return self._record.status(self.life, self.link, known, self.traffic, self.recovery, installing=installing)
+        return self._record.status(self.life, self.link, known, self.traffic, self.recovery, activity=activity)
 
     async def _fire(self, name: str, number: int) -> None:
         await self._post.tell(TimerFired(name, number))
@@ -85,17 +86,17 @@ class Performer:
         self.orders.settle(self.life.state)
 
     def _entered(self, previous: State) -> None:
-        self._record.entered()
+        self._record.entered(self.life.state)
         for name in ("stage", "idle", "backoff", "retry", "relist", "silence"):
             self.timers.cancel(name)
         if self.life.state is not State.READY:
             self.timers.cancel("listing")
         if self.life.state is State.HANDSHAKING and self.link is not None:
-            self.timers.start(self.nursery, "stage", self.start.stage_s(self.link))
+            self.timers.start(self.nursery, "stage", self.startup.stage_s(self.link))
         elif self.life.state is State.DRAINING:
             self.timers.start(self.nursery, "stage", self._settings.drain_s)
         elif self.life.state is State.FAILED:
-            self.start.suppose(None)
+            self.startup.suppose(None)
             self.recovery.give_up(self.nursery, listed=self._lists.known is not None)
             self._record.last_error = self._record.last_error or self.life.reason
         self._record.changed(self.status(), previous, self.life.reason)
@@ -114,7 +115,7 @@ class Performer:
             case lc.Drain():
                 self.pump()
             case lc.Kill(polite=polite) if self.link is not None:
-                self.start.stop(self.link, self.life.wanted, polite=polite)
+                self.startup.stop(self.link, self.life.wanted, polite=polite)
             case lc.FailPending(reason=reason):
                 self.traffic.fail_in_flight(reason)
             case lc.FailWaiting(reason=reason):
@@ -124,8 +125,8 @@ class Performer:
 
     def _spawn(self, number: int) -> None:
         urgent = self.traffic.waiting > 0 or self.orders.urgent
-        era = self.start.begin(self._record.era)
-        self.link = self._launcher.launch(self.nursery, number, era, urgent=urgent, new=self.start.new)
+        era = self.startup.begin(self._record.era)
+        self.link = self._launcher.launch(self.nursery, number, era, urgent=urgent, new=self.startup.new)
 
     def _serve(self) -> None:
         now = trio.current_time()
@@ -138,17 +139,18 @@ class Performer:
         self.pump()
 
     def _ask_policy(self, failure: lc.AskPolicy) -> None:
-        if self.recovery.back_off(failure, self.nursery) is None:
+        delay = self.recovery.back_off(failure, self.nursery)
+        if delay is None:
             self.step(lc.GaveUp())
             return
         self.orders.fail_patient(lambda: self.recovery.starting(failure.reason))
-        self._record.noted(self.status())
+        self._record.waits(self.status(), delay)
 
     # The process ----------------------------------------------------------------------------------------------------
 
     def on_stage_late(self) -> None:
         """The deadline of the handshake, or of the drain, passed."""
-        more = self.start.more_s(self.link) if self.life.state is State.HANDSHAKING else 0.0
+        more = self.startup.more_s(self.link) if self.life.state is State.HANDSHAKING else 0.0
         if more > 0:
             self.timers.start(self.nursery, "stage", more)
             self._record.noted(self.status())
@@ -162,7 +164,7 @@ class Performer:
             case Started():
                 self.step(lc.Spawned(number))
             case NotStarted(reason=reason, permanent=permanent, detail=detail, scarce=scarce):
-                self._record.last_error = detail or reason
+                self._record.not_started(reason, detail, permanent=permanent)
                 self.link = None
                 self.step(lc.SpawnRefused(number, reason, permanent, scarce))
             case Broken(reason=reason):
@@ -175,12 +177,7 @@ class Performer:
         exit_ = ended.exit
         if not exit_.asked:
             self._probe_failed()
-        idle = self.life.state is State.READY and not self.traffic.open
-        normal = idle and not exit_.asked and exit_.code == 0 and self.restarts.policy.restart != "permanent"
-        failed = not normal and (self.life.state is not State.DRAINING or bool(self.life.reason))
-        self._record.ended(self.life, exit_, failed=failed)
-        if self.link is not None:
-            self._record.noise += self.link.noise
+        normal = self._record.ended(self.life, exit_, self.link, self.traffic, self.restarts.policy.restart)
         self.link = None
         self.step(lc.Exited(ended.incarnation, exit_.reason, normal))
 
@@ -188,7 +185,7 @@ class Performer:
         """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed."""
         if self.life.state is not State.HANDSHAKING or self.link is None or self.link.talk.silence() is None:
             return False
-        self.start.suppose("legacy")
+        self.startup.suppose("legacy")
         self.step(lc.Fallback(self.life.incarnation))
         return True
 
@@ -219,7 +216,7 @@ class Performer:
         match fact:
             case talk.Agreed(agreement=agreement):
                 self._record.learn(agreement.era)
-                self.start.greeted()
+                self.startup.greeted()
                 self.step(lc.Greeted(number, known=self._lists.known is not None))
             case talk.NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)
@@ -264,6 +261,7 @@ class Performer:
             self._lists.owed = True
             return
         self._lists.begin(trio.current_time())
+        self.orders.reading()
         self.timers.start(self.nursery, "listing", self._settings.discovery_timeout_s)
         fact = self.link.talk.list_all()
         self._flush()
@@ -280,9 +278,11 @@ class Performer:
         self.timers.cancel("listing")
         if link.talk.agreement is None:
             return
+        before = self._lists.known
         offer = self._lists.take(link.talk.agreement, listed)
         if offer is not None:
-            self._record.listed(self.life.incarnation, offer)
+            self._record.listed(self.life.incarnation, offer, ready=self.life.state is State.READY)
+        self.orders.read(lambda: listed_change(before, offer or before or Offer()))
         self.step(lc.Listed(self.life.incarnation))
         if self._lists.owed:
             self._on_lists_changed(link)
@@ -293,6 +293,7 @@ class Performer:
             self.step(lc.Expired(self.life.incarnation))
             return
         self._record.last_error = "its lists could not be read in time"
+        self.orders.fail_reading(self._record.last_error)
         self.link.talk.stop_listing()
         self.step(lc.Listed(self.life.incarnation))
         if self._lists.owed:

@@ -10,6 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
@@ -34,6 +35,15 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+_NOT_A_FILE = "write it to a file and name that"
 
 _SERVER_KEYS = ("mcpServers", "servers")
 _LOOPBACK = ("localhost", "::1")
@@ -62,9 +72,13 @@ def load(path: Path, environ: Mapping[str, str]) -> Configuration:
 
 
 def read_text(path: PurePath) -> str:
-    """Return the text of a UTF-8 file of at most 4 MiB. Raises `ConfigError`."""
+    """Return the text of a UTF-8 file of at most 4 MiB. Never waits for a writer. Raises `ConfigError`."""
     shown = str(path)
     try:
+        # Looked at before it is opened: opening a pipe waits for whoever writes into it, for ever if nobody does.
+        kind = stat.S_IFMT(Path(path).stat().st_mode)
+        if kind != stat.S_IFREG:
+            raise ConfigError(f"this is {_KINDS.get(kind, 'something else')}, not a file", path=shown, hint=_NOT_A_FILE)
         with Path(path).open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:

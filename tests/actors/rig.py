@@ -19,6 +19,9 @@ from actors.messages import (
     CallServer,
     EraLearned,
     ReadServer,
+    Refreshed,
+    RefreshServer,
+    RestartServer,
     ServerChanged,
     ServerListed,
     ServerStatus,
@@ -31,6 +34,7 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
 from actors.server import ServerActor, ServerSettings
+from actors.server.journal import Journal
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
 from tests.fakes.mcp_server import FakeServer
@@ -46,6 +50,7 @@ class Rig:
     actor: ServerActor
     fake: FakeServer
     restarts: RestartLog
+    journal: Journal
     facts: list[Any] = field(default_factory=list)
 
     async def call(self, tool: str = "echo", deadline_s: float = 60.0, **arguments: Any) -> Any:
@@ -60,6 +65,18 @@ class Rig:
 
     async def sleep(self) -> None:
         await self.actor.address.ask(SleepServer(server="s"))
+
+    async def restart(self) -> None:
+        await self.actor.address.ask(RestartServer(server="s"))
+
+    async def refresh(self) -> Refreshed:
+        return await self.actor.address.ask(RefreshServer(server="s"))
+
+    @property
+    def story(self) -> list[str]:
+        """What was told of the server, in order."""
+        lines = self.journal.shown(self.journal.last(1000))
+        return [line.text for line in lines if line.source == "supervisor"]
 
     async def stop(self) -> None:
         await self.actor.address.ask(StopServer())
@@ -104,6 +121,7 @@ async def running_server(
     fake = fake or FakeServer()
     restarts = RestartLog(policy or RestartPolicy(), lambda: 1.0)
     box: Mailbox[Any] = Mailbox(4096)
+    journal = Journal(lambda: 0.0)
     actor = ServerActor(
         "s",
         transport or MemoryTransport(fake.serve),
@@ -115,8 +133,9 @@ async def running_server(
         identity=Identity(),
         known=known,
         era=era,
+        journal=journal,
     )
-    rig = Rig(actor, fake, restarts)
+    rig = Rig(actor, fake, restarts, journal)
 
     async def collect() -> None:
         while True:

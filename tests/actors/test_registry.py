@@ -183,6 +183,20 @@ async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
         assert back.revision == hidden.revision + 1
 
 
+async def test_a_server_that_is_switched_off_is_hidden_until_it_is_switched_on() -> None:
+    off = ServerStatus(server="s", state=State.STOPPED, wanted="stopped", since=0.0, disabled=True)
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")), listed("t", offering("b")))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+        await rig.tell(ServerChanged(status=off, previous=State.STOPPED))
+        hidden = await rig.until(lambda seen: seen.visible == {"t"})
+        assert rig.registry.offer("s") is not None
+        assert rig.registry.offer("nobody") is None
+        assert hidden.find_tool("s:a") is not None
+        await rig.tell(changed("s", State.DORMANT))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+
+
 async def test_a_removed_server_leaves_nothing_behind() -> None:
     async with running(s=offering("a"), t=offering("b")) as rig:
         await rig.until(lambda seen: seen.indexed)
@@ -208,6 +222,16 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
             ("tools_changed", "s"),
         ]
         assert list(rig.registry.feed._events)[-1].data == {"added": ("b",), "removed": ("a",)}
+
+
+async def test_what_more_there_is_to_say_of_a_server_is_shown_but_no_event() -> None:
+    async with running() as rig:
+        moved = changed("a", State.RESPAWNING)
+        more = ServerChanged(status=msgspec.structs.replace(moved.status, next_start=7.0), previous=State.RESPAWNING)
+        await rig.tell(moved, more)
+        await wait_all_tasks_blocked()
+        assert rig.registry.statuses.value["a"].next_start == 7.0
+        assert rig.events == [("server_state", "a")]
 
 
 async def test_a_partial_offer_is_shown_but_not_kept() -> None:
