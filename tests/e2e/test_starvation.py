@@ -163,9 +163,10 @@ async def test_a_full_disk_costs_memory_only_until_there_is_room(tmp_path: Path)
         await daemon.settled()
 
 
-async def test_without_stderr_the_lock_keeps_its_content(tmp_path: Path) -> None:
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
+async def test_without_stderr_the_lock_keeps_its_content(tmp_path: Path, closed: str) -> None:
     write_config(tmp_path, {"missing": {"command": "no-such-program"}})
-    process = closed_streams(tmp_path)
+    process = closed_streams(tmp_path, closed)
     try:
         daemon = Daemon(process, await listening(process), tmp_path)
         await daemon.ready()
@@ -177,9 +178,9 @@ async def test_without_stderr_the_lock_keeps_its_content(tmp_path: Path) -> None
     assert (tmp_path / "data" / "daemon.lock").read_text() == f"{process.pid}\n"
 
 
-def closed_streams(directory: Path) -> subprocess.Popen[str]:
-    """Start a daemon with stdin and stderr closed."""
-    words = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *COMMAND, "--config", str(directory / "mcp.json")]
+def closed_streams(directory: Path, closed: str) -> subprocess.Popen[str]:
+    """Start a daemon with streams closed by a shell."""
+    words = ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND, "--config", str(directory / "mcp.json")]
     words += ["--listen", "127.0.0.1:0", "--data-dir", str(directory / "data")]
     return subprocess.Popen(words, cwd=daemons.ROOT, stdout=subprocess.PIPE, text=True)
 
@@ -249,7 +250,7 @@ sys.meta_path.insert(0, Interrupt())
 """
 
 
-@pytest.mark.parametrize("at", ["click", "supervisor.daemon", "quart_trio", "numpy.ma"])
+@pytest.mark.parametrize("at", ["click", "quart_trio", "numpy.ma"])
 async def test_ctrl_c_while_it_loads_is_quiet(tmp_path: Path, at: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
     write_config(tmp_path, {})
