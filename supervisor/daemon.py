@@ -18,15 +18,15 @@ from socket import socket
 
 import trio
 
+from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError, SupervisorError
 from actors.kit import Conditions, Latest, first_of, is_want
 from actors.protocol.era import Identity
 from actors.registry import Registry
 from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
-from actors.transport.containment import Containment, default_containment
+from actors.transport.containment import default_containment
 from actors.transport.orphans import become_subreaper
-from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from supervisor import __version__, embeddings
 from supervisor.config import Configuration, ServerConfig, launch_digest
 from supervisor.control import Operation
@@ -43,7 +43,7 @@ from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
 from supervisor.pauses import keep_catalogue, switch_often
 from supervisor.room import Room
-from supervisor.servers import Servers, mask_of, starts_of
+from supervisor.servers import Servers, mask_of, starts_of, transport_of
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
 
@@ -82,7 +82,7 @@ class Daemon:
         self._sockets = sockets
         self._clock = clock
         self._started = clock()
-        self._connect = connect or partial(_transport, default_containment(descriptors, self.conditions))
+        self._connect = connect or partial(transport_of, default_containment(descriptors, self.conditions))
         self.ending = ending
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
@@ -103,6 +103,7 @@ class Daemon:
                 self._clock,
                 load_embedder=partial(embeddings.load, settings.rerank),
                 conditions=self.conditions,
+                names=ServerNames(self.configuration.server_names),
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
@@ -167,6 +168,7 @@ class Daemon:
             registry.statuses,
             GatewaySettings(
                 call_timeout_s=settings.call_timeout_s,
+                first_discovery_wait_s=settings.first_discovery_wait_s,
                 discover_limit_max=settings.discover_limit_max,
                 discover_token_budget=settings.discover_token_budget,
                 max_query_chars=settings.max_query_chars,
@@ -176,6 +178,7 @@ class Daemon:
             used=usage.add,
             deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
             masks={config.path_name: mask_of(config) for config in self._runnable()},
+            clock=self._clock,
         )
         view = partial(
             View,
@@ -245,14 +248,6 @@ class Daemon:
             elif config.kind != "stdio":
                 reason = f'{config.kind} servers are not supported by this version; only local ones ("command") are'
                 await servers.report_failed(config.path_name, reason, config.kind)
-
-
-def _transport(containment: Containment, config: ServerConfig) -> Transport:
-    launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
-    limits = ProcessLimits(
-        max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
-    )
-    return ProcessTransport(launch, limits, containment=containment)
 
 
 def run(

@@ -23,7 +23,9 @@ from actors.reporter import Reporter
 from actors.server import Message as ServerMessage
 from actors.server import ServerActor, ServerSettings
 from actors.transport.base import Transport
+from actors.transport.containment import Containment
 from actors.transport.mask import Mask
+from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from actors.transport.stdio.installer import installer_of
 from supervisor.config import ServerConfig, Settings
 from supervisor.journals import Journals
@@ -63,6 +65,7 @@ class Servers:
         self._conditions = conditions
         self._recall = recall
         self._switches: dict[str, Switch] = {}
+        self._desk = trio.CapacityLimiter(1)
         self.journals = Journals(clock)
 
     async def run(
@@ -126,6 +129,7 @@ class Servers:
                 era=era,
                 hide=mask,
                 journal=self.journals.make(name, mask),
+                desk=self._desk,
             )
             with self.directory.registered(name, actor.address):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
@@ -181,6 +185,7 @@ class Servers:
             since=self._clock(),
             transport=kind,
             last_error=reason,
+            reason=reason,
         )
         await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
 
@@ -190,7 +195,13 @@ class Servers:
         self.directory.explain(name, lambda: ServerDisabled(text, server=name))
         self.journals.make(name, Mask({})).note(why)
         status = ServerStatus(
-            server=name, state=State.STOPPED, wanted="stopped", since=self._clock(), transport=kind, disabled=True
+            server=name,
+            state=State.STOPPED,
+            wanted="stopped",
+            since=self._clock(),
+            transport=kind,
+            disabled=True,
+            reason=why,
         )
         await self._registry.tell(ServerChanged(status=status, previous=State.STOPPED, reason=why))
 
@@ -245,6 +256,15 @@ def mask_of(config: ServerConfig) -> Mask:
     return Mask({**{f"header {name}": value for name, value in config.headers.items()}, **config.env})
 
 
+def transport_of(containment: Containment, config: ServerConfig) -> Transport:
+    """Return how a local server is reached."""
+    launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
+    limits = ProcessLimits(
+        max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
+    )
+    return ProcessTransport(launch, limits, containment=containment)
+
+
 def _settings(config: ServerConfig) -> ServerSettings:
     return ServerSettings(
         idle_timeout_s=config.idle_timeout_s,
@@ -256,6 +276,8 @@ def _settings(config: ServerConfig) -> ServerSettings:
         probe_timeout_s=config.probe_timeout_s,
         unresponsive_s=config.unresponsive_s,
         discovery_timeout_s=config.discovery_timeout_s,
+        probe_interval_s=config.probe_interval_s,
+        catalogue_max_age_s=config.catalogue_max_age_s,
         max_in_flight=config.max_in_flight,
         max_queued=config.max_queued,
     )

@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 import trio
+import trio.testing
 
 from actors.errors import ConfigError, MailboxFull
 from actors.registry import Registry
@@ -30,7 +31,7 @@ from supervisor.front.serve import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.hard_end import HardEnd
 from supervisor.logs import logging_to_stderr
-from tests.fakes.mcp_server import FakeServer
+from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.want import no_threads
 
 SECRET = "canary-s3cr3t-value"
@@ -103,6 +104,31 @@ async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(t
         assert "not supported" in rows["far"]["last_error"]
         assert ended == []
     assert ended == [True]
+
+
+async def test_calls_find_their_server_by_each_of_its_names_from_the_first_moment_on(
+    tmp_path: Path, data: DataDir
+) -> None:
+    servers = {
+        "filesystem-john-abc123": {"command": "x"},
+        "off": {"command": "x", "disabled": True},
+        "far": {"url": "https://example.com/mcp"},
+        "wrong": {"comand": "x"},
+    }
+
+    async def called(name: str) -> Any:
+        params = {"name": name, "arguments": {"n": 1}}
+        return (
+            await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        ).json()
+
+    async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
+        for name in ("filesystem-echo", "filesystem-john-abc123-echo", "filesystem:echo"):  # not discovered before
+            assert (await called(name))["result"]["structuredContent"] == {"n": 1}
+        for name, words in (("off", "is switched off"), ("far", "not supported"), ("wrong", "unknown key")):
+            message = (await called(f"{name}:echo"))["error"]["message"]
+            assert message.startswith(f"server '{name}' ")
+            assert words in message
 
 
 async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: DataDir) -> None:
@@ -180,6 +206,47 @@ async def test_a_router_with_a_full_mailbox_is_told_of_the_end_all_the_same(
                 routers[0].address.request(ReadLoad())
 
 
+class Starts:
+    """Connects all servers to one fake; it says how often they were started and what they list."""
+
+    def __init__(self, *tools: str) -> None:
+        self.fake = FakeServer(tools=[tool(name) for name in tools])
+
+    def connect(self, config: ServerConfig) -> MemoryTransport:
+        del config
+        return MemoryTransport(self.fake.serve)
+
+
+async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_is_old_is(
+    tmp_path: Path, data: DataDir
+) -> None:
+    servers = {f"s{number}": {"command": "x"} for number in range(20)}
+    async with running(configuration(tmp_path, servers), data, connect=Starts("echo").connect) as client:
+        await until_ready(client)
+    again = Starts("echo", "new")
+    async with running(configuration(tmp_path, servers), data, connect=again.connect) as client:
+        await until_ready(client)
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        assert again.fake.starts == 0
+    old = {name: {**entry, "catalogue_max_age_s": 0.2} for name, entry in servers.items()}
+    async with running(configuration(tmp_path, old), data, connect=again.connect) as client:
+        rows: list[dict[str, Any]] = []
+        while not rows or any(row["tools"] < 2 for row in rows):
+            await trio.sleep(0.05)
+            rows = (await client.get("/api/status")).json()["servers"]
+        assert all(row["problems"] == [] for row in rows)
+
+
+async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_path: Path, data: DataDir) -> None:
+    starts = Starts("echo")
+    starts.fake.errors_at["tools/list"] = {"code": -32603, "message": "token expired"}
+    async with running(configuration(tmp_path, {"s": {"command": "x"}}), data, connect=starts.connect) as client:
+        await until_ready(client)
+        (row,) = (await client.get("/api/status")).json()["servers"]
+        assert row["tools"] == 0
+        assert row["problems"] == ["tools/list: -32603 token expired"]
+
+
 @pytest.mark.process
 async def test_no_secret_comes_out_of_any_page_log_or_error(tmp_path: Path, data: DataDir) -> None:
     script = tmp_path / "leaking.py"
@@ -215,7 +282,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
     monkeypatch.setattr(module, "raise_limit", lambda: 0)
-    monkeypatch.setattr(module, "_transport", lambda containment, config: remembered(config))
+    monkeypatch.setattr(module, "transport_of", lambda containment, config: remembered(config))
 
 
 @pytest.mark.usefixtures("plain")

@@ -33,7 +33,7 @@ from actors.policy import RestartLog
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
-from actors.server.inbox import CallAbandoned, Message, TimerFired
+from actors.server.inbox import CallAbandoned, Message, PageRead, TimerFired
 from actors.server.journal import Journal
 from actors.server.link import Launcher
 from actors.server.performer import Performer
@@ -46,7 +46,8 @@ class ServerActor(Actor[Message]):
     """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `hide` takes secrets out of what the server
-    says of itself. `journal` is what is kept of it for its operator.
+    says of itself. `journal` is what is kept of it for its operator. `desk` is where large pages of lists are read,
+    shared by all servers.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ServerActor(Actor[Message]):
         era: Era | None = None,
         hide: Callable[[str], str] = str,
         journal: Journal | None = None,
+        desk: trio.CapacityLimiter | None = None,
     ) -> None:
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
         self.name = name
@@ -73,7 +75,7 @@ class ServerActor(Actor[Message]):
         journal = journal or Journal(clock)
         launcher = Launcher(transport, settings, starts, self.address, identity, journal.overhear)
         record = Record(name, transport.kind, reporter, clock, era, hide, journal, known)
-        self._server = Performer(name, launcher, settings, restarts, record, self.address, known)
+        self._server = Performer(name, launcher, settings, restarts, record, self.address, known, desk)
         self._traffic = self._server.traffic
         self._timers = self._server.timers
 
@@ -84,7 +86,7 @@ class ServerActor(Actor[Message]):
 
     def started(self) -> None:
         """Start the task that carries facts to the registry."""
-        self._server.nursery = self.nursery
+        self._server.started(self.nursery)
         self.nursery.start_soon(self._reporter.run)
 
     def status(self) -> ServerStatus:
@@ -97,6 +99,9 @@ class ServerActor(Actor[Message]):
             case Received(incarnation=number, messages=messages):
                 if number == self.life.incarnation:
                     self._server.on_received(messages)
+            case PageRead():
+                if message.incarnation == self.life.incarnation:
+                    self._server.on_page_read(message)
             case CallServer():
                 assert reply is not None
                 self._on_call(message, reply)
@@ -227,6 +232,8 @@ class ServerActor(Actor[Message]):
                 self._server.read_lists()
             case "listing":
                 self._server.on_listing_late()
+            case "look":
+                self._server.on_look()
             case "silence":
                 self._server.on_silence_over()
 

@@ -42,7 +42,7 @@ class Record:
         self._server = server
         self._transport = transport
         self._reporter = reporter
-        self._clock = clock
+        self.clock = clock
         self._since = clock()
         self._last_error: str | None = None
         self._last_error_at: float | None = None
@@ -57,7 +57,7 @@ class Record:
     @last_error.setter
     def last_error(self, text: str | None) -> None:
         self._last_error = text
-        self._last_error_at = self._clock() if text is not None else None
+        self._last_error_at = self.clock() if text is not None else None
         self._of_before = False
 
     def learn(self, era: Era) -> None:
@@ -68,7 +68,7 @@ class Record:
 
     def entered(self, state: State) -> None:
         """Note that the server is in another state. What was wrong before this start is over once it is up."""
-        self._since = self._clock()
+        self._since = self.clock()
         if state is State.SPAWNING:
             self._of_before = True
         elif state is State.READY and self._of_before:
@@ -140,7 +140,7 @@ class Record:
             protocol_version=agreement.version if agreement is not None else (known.version if known else None),
             restarts=recovery.restarts,
             activity=activity,
-            next_start=None if next_start_s is None else self._clock() + next_start_s,
+            next_start=None if next_start_s is None else self.clock() + next_start_s,
             last_error=self.last_error,
             last_error_at=self._last_error_at,
             in_flight=calls.in_flight,
@@ -150,4 +150,5 @@ class Record:
             noise=self.noise + (link.noise if link is not None else 0),
             strays=link.talk.strays if link is not None else 0,
             stderr=link.last_stderr(STDERR_LINES) if link is not None else "",
+            reason=life.reason,
         )

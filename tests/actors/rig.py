@@ -52,6 +52,18 @@ class Rig:
     restarts: RestartLog
     journal: Journal
     facts: list[Any] = field(default_factory=list)
+    told: trio.Event = field(default_factory=trio.Event)
+
+    def take(self, fact: Any) -> None:
+        """Note what the actor reported."""
+        self.facts.append(fact)
+        self.told.set()
+        self.told = trio.Event()
+
+    async def until_listed(self, times: int) -> None:
+        """Wait until the actor has told so often what its server lists."""
+        while len(self.listed) < times:
+            await self.told.wait()
 
     async def call(self, tool: str = "echo", deadline_s: float = 60.0, **arguments: Any) -> Any:
         """Call a tool and return its structured content."""
@@ -116,8 +128,12 @@ async def running_server(
     starts: Starts | None = None,
     known: Offer | None = None,
     era: Era | None = "legacy",
+    now_s: float = 0.0,
 ) -> AsyncIterator[Rig]:
-    """Run a server actor for the block, at most a week of virtual time; everything is settled at the end."""
+    """Run a server actor for the block, at most a week of virtual time; everything is settled at the end.
+
+    `now_s` is the unix time, which stands still.
+    """
     fake = fake or FakeServer()
     restarts = RestartLog(policy or RestartPolicy(), lambda: 1.0)
     box: Mailbox[Any] = Mailbox(4096)
@@ -129,7 +145,7 @@ async def running_server(
         restarts,
         starts or Starts(),
         Reporter(box.address),
-        lambda: 0.0,
+        lambda: now_s,
         identity=Identity(),
         known=known,
         era=era,
@@ -139,7 +155,7 @@ async def running_server(
 
     async def collect() -> None:
         while True:
-            rig.facts.append((await box.receive()).message)
+            rig.take((await box.receive()).message)
 
     with trio.fail_after(WEEK_S):
         async with trio.open_nursery() as nursery:
