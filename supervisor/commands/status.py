@@ -59,12 +59,19 @@ def status(*, as_json: bool, url: str) -> None:
     out.print(servers_shown(found["servers"], time.time(), out))
     out.print(f"\nmcpvisor {found['version']} at {url}, up {duration(found['uptime_s'])}", markup=False)
     out.print(savings_line(found["totals"], found["tokens"]), markup=False)
+    for line in degraded(found.get("degraded", ()), time.time()):
+        out.print(line)
     told = {row.get("last_error") for row in found["servers"]}
     for problem in found["configuration_problems"]:
         if problem not in told:
             out.print(plain(f"problem: {problem}"))
     for line in attention(ordered(found["servers"])):
         out.print(line)
+
+
+def degraded(rows: Sequence[Row], now: float) -> list[Text]:
+    """Return a line for each thing that works only in part; `now` is unix time in seconds."""
+    return [plain(f"degraded for {duration(now - row['since'])}: {row['what']}: {row['why']}") for row in rows]
 
 
 def state_of(row: Row) -> str:
