@@ -92,3 +92,23 @@ async def test_a_server_that_stays_awake_is_looked_at_once_a_day(autojump_clock:
         await rig.wake()
         await trio.sleep(3 * DAY_S)
         assert 3 <= rig.fake.count("tools/list") <= 4
+
+
+async def test_a_look_that_is_due_while_the_lists_are_read_does_not_read_them_twice(autojump_clock: MockClock) -> None:
+    fake = FakeServer(silent_at={"tools/list"})
+    async with running_server(fake, known=KNOWN, settings=AWAKE, now_s=NOW_S) as rig:
+        await rig.wake()
+        await trio.sleep(50)
+        assert rig.fake.count("tools/list") == 1
+        await trio.sleep(100)
+        assert rig.fake.count("tools/list") == 1
+
+
+async def test_a_server_that_was_ordered_to_restart_while_it_was_looked_at_stays_awake(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(start_s=3), known=KNOWN, now_s=NOW_S) as rig:
+        await rig.reach(State.HANDSHAKING)
+        await rig.restart()
+        await trio.sleep(10)
+        assert rig.actor.life.state is State.READY
