@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Tool
 from actors.lifecycle import State
@@ -51,6 +51,22 @@ async def test_a_tool_added_while_the_daemon_was_down_is_found_without_a_call(
         assert rig.of(ServerListed)[0].offer.read_at == NOW_S
         assert rig.actor.life.state is State.DORMANT
         assert rig.fake.starts == 1
+
+
+async def test_a_list_that_many_servers_lack_does_not_make_the_others_old(autojump_clock: MockClock) -> None:
+    capabilities: dict[str, object] = {"tools": {}, "resources": {}, "prompts": {}}  # it answers -32601 to the last two
+    async with running_server(FakeServer(capabilities=capabilities), now_s=NOW_S) as rig:
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert rig.of(ServerListed)[0].offer.read_at == NOW_S
+
+
+async def test_an_empty_list_that_is_not_believed_yet_is_looked_at_after_a_restart(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(tools=[]), known=read(60), now_s=NOW_S) as rig:
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert rig.listed == [["old"]]
+        assert rig.of(ServerListed)[0].offer.read_at == 0
 
 
 async def test_a_server_without_tools_that_never_had_any_to_announce_is_left_alone(autojump_clock: MockClock) -> None:
