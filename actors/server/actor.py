@@ -149,6 +149,7 @@ class ServerActor(Actor[Message]):
             reply.fail(refusal)
             return
         self._restarts.forget()
+        self._server.discovery.looking = None
         self._server.orders.restart(reply)
         self._server.step(lc.Restart())
 
