@@ -72,6 +72,14 @@ class UnknownTool(SupervisorError):
     kind = "not_found"
 
 
+class UnknownServer(SupervisorError):
+    """No server of that name is configured."""
+
+    code = -32602
+    http_status = 400
+    kind = "not_found"
+
+
 class UnknownResource(SupervisorError):
     """No resource of that URI, or no server of that name, is visible to this client."""
 
@@ -94,6 +102,12 @@ class InvalidArguments(SupervisorError):
     code = -32602
     http_status = 400
     kind = "invalid"
+
+
+class AmbiguousName(InvalidArguments):
+    """A name can mean more than one thing. `data.readings` lists them, by names that mean one thing each."""
+
+    kind = "ambiguous"
 
 
 class CallTooLarge(SupervisorError):
@@ -204,6 +218,12 @@ class ServerGaveUp(ServerError):
     """The server failed too often; it is tried again on demand at most once per probe interval."""
 
     kind = "unavailable"
+
+
+class ServerDisabled(ServerError):
+    """The server is switched off, in the configuration or by an operator; no call starts it."""
+
+    kind = "disabled"
 
 
 # The operator's fault -------------------------------------------------------------------------------------------------

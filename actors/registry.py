@@ -17,7 +17,8 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Change, OfferChange
-from actors.catalogue.entries import Offer
+from actors.catalogue.entries import Offer, unchanged
+from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.indexer import Indexed as Indexed
 from actors.indexer import Indexer
@@ -70,6 +71,9 @@ class Counted(msgspec.Struct, frozen=True):
     exact: bool
 
 
+SAVE_AGAIN_S = 3600.0
+"""By how much the time of the last reading may be wrong in the store."""
+
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
 
@@ -91,19 +95,24 @@ class Registry(Actor[Message]):
         feed_size: int = 1000,
         load_embedder: Callable[[], Embedder | None] = lambda: None,
         conditions: Conditions | None = None,
+        names: ServerNames | None = None,
     ) -> None:
-        """`load_embedder` is called in a worker thread, and again only after want of resources: it may block.
+        """`names` are those of all configured servers, also of those that cannot run.
+
+        `load_embedder` is called in a worker thread, and again only after want of resources: it may block.
 
         `conditions` is told when indexing or counting waits for resources.
         """
         super().__init__(4096)
-        self.catalogue: Latest[Catalogue] = Latest(Catalogue(index=Index.empty(), indexed=not known))
+        first = Catalogue(index=Index.empty(), indexed=not known, names=names or ServerNames({}))
+        self.catalogue: Latest[Catalogue] = Latest(first)
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
         self._memory = memory
         self._count = count
         self._clock = clock
         self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
+        self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
         self._restored: set[str] = set(self._entries)
         self._work = trio.Event()
@@ -118,6 +127,11 @@ class Registry(Actor[Message]):
         self.nursery.start_soon(self._count_for_ever)
         self._work.set()
 
+    def offer(self, server: str) -> Offer | None:
+        """Return what is known of a server's lists now."""
+        entry = self._entries.get(server)
+        return entry.offer if entry is not None else None
+
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """Take in one fact."""
         match message:
@@ -127,6 +141,7 @@ class Registry(Actor[Message]):
                 self._on_listed(server, offer)
             case ServerRemoved(server=server):
                 self._entries.pop(server, None)
+                self._saved_at.pop(server, None)
                 self._memory.forget(server)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
                 self._mark(server)
@@ -141,21 +156,27 @@ class Registry(Actor[Message]):
 
     def _on_changed(self, message: ServerChanged) -> None:
         status = message.status
-        moved = message.previous is not status.state or status.server not in self.statuses.value
+        before = self.statuses.value.get(status.server)
         self.statuses.set({**self.statuses.value, status.server: status})
-        if not moved:
-            return
+        if before is None or message.previous is not status.state or before.disabled != status.disabled:
+            self._emit_state(message)
+            self._make_available(status)
+
+    def _make_available(self, status: ServerStatus) -> None:
+        available = False if status.disabled else _AVAILABLE.get(status.state)
+        entry = self._entries.get(status.server)
+        if entry is not None and available is not None and entry.available != available:
+            self._entries[status.server] = replace(entry, available=available)
+            self._mark(status.server)
+
+    def _emit_state(self, message: ServerChanged) -> None:
+        status = message.status
         data = {"state": status.state.value, "previous": message.previous.value, "incarnation": status.incarnation}
         if status.pid is not None:
             data["pid"] = status.pid
         if message.reason or status.state in (State.FAILED, State.RESPAWNING):
             data["reason"] = message.reason or status.last_error or ""
         self._emit("server_state", status.server, data)
-        available = _AVAILABLE.get(status.state)
-        entry = self._entries.get(status.server)
-        if entry is not None and available is not None and entry.available != available:
-            self._entries[status.server] = replace(entry, available=available)
-            self._mark(status.server)
 
     def _on_listed(self, server: str, offer: Offer) -> None:
         status = self.statuses.value.get(server)
@@ -164,12 +185,24 @@ class Registry(Actor[Message]):
             offer = replace(offer, token_counts=before.offer.token_counts, tokens_exact=before.offer.tokens_exact)
         kind = status.transport if status is not None else "stdio"
         available = status is None or status.state is not State.FAILED
-        self._entries[server] = Entry.make(server, kind, offer, available=available)
-        self._restored.discard(server)
-        if not offer.partial:
-            self._memory.save_offer(server, offer)
         self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
+        self._restored.discard(server)
+        if before is not None and before.available == available and unchanged(before.offer, offer):
+            self._save_again(server, offer)
+            return
+        self._entries[server] = Entry.make(server, kind, offer, available=available)
+        self._save(server, offer)
         self._mark(server)
+
+    def _save(self, server: str, offer: Offer) -> None:
+        if offer.tools or not offer.partial:
+            self._saved_at[server] = self._clock()
+            self._memory.save_offer(server, offer)
+
+    def _save_again(self, server: str, offer: Offer) -> None:
+        """Nothing but the time of its reading is new: that is worth a write of the whole only now and then."""
+        if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:
+            self._save(server, offer)
 
     def _mark(self, server: str) -> None:
         self._dirty.add(server)
@@ -179,7 +212,7 @@ class Registry(Actor[Message]):
         catalogue = self.catalogue.value
         entries = {name: self._with_counts(entry) for name, entry in message.entries.items()}
         following, changes = catalogue.with_entries(entries, message.index, message.changes)
-        for server in message.removed & catalogue.entries.keys():
+        for server in message.removed:
             following, changes[server] = following.without(server, message.index)
         self.catalogue.set(following)
         for server, change in changes.items():
@@ -205,7 +238,7 @@ class Registry(Actor[Message]):
             return
         offer = replace(entry.offer, token_counts=message.counts, tokens_exact=message.exact)
         self._entries[message.server] = replace(entry, offer=offer)
-        self._memory.save_offer(message.server, offer)
+        self._save(message.server, offer)
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and _same(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
@@ -257,4 +290,4 @@ def _counted(offer: Offer) -> bool:
 
 
 def _same(before: Offer, after: Offer) -> bool:
-    return [bytes(tool.definition) for tool in before.tools] == [bytes(tool.definition) for tool in after.tools]
+    return before.tools == after.tools  # quick: a tool that did not change is the same object

@@ -19,6 +19,8 @@ from supervisor.commands.call import call
 from supervisor.commands.check import check
 from supervisor.commands.common import EXIT_INTERRUPTED, EXIT_WANT
 from supervisor.commands.demo import demo
+from supervisor.commands.logs import logs
+from supervisor.commands.orders import disable, enable, refresh, restart, sleep, wake
 from supervisor.commands.run import run
 from supervisor.commands.search import search
 from supervisor.commands.status import status
@@ -33,7 +35,8 @@ def cli() -> None:
     """Supervises any number of MCP servers and puts all their tools behind four meta-tools."""
 
 
-for _command in (run, check, status, tools, tokens, search, call, watch, demo):
+_ORDERS = (restart, wake, sleep, refresh, enable, disable)
+for _command in (run, check, status, logs, *_ORDERS, tools, tokens, search, call, watch, demo):
     cli.add_command(_command)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from socket import socket
 
 import trio
 
+from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError, SupervisorError
 from actors.kit import Conditions, Latest, first_of
 from actors.protocol.era import Identity
@@ -30,6 +30,7 @@ from actors.transport.orphans import become_subreaper
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from supervisor import __version__, embeddings
 from supervisor.config import Configuration, ServerConfig, launch_digest
+from supervisor.control import Operation
 from supervisor.counting import TokenCounter
 from supervisor.datadir import DataDir
 from supervisor.front.api import View
@@ -38,6 +39,7 @@ from supervisor.gateway import Gateway, GatewaySettings
 from supervisor.host.descriptors import raise_limit
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.preload import preload
+from supervisor.host.signals import end_on_signals
 from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
 from supervisor.pauses import keep_catalogue, switch_often
@@ -88,16 +90,18 @@ class Daemon:
             memory = StoreMemory(store, self._digests(), self._resting())
             offers, eras = await memory.load(self._clock())
             await usage.load()
+            off = await self._switched_off(store)
             kinds = {config.path_name: config.kind for config in self._runnable()}
             settings = self.configuration.settings
             counter = TokenCounter(self._data.tokenizer_cache, settings.tokenizer_timeout_s)
             registry = Registry(
-                {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds},
+                {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds and name not in off},
                 memory,
                 counter.count,
                 self._clock,
                 load_embedder=partial(embeddings.load, settings.rerank),
                 conditions=self.conditions,
+                names=ServerNames(self.configuration.server_names),
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
@@ -112,6 +116,7 @@ class Daemon:
                     self._clock,
                     starts_of(settings),
                     conditions=self.conditions,
+                    recall=registry.offer,
                 )
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
@@ -121,12 +126,13 @@ class Daemon:
                 async with trio.open_nursery() as supervised:
                     for config in self._runnable():
                         name = config.path_name
-                        await supervised.start(servers.run, config, offers.get(name), eras.get(name))
+                        run_one = partial(servers.run, disabled=name in off)
+                        await supervised.start(run_one, config, offers.get(name), eras.get(name))
                     await self._report_unusable(servers)
                     self.urls.set(urls)
                     task_status.started(urls)
                     supervised.start_soon(
-                        servers.discover, [c.path_name for c in self._runnable() if c.path_name not in offers]
+                        servers.discover, [name for name in kinds if name not in offers and name not in off]
                     )
                     await self.closing.wait()
                     await self._end(router, servers)
@@ -142,6 +148,14 @@ class Daemon:
         finally:
             self.ending()
 
+    async def _switched_off(self, store: Store) -> frozenset[str]:
+        """Return the configured servers that an operator has switched off; what is kept of others is dropped."""
+        off = await store.load_disabled()
+        configured = {config.path_name for config in self.configuration.servers}
+        for name in off - configured:
+            store.switch_server(name, disabled=False)
+        return off & configured
+
     async def _front(self, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage) -> Front:
         settings = self.configuration.settings
         gateway = Gateway(
@@ -150,6 +164,7 @@ class Daemon:
             registry.statuses,
             GatewaySettings(
                 call_timeout_s=settings.call_timeout_s,
+                first_discovery_wait_s=settings.first_discovery_wait_s,
                 discover_limit_max=settings.discover_limit_max,
                 discover_token_budget=settings.discover_token_budget,
                 max_query_chars=settings.max_query_chars,
@@ -159,6 +174,7 @@ class Daemon:
             used=usage.add,
             deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
             masks={config.path_name: mask_of(config) for config in self._runnable()},
+            clock=self._clock,
         )
         view = partial(
             View,
@@ -177,6 +193,8 @@ class Daemon:
             usage=usage.table,
             log_records_lost=records_lost,
             totals=usage.totals,
+            control=Operation(self.configuration, servers, router.address, registry.offer, registry.statuses, store),
+            journals=servers.journals.find,
         )
         return await Front.open(
             settings,
@@ -216,12 +234,14 @@ class Daemon:
         return broken + [config.path_name for config in self.configuration.servers if config.disabled]
 
     async def _report_unusable(self, servers: Servers) -> None:
-        """Show entries that cannot run as failed servers, with what to do; their neighbours do not notice."""
+        """Show entries that cannot run with the reason and what to do; their neighbours do not notice."""
         for problem in self.configuration.problems:
             if problem.server:
                 await servers.report_failed(problem.server, str(problem))
         for config in self.configuration.servers:
-            if not config.disabled and config.kind != "stdio":
+            if config.disabled:
+                await servers.report_disabled(config.path_name, config.kind)
+            elif config.kind != "stdio":
                 reason = f'{config.kind} servers are not supported by this version; only local ones ("command") are'
                 await servers.report_failed(config.path_name, reason, config.kind)
 
@@ -267,27 +287,7 @@ async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: C
     switch_often()
     daemon.ending = ending
     async with trio.open_nursery() as watching:
-        await watching.start(_on_signals, daemon)
+        await watching.start(end_on_signals, daemon.closing, ending, partial(os._exit, EXIT_STUCK))
         async with trio.open_nursery() as running:
             announce(await running.start(daemon.run))
         watching.cancel_scope.cancel()
-
-
-def watched_signals() -> list[signal.Signals]:
-    """Return the signals that end the daemon in order; there is no reload yet, so SIGHUP is one of them.
-
-    A SIGHUP that was ignored when we started stays ignored: that is what `nohup` means.
-    """
-    ends = [signal.SIGINT, signal.SIGTERM]
-    return ends if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [*ends, signal.SIGHUP]
-
-
-async def _on_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
-    with trio.open_signal_receiver(*watched_signals()) as signals:
-        task_status.started()
-        async for number in signals:
-            if daemon.closing.is_set():
-                os._exit(EXIT_STUCK)  # the second signal: the kill shims see our end and remove every server
-            log.info("received %s", signal.Signals(number).name)
-            daemon.ending()
-            daemon.closing.set()

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from actors.catalogue.resolution import Absent, Resolved, Undiscovered
 from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from actors.search import EVERYTHING, Found
@@ -24,7 +25,6 @@ _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|(
 """`server:github issues`, as people write it in searches elsewhere."""
 _WHOLE = re.compile(r"\s*(\S{1,200}?)\s*(?:[:/.-]|__)\s*\*?\s*")
 """`github:*`, `github/`: all of one server."""
-_NOT_NAME = re.compile(r"[\W_]+")
 _MAX_NAME_CHARS = 200
 
 Clock = Callable[[], float]
@@ -39,10 +39,14 @@ class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """A search that is done, and how long it took; `query` is as much as was looked at."""
+    """A search that is done, and how long it took.
+
+    `query` is as much as was looked at, `servers` are those it names in one way or another.
+    """
 
     query: str
     found: Found
+    servers: frozenset[str]
     milliseconds: float
 
 
@@ -62,7 +66,7 @@ def searched(seen: Catalogue, asked: Discover, clock: Clock) -> Searched:
     """Search. The longer the query, the longer it takes."""
     started = clock()
     found = search(seen, asked)
-    return Searched(asked.query, found, (clock() - started) * 1000)
+    return Searched(asked.query, found, _servers_asked_for(seen, asked), (clock() - started) * 1000)
 
 
 def answered(
@@ -71,7 +75,7 @@ def answered(
     """Return the answer to a search. How long that takes is a matter of the `weight` of what was found."""
     page = Page(seen, statuses, settings.discover_token_budget, settings.discover_limit_max)
     listing = not any(hit.score or hit.exact for hit in done.found.hits)  # nothing was ranked
-    return page.build(done.query, done.found, done.milliseconds, listing=listing)
+    return page.build(done.query, done.found, done.milliseconds, listing=listing, asked_for=done.servers)
 
 
 def weight(seen: Catalogue, done: Searched) -> int:
@@ -80,55 +84,54 @@ def weight(seen: Catalogue, done: Searched) -> int:
     return sum(size(seen.entries[found.server].tools[found.name].definition) for found in tools)
 
 
-class Servers:
-    """The servers that somebody may see, by the names people write for them."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self.names = names
-        self._by_letters: dict[str, str] | None = None
-
-    def named(self, text: str) -> str:
-        """Return the server a text is the name of, case and punctuation aside if need be; empty if there is none."""
-        text = text.strip()
-        if text in self.names or len(text) > _MAX_NAME_CHARS:
-            return text if text in self.names else ""
-        if self._by_letters is None:  # of two that are alike the first one counts
-            alike = ((_letters(name), name) for name in sorted(self.names, reverse=True))
-            self._by_letters = {letters: name for letters, name in alike if name[:1].casefold() == letters[:1]}
-        return self._by_letters.get(_letters(text), "")
-
-
-def _letters(name: str) -> str:
-    return _NOT_NAME.sub("", name.casefold())
-
-
 def search(seen: Catalogue, wanted: Discover) -> Found:
     """Return the hits for a query: of one server only if it asks for that, a server's own first if it is its name."""
-    servers = Servers(seen.visible)
-    visible = servers.names
+    visible = seen.visible
     if wanted.servers:
-        visible = frozenset(filter(None, map(servers.named, wanted.servers)))
-        servers = Servers(visible)
+        visible &= frozenset(server_named(name, seen) for name in wanted.servers)
         wanted = replace(wanted, query=wanted.query.strip() or EVERYTHING)
     if seen.find_tool(wanted.query) is None:
-        name, rest = _filtered(wanted.query, servers)
+        name, rest = _filtered(wanted.query, seen)
         if name:
-            return _found(seen, replace(wanted, query=rest), frozenset({name}))
-        name = servers.named(wanted.query)
-        if name:
+            return _found(seen, replace(wanted, query=rest), visible & {name})
+        name = server_named(wanted.query, seen)
+        if name in visible:
             return _server_first(seen, wanted, name, visible)
     return _found(seen, wanted, visible)
 
 
-def _filtered(query: str, servers: Servers) -> tuple[str, str]:
+def server_named(text: str, seen: Catalogue) -> str:
+    """Return the server that a text is the name of; empty if there is none.
+
+    What is literally a configured server's name means that server, though nothing of it can be seen. Else case and
+    punctuation do not count, and one that can be seen comes first: a search may be generous, a call may not.
+    """
+    text = text.strip()
+    literal = seen.names.literal(text)
+    if literal is not None:
+        return literal
+    return min(seen.names.fitting(text), key=lambda name: (name not in seen.visible, name), default="")
+
+
+def _servers_asked_for(seen: Catalogue, wanted: Discover) -> frozenset[str]:
+    """Return the servers that a query names in one way or another."""
+    named = {server_named(name, seen) for name in wanted.servers}
+    named |= {server_named(wanted.query, seen), _filtered(wanted.query, seen)[0]}
+    match seen.tool(wanted.query):
+        case Resolved(server=server) | Undiscovered(server=server) | Absent(server=server):
+            named.add(server)
+    return frozenset(named - {""})
+
+
+def _filtered(query: str, seen: Catalogue) -> tuple[str, str]:
     """Return the server a query restricts itself to and the rest of the query; empty if it does not."""
     match = _NAMED.match(query)
     if match:
-        name = servers.named(next(filter(None, match.groups())))
+        name = server_named(next(filter(None, match.groups())), seen)
         if name:
             return name, query[match.end() :].strip() or EVERYTHING
     match = _WHOLE.fullmatch(query) if len(query) <= _MAX_NAME_CHARS else None
-    return (servers.named(match[1]), EVERYTHING) if match else ("", "")
+    return (server_named(match[1], seen), EVERYTHING) if match else ("", "")
 
 
 def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozenset[str]) -> Found:

@@ -53,6 +53,16 @@ async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
         assert (store.state, store.lost_writes) == ("ok", 0)
 
 
+async def test_what_is_switched_off_stays_so_over_a_restart_and_the_last_word_counts(path: Path) -> None:
+    async with open_store(path) as store:
+        for name, disabled in (("a", True), ("b", True), ("b", False), ("c", False), ("c", True)):
+            store.switch_server(name, disabled=disabled)
+    async with open_store(path) as store:
+        assert await store.load_disabled() == {"a", "c"}
+        store.switch_server("a", disabled=False)
+        assert await store.load_disabled() == {"c"}
+
+
 async def test_a_reader_finds_what_was_queued_before_it(path: Path) -> None:
     async with open_store(path, linger_s=3600) as store:
         store.save_server("files", "d1", b"old")

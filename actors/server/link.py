@@ -11,6 +11,7 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
 from actors.server.settings import ServerSettings
+from actors.transport.asides import Hear
 from actors.transport.base import Transport
 
 
@@ -61,10 +62,19 @@ class Link:
 
 
 class Launcher:
-    """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`."""
+    """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`.
+
+    `hear` is called with whatever a server writes beside its messages.
+    """
 
     def __init__(
-        self, transport: Transport, settings: ServerSettings, starts: Starts, post: Address[Message], identity: Identity
+        self,
+        transport: Transport,
+        settings: ServerSettings,
+        starts: Starts,
+        post: Address[Message],
+        identity: Identity,
+        hear: Hear,
     ) -> None:
         self.kind = transport.kind
         self._transport = transport
@@ -72,6 +82,7 @@ class Launcher:
         self._starts = starts
         self._post = post
         self._identity = identity
+        self._hear = hear
 
     def launch(self, nursery: trio.Nursery, number: int, era: Era | None, *, urgent: bool, new: bool) -> Link:
         """Start incarnation `number` in tasks of the nursery; `era` is what the server spoke before.
@@ -87,6 +98,7 @@ class Launcher:
             write_timeout_s=settings.write_timeout_s,
             installer=settings.installer,
             installs=new,
+            hear=self._hear,
         )
         if urgent:
             process.hurry()

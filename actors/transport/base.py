@@ -12,6 +12,8 @@ from typing import Protocol
 
 import msgspec
 
+from actors.transport.asides import Asides
+
 BUSY_CPU_S = 0.02
 BUSY_BYTES = 1024
 """Less than this between two looks a second apart is idleness."""
@@ -67,6 +69,8 @@ class Connection(Protocol):
     """One incarnation: a process, or one memory pair in tests."""
 
     counters: Counters
+    asides: Asides
+    """What the server writes beside its messages."""
 
     @property
     def pid(self) -> int | None:

@@ -122,6 +122,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 5.0
     discover_limit_max: Annotated[Count, Meta(description="Most tools that one search may ask for.")] = 50
     discover_token_budget: Annotated[Count, Meta(description="Tokens that the answer to one search may take.")] = 2000
+    first_discovery_wait_s: Annotated[
+        Seconds,
+        Meta(description="A search waits this long at most for servers that are being discovered for the first time."),
+    ] = 3.0
     notify_catalogue_changes: Annotated[
         bool, Meta(description="Tell clients of new and lost tools by `notifications/tools/list_changed`.")
     ] = True
@@ -224,7 +228,11 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     ] = 5
     period_s: Annotated[PositiveSeconds, Meta(description="The window of `max_restarts`.")] = 600.0
     probe_interval_s: Annotated[
-        PositiveSeconds, Meta(description="A server given up is tried again on demand at most this often.")
+        PositiveSeconds,
+        Meta(
+            description="A server given up is tried again on demand at most this often; lists that look wrong (empty, "
+            "or not read to their end) are read again this often while the server is awake."
+        ),
     ] = 300.0
     retry_max_s: Annotated[
         PositiveSeconds,
@@ -233,6 +241,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
             "`probe_interval_s` and then ever more rarely, at least this often."
         ),
     ] = 1800.0
+    catalogue_max_age_s: Annotated[
+        Seconds,
+        Meta(
+            description="Lists older than this are read again, give or take a tenth; a server that sleeps is woken for "
+            "it when nothing else waits to start. 0: age does not matter."
+        ),
+    ] = 86_400.0
     stable_s: Annotated[
         PositiveSeconds, Meta(description="A process ready for this long counts as stable and forgives one failure.")
     ] = 60.0

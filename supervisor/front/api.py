@@ -6,6 +6,7 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,7 +15,6 @@ from quart import Response, websocket
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
-from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
 from actors.errors import ConfigError, SupervisorError
@@ -23,8 +23,11 @@ from actors.lifecycle import State
 from actors.messages import ReadServer, ServerStatus
 from actors.registry import Happening
 from actors.server import Message as ServerMessage
+from actors.server.journal import Journal
 from supervisor.counting import META_TOKENS
-from supervisor.front.described import Described, findings
+from supervisor.front.debug import debug_page
+from supervisor.front.described import Described
+from supervisor.front.orders import Control
 from supervisor.tokens import savings
 from supervisor.workbench import beside
 
@@ -55,6 +58,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     counters: Callable[[], Any] = dict
     log_records_lost: Callable[[], int] = int
     totals: Callable[[], Usage] = dict
+    control: Control | None = None
+    journals: Callable[[str], Journal | None] = lambda server: None
     described: Described = msgspec.field(default_factory=Described)
 
 
@@ -98,7 +103,8 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     statuses = view.statuses.value
     known = view.catalogue.value.entries
     failing = sorted(name for name, found in statuses.items() if found.state in (State.FAILED, State.RESPAWNING))
-    discovering = sorted(name for name in statuses if name not in known and name not in failing)
+    coming = (name for name, found in statuses.items() if found.state is not State.STOPPED)
+    discovering = sorted(name for name in coming if name not in known and name not in failing)
     reason = ""
     if view.closing.is_set():
         reason = "the daemon is shutting down"
@@ -136,12 +142,25 @@ async def _with_stderr(view: View, statuses: Mapping[str, ServerStatus]) -> dict
     with trio.move_on_after(ASK_S):
         for name in view.directory.names():
             address = view.directory.find(name)
-            try:
+            with suppress(SupervisorError):
                 if address is not None:
                     found[name] = await address.ask(ReadServer(stderr=True))
-            except SupervisorError:
-                continue
     return dict(sorted(found.items()))
+
+
+async def server_row(view: View, server: str) -> dict[str, Any]:
+    """Return the row of `/api/status` for one server; only its name if nothing is known of it yet."""
+    status = view.statuses.value.get(server)
+    address = view.directory.find(server)
+    with trio.move_on_after(ASK_S), suppress(SupervisorError):
+        if address is not None:
+            status = await address.ask(ReadServer())
+    if status is None:
+        return {"server": server}
+    catalogue = view.catalogue.value
+    row = _row(status, catalogue, view.clock(), token_savings(catalogue)["exposed_tokens"])
+    found = await view.described.warnings(catalogue)
+    return {**row, "warnings": found.get(server, 0)}
 
 
 async def _status(view: View) -> dict[str, Any]:
@@ -215,40 +234,16 @@ async def _debug(view: View) -> bytes:
     statuses = await _with_stderr(view, await _fresh(view))
     described = await view.described.of(catalogue)
     own = {"version": view.version, "usage": view.usage(), "connections": view.counters(), "store": view.store()}
-    return await beside(lambda: _debug_page(catalogue, statuses, described, own))
-
-
-def _debug_page(
-    catalogue: Catalogue,
-    statuses: Mapping[str, ServerStatus],
-    described: Mapping[str, Mapping[str, Metadata]],
-    own: Mapping[str, Any],
-) -> bytes:
-    """Return the page; megabytes, where there are many tools."""
-    by_transport: dict[str, int] = {}
-    for entry in catalogue.entries.values():
-        by_transport[entry.transport] = by_transport.get(entry.transport, 0) + len(entry.tools)
-    page = {
-        **own,
-        "tools_by_transport": by_transport,
-        "tools_by_server": {
-            name: [{"name": tool.name, "tokens": entry.offer.token_counts.get(tool.name)} for tool in entry.offer.tools]
-            for name, entry in catalogue.entries.items()
-        },
-        "processes": {name: msgspec.to_builtins(status) for name, status in statuses.items()},
-        "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
-        "findings": findings(described),
-        "tokens": token_savings(catalogue),
-    }
-    return msgspec.json.encode(page)
+    own["tokens"] = token_savings(catalogue)
+    return await beside(lambda: debug_page(catalogue, statuses, described, own))
 
 
 async def _events(view: View) -> None:
     """Send every event from now on; a client that falls behind is told how many it missed."""
     await websocket.accept()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_end_with, nursery.cancel_scope, view.closing)
-        nursery.start_soon(_end_when_gone, nursery.cancel_scope)
+        nursery.start_soon(end_with, nursery.cancel_scope, view.closing)
+        nursery.start_soon(end_when_gone, nursery.cancel_scope)
         await _tell_events(view)
     if view.closing.is_set():
         await websocket.close(GOING_AWAY, "the daemon is shutting down")
@@ -267,12 +262,13 @@ async def _tell_events(view: View) -> None:
             await trio.lowlevel.checkpoint()  # after the peer is gone, sends return at once
 
 
-async def _end_with(scope: trio.CancelScope, closing: trio.Event) -> None:
+async def end_with(scope: trio.CancelScope, closing: trio.Event) -> None:
+    """End the scope with the daemon."""
     await closing.wait()
     scope.cancel()
 
 
-async def _end_when_gone(scope: trio.CancelScope) -> None:
+async def end_when_gone(scope: trio.CancelScope) -> None:
     """Read what the client says, which means nothing, so that its going away is noticed."""
     while True:
         await websocket.receive()

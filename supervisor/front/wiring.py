@@ -20,6 +20,7 @@ from supervisor.front.listen import StreamLimit
 from supervisor.front.mcp_http import McpHttp
 from supervisor.front.mcp_websocket import McpWebSocket
 from supervisor.front.serve import ServeSettings, serve
+from supervisor.front.servers_api import server_routes
 from supervisor.front.service import Service
 from supervisor.front.settings import HttpSettings
 from supervisor.front.tools_api import tool_routes
@@ -87,6 +88,7 @@ class Front:
             max_body_bytes=settings.max_body_bytes,
         )
         tool_routes(shown)(app)
+        server_routes(shown)(app)
         front = cls(settings, sockets, app, http, store, clock, conditions)
         counters.append(front.counters)
         return front

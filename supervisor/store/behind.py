@@ -32,6 +32,7 @@ from supervisor.store.writes import (
     Payload,
     SaveEra,
     SaveServer,
+    SwitchServer,
     Write,
     WriteQueue,
 )
@@ -108,6 +109,10 @@ class Store:
         """Remove the snapshot of a server; its usage stays."""
         self._put(ForgetServer(name=name))
 
+    def switch_server(self, name: str, *, disabled: bool) -> None:
+        """Keep whether an operator has switched a server off."""
+        self._put(SwitchServer(name=name, disabled=disabled, updated_at=self._clock()))
+
     def save_era(self, digest: str, payload: bytes, *, era: EraName) -> None:
         """Keep the era verdict (JSON) of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
         self._put(SaveEra(digest=digest, era=era, payload=payload, updated_at=self._clock()))
@@ -128,6 +133,10 @@ class Store:
     async def load_servers(self) -> dict[str, SavedServer]:
         """Return every saved server by name. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_servers) or {}
+
+    async def load_disabled(self) -> frozenset[str]:
+        """Return the servers that an operator has switched off. A checkpoint; empty if the disk cannot be read."""
+        return await self._read(self._database.load_disabled) or frozenset()
 
     async def load_eras(self, now: float) -> dict[str, SavedEra]:
         """Return the verdicts not expired at `now` (unix s) by launch digest. A checkpoint; empty on failure."""

@@ -19,8 +19,17 @@ from typing import Any
 from actors.kit import is_want
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
 from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, ToolUsage
-from supervisor.store.rows import EndedSessionRow, EraRow, Row, ServerRow, UsageRow, checked
-from supervisor.store.writes import AddUsage, EndSession, EndSessionsUntil, ForgetServer, SaveEra, SaveServer, Write
+from supervisor.store.rows import DisabledRow, EndedSessionRow, EraRow, Row, ServerRow, UsageRow, checked
+from supervisor.store.writes import (
+    AddUsage,
+    EndSession,
+    EndSessionsUntil,
+    ForgetServer,
+    SaveEra,
+    SaveServer,
+    SwitchServer,
+    Write,
+)
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +129,10 @@ class Database:
             for row in rows
         ]
 
+    def load_disabled(self) -> frozenset[str]:
+        """Return the names of the servers that an operator has switched off."""
+        return frozenset(row.name for row in self._rows(DisabledRow, "SELECT name, updated_at FROM disabled_servers"))
+
     def _rows(self, kind: type[Row], sql: str, values: Sequence[object] = ()) -> list[Row]:
         with self._watched() as connection:
             return checked(kind, connection.execute(sql, values).fetchall())
@@ -167,6 +180,10 @@ def _execute(connection: sqlite3.Connection, write: Write) -> None:
             run("INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)", (name, digest, made, at))
         case ForgetServer(name=name):
             run("DELETE FROM servers WHERE name = ?", (name,))
+        case SwitchServer(name=name, disabled=True, updated_at=at):
+            run("INSERT OR REPLACE INTO disabled_servers VALUES (?, ?)", (name, at))
+        case SwitchServer(name=name):
+            run("DELETE FROM disabled_servers WHERE name = ?", (name,))
         case SaveEra(digest=digest, era=era, payload=payload, updated_at=at):
             run("INSERT OR REPLACE INTO eras VALUES (?, ?, ?, ?)", (digest, era, payload, at))
         case EndSession(id=session_id, expires_at=expires_at, now=now):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from actors.errors import ConfigError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -26,6 +26,7 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS ended_sessions_expiry ON ended_sessions (expires_at)",
     "CREATE TABLE IF NOT EXISTS tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL,"
     " failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID",
 )
 # SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
 _MAGIC = b"SQLite format 3\0"

@@ -41,6 +41,13 @@ class EndedSessionRow(msgspec.Struct, frozen=True, array_like=True):
     expires_at: float
 
 
+class DisabledRow(msgspec.Struct, frozen=True, array_like=True):
+    """One server that an operator has switched off."""
+
+    name: str
+    updated_at: float
+
+
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     """The usage of one tool."""
 

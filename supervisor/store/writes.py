@@ -44,6 +44,19 @@ class ForgetServer(msgspec.Struct, frozen=True, kw_only=True):
         return ("server", self.name)
 
 
+class SwitchServer(msgspec.Struct, frozen=True, kw_only=True):
+    """Keep whether an operator has switched a server off."""
+
+    name: str
+    disabled: bool
+    updated_at: float
+
+    @property
+    def key(self) -> Key:
+        """Where a newer write replaces this one."""
+        return ("switch", self.name)
+
+
 class SaveEra(msgspec.Struct, frozen=True, kw_only=True):
     """Put the era verdict of a launch in the place of any older one."""
 
@@ -93,7 +106,7 @@ class AddUsage(msgspec.Struct, frozen=True, kw_only=True):
         return ("usage", self.usage.server, self.usage.tool)
 
 
-Write = SaveServer | ForgetServer | SaveEra | EndSession | EndSessionsUntil | AddUsage
+Write = SaveServer | ForgetServer | SwitchServer | SaveEra | EndSession | EndSessionsUntil | AddUsage
 
 
 class WriteQueue:

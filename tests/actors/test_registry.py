@@ -16,6 +16,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors import indexer
 from actors.catalogue.entries import Offer, Resource, Tool
+from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions
 from actors.lifecycle import State
@@ -32,8 +33,10 @@ class Kept:
 
     offers: dict[str, Offer] = field(default_factory=dict)
     eras: dict[str, str] = field(default_factory=dict)
+    writes: int = 0
 
     def save_offer(self, server: str, offer: Offer) -> None:
+        self.writes += 1
         self.offers[server] = offer
 
     def forget(self, server: str) -> None:
@@ -85,11 +88,12 @@ class Rig:
     def __init__(
         self, known: dict[str, tuple[str, Offer]], load_embedder: Callable[[], Embedder | None] = lambda: None
     ) -> None:
+        self.now_s = 1.0
         self.kept = Kept()
         self.count = Counting()
         self.conditions = Conditions()
         self.registry = Registry(
-            known, self.kept, self.count, lambda: 1.0, load_embedder=load_embedder, conditions=self.conditions
+            known, self.kept, self.count, lambda: self.now_s, load_embedder=load_embedder, conditions=self.conditions
         )
         self.revisions: list[int] = []
         self.whole = True
@@ -183,6 +187,20 @@ async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
         assert back.revision == hidden.revision + 1
 
 
+async def test_a_server_that_is_switched_off_is_hidden_until_it_is_switched_on() -> None:
+    off = ServerStatus(server="s", state=State.STOPPED, wanted="stopped", since=0.0, disabled=True)
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")), listed("t", offering("b")))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+        await rig.tell(ServerChanged(status=off, previous=State.STOPPED))
+        hidden = await rig.until(lambda seen: seen.visible == {"t"})
+        assert rig.registry.offer("s") is not None
+        assert rig.registry.offer("nobody") is None
+        assert hidden.find_tool("s:a") is not None
+        await rig.tell(changed("s", State.DORMANT))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+
+
 async def test_a_removed_server_leaves_nothing_behind() -> None:
     async with running(s=offering("a"), t=offering("b")) as rig:
         await rig.until(lambda seen: seen.indexed)
@@ -192,6 +210,14 @@ async def test_a_removed_server_leaves_nothing_behind() -> None:
         assert "s" not in rig.kept.offers
         assert "s" not in rig.registry.statuses.value
         assert ("tools_changed", "s") in rig.events
+
+
+async def test_a_removed_server_is_not_known_by_name_any_more() -> None:
+    async with running() as rig:
+        rig.registry.catalogue.set(msgspec.structs.replace(rig.registry.catalogue.value, names=ServerNames({"s": "s"})))
+        await rig.tell(changed("s", State.STOPPED), ServerRemoved(server="s"), listed("t", offering("b")))
+        catalogue = await rig.until(lambda seen: "t" in seen.entries)
+        assert catalogue.names.servers == {"t"}
 
 
 async def test_events_tell_states_discoveries_and_what_changed() -> None:
@@ -210,11 +236,46 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
         assert list(rig.registry.feed._events)[-1].data == {"added": ("b",), "removed": ("a",)}
 
 
-async def test_a_partial_offer_is_shown_but_not_kept() -> None:
+async def test_what_more_there_is_to_say_of_a_server_is_shown_but_no_event() -> None:
     async with running() as rig:
-        await rig.tell(listed("s", offering(partial=True)))
-        await rig.until(lambda seen: "s" in seen.entries)
-        assert rig.kept.offers == {}
+        moved = changed("a", State.RESPAWNING)
+        more = ServerChanged(status=msgspec.structs.replace(moved.status, next_start=7.0), previous=State.RESPAWNING)
+        await rig.tell(moved, more)
+        await wait_all_tasks_blocked()
+        assert rig.registry.statuses.value["a"].next_start == 7.0
+        assert rig.events == [("server_state", "a")]
+
+
+async def test_a_partial_offer_is_shown_and_kept_only_if_there_is_something_in_it() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering(partial=True)), listed("t", offering("a", partial=True)))
+        await rig.until(lambda seen: {"s", "t"} <= seen.entries.keys())
+        assert rig.kept.offers.keys() == {"t"}
+
+
+async def test_a_reading_that_changed_nothing_is_neither_written_nor_indexed_again() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a", read_at=1.0)))
+        counted = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        writes = rig.kept.writes
+        for turn in range(10):
+            await rig.tell(listed("s", offering("a", read_at=2.0 + turn)))
+        await rig.tell(listed("t", offering("b")))
+        seen = await rig.until(lambda seen: "t" in seen.entries and seen.entries["t"].offer.tokens_exact)
+        assert rig.kept.writes - writes == 2
+        assert seen.entries["s"] is counted.entries["s"]
+        assert rig.count.calls == 2
+
+
+async def test_the_time_of_the_last_reading_is_written_again_after_an_hour() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a", read_at=1.0)))
+        await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        rig.now_s += 3601
+        await rig.tell(listed("s", offering("a", read_at=3602.0)), listed("t", offering("b")))
+        await rig.until(lambda seen: "t" in seen.entries)
+        assert rig.kept.offers["s"].read_at == 3602.0
+        assert rig.kept.offers["s"].token_counts == {"a": 5}
 
 
 async def test_an_era_is_kept() -> None:

@@ -15,7 +15,7 @@ from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarti
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started
 from actors.kit import Starts
 from actors.lifecycle import State
-from actors.messages import ReadServer, StopServer
+from actors.messages import ReadServer, ServerChanged, StopServer
 from actors.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.server.inbox import TimerFired
@@ -29,16 +29,22 @@ KNOWN = Offer(tools=(Tool(name="echo"),))
 
 
 class Unstartable:
-    """A transport that starts nothing the first `failures` times."""
+    """A transport that starts nothing the first `failures` times, and then `fake`."""
 
     kind = "memory"
 
     def __init__(
-        self, *, permanent: bool = False, scarce: bool = False, after_s: float = 0.0, failures: int = 1000
+        self,
+        *,
+        permanent: bool = False,
+        scarce: bool = False,
+        after_s: float = 0.0,
+        failures: int = 1000,
+        fake: FakeServer | None = None,
     ) -> None:
         self.tries = 0
         self._failures = failures
-        self._real = MemoryTransport(FakeServer().serve)
+        self._real = MemoryTransport((fake or FakeServer()).serve)
         self._permanent = permanent
         self._scarce = scarce
         self._after_s = after_s
@@ -193,6 +199,19 @@ async def test_a_permanent_server_is_restarted_after_a_normal_exit(autojump_cloc
         assert rig.fake.starts == 2
 
 
+async def test_a_server_in_back_off_tells_why_and_when_it_is_started_again(autojump_clock: MockClock) -> None:
+    fake = FakeServer(exits_at="initialize")
+    async with running_server(fake, policy=RestartPolicy(backoff_initial_s=8.0)) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.wake)
+        await rig.reach(State.RESPAWNING)
+        told = rig.of(ServerChanged)[-1].status  # the rig's unix time is always 0
+        assert (told.state, told.next_start, told.reason) == (State.RESPAWNING, 8.0, "exit code 1")
+        fake.exits_at = None
+        await rig.reach(State.READY)
+        told = rig.of(ServerChanged)[-1].status
+        assert (told.next_start, told.reason) == (None, "")
+
+
 async def test_days_of_back_off_pass_in_no_time(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         for _ in range(200):
@@ -232,6 +251,18 @@ async def test_a_probe_without_answer_means_a_fresh_process_with_initialize_once
         assert rig.fake.count("server/discover") == 1
         assert rig.fake.starts == 3
         assert (await rig.status()).last_error is None
+
+
+async def test_a_modern_server_that_was_silent_once_is_not_taken_for_legacy_for_ever(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="silent"), era="modern") as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.call)
+        await rig.reach(State.HANDSHAKING)
+        rig.fake.probe = "modern"
+        await rig.reach(State.READY)
+        await rig.sleep()
+        await rig.call()
+        assert [asked[0] for asked in rig.fake.asked] == ["server/discover", "initialize", "server/discover"]
+        assert rig.eras == []
 
 
 async def test_a_server_that_closes_its_output_under_the_probe_gets_a_fresh_process(autojump_clock: MockClock) -> None:
