@@ -39,10 +39,14 @@ class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """A search that is done, and how long it took; the query of `asked` is as much as was looked at."""
+    """A search that is done, and how long it took.
 
-    asked: Discover
+    `query` is as much as was looked at, `servers` are those it names in one way or another.
+    """
+
+    query: str
     found: Found
+    servers: frozenset[str]
     milliseconds: float
 
 
@@ -62,7 +66,7 @@ def searched(seen: Catalogue, asked: Discover, clock: Clock) -> Searched:
     """Search. The longer the query, the longer it takes."""
     started = clock()
     found = search(seen, asked)
-    return Searched(asked, found, (clock() - started) * 1000)
+    return Searched(asked.query, found, _servers_asked_for(seen, asked), (clock() - started) * 1000)
 
 
 def answered(
@@ -71,8 +75,7 @@ def answered(
     """Return the answer to a search. How long that takes is a matter of the `weight` of what was found."""
     page = Page(seen, statuses, settings.discover_token_budget, settings.discover_limit_max)
     listing = not any(hit.score or hit.exact for hit in done.found.hits)  # nothing was ranked
-    asked_for = _servers_asked_for(seen, done.asked)
-    return page.build(done.asked.query, done.found, done.milliseconds, listing=listing, asked_for=asked_for)
+    return page.build(done.query, done.found, done.milliseconds, listing=listing, asked_for=done.servers)
 
 
 def weight(seen: Catalogue, done: Searched) -> int:

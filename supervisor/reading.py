@@ -10,7 +10,6 @@ URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -61,8 +60,8 @@ class Reading:
 
     def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench) -> None:
         self._forward = forward
-        self._bench = bench
         self._lookup = lookup
+        self._bench = bench
 
     async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
@@ -74,8 +73,8 @@ class Reading:
         """`resources/read`: contents under the URIs of `resources/list`, unless it was asked with the server's own."""
         wanted: _Read = decoded(params, _Read, "resources/read: params need a 'uri'")
         server, own, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
-        cost, kept = len(body) // READ_COST, own == wanted.uri
-        return await self._bench.run(cost, partial(_for_client, server, body, client.era, kept=kept))
+        renamed = own != wanted.uri
+        return await self._bench.run(len(body) // READ_COST, _as_read, server, body, client.era, renamed)
 
     async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, str, bytes]:
         """Return the server, its own URI of the resource, and what it answered."""
@@ -99,9 +98,9 @@ class Reading:
 
     async def complete(self, client: Client, params: msgspec.Raw) -> bytes:
         """`completion/complete`, for an argument of a prompt or of a resource template."""
-        since = trio.current_time()
         if size(params) > MAX_COMPLETED_BYTES:
             raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
+        since = trio.current_time()
         wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
         server, ref = await self._referred(client, wanted.ref, since)
         members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
@@ -123,17 +122,19 @@ class Reading:
 
 
 def _for_model(server: str, body: bytes) -> bytes:
-    """Return a `resources/read` result as the result of a tool."""
+    """Return the result of `read_mcp_resource` for what a server answered."""
     found = _contents(server, body)
-    content = [_block(server, item) for item in found]
-    structured = with_contents(body, [_renamed(server, item, resource_path) for item in found])
-    return encode({"content": content, "structuredContent": structured})
+    blocks = encode([_block(server, item) for item in found])
+    structured = encode(with_contents(body, [_renamed(server, item, resource_path) for item in found]))
+    return b"".join([b'{"content":', blocks, b',"structuredContent":', structured, b"}"])
 
 
-def _for_client(server: str, body: bytes, era: Era, *, kept: bool) -> bytes:
-    """Return a `resources/read` result with the members that an era wants, `kept` under the server's own URIs."""
-    contents = _contents(server, body)
-    found = with_contents(body, contents if kept else [_renamed(server, item, resource_uri) for item in contents])
+def _as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
+    """Return the result of `resources/read` for what a server answered."""
+    contents: list[dict[str, Any]] = [*_contents(server, body)]
+    if renamed:
+        contents = [_renamed(server, item, resource_uri) for item in contents]
+    found = with_contents(body, contents)
     if era == "modern":  # nothing is known about who else may see it
         found = {"ttlMs": 0, **found, "cacheScope": "private"}
     return encode(found)

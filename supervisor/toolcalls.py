@@ -37,8 +37,8 @@ class ToolCalls:
 
     def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench, used: Used) -> None:
         self._forward = forward
-        self._bench = bench
         self._lookup = lookup
+        self._bench = bench
         self._used = used
 
     async def call(self, client: Client, wanted: Execute, meta: msgspec.Raw) -> bytes:

@@ -37,7 +37,7 @@ from actors.server.inbox import CallAbandoned, Message, PageRead, TimerFired
 from actors.server.journal import Journal
 from actors.server.link import Launcher
 from actors.server.performer import Performer
-from actors.server.record import Record
+from actors.server.record import Record, with_stderr
 from actors.server.settings import ServerSettings
 from actors.transport.base import Transport
 
@@ -130,7 +130,8 @@ class ServerActor(Actor[Message]):
         """What operators and the daemon ask for."""
         match message:
             case ReadServer(stderr=stderr):
-                reply.answer(self._server.status(stderr=stderr))
+                found = self.status()
+                reply.answer(with_stderr(found, self._server.link) if stderr else found)
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
             case RestartServer():

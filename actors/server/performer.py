@@ -27,7 +27,7 @@ from actors.server.link import Launcher, Link
 from actors.server.lists import Lists
 from actors.server.liveness import Liveness
 from actors.server.orders import Orders
-from actors.server.record import Record, with_stderr
+from actors.server.record import Record
 from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
 from actors.server.startup import Startup
@@ -73,11 +73,10 @@ class Performer:
         self.nursery = self.discovery.nursery = nursery
         self.discovery.restore()
 
-    def status(self, *, stderr: bool = False) -> ServerStatus:
-        """Return how the server is doing now, with the newest lines of its `stderr` if they are wanted."""
+    def status(self) -> ServerStatus:
+        """Return how the server is doing now."""
         known, activity = self._lists.known, self.startup.activity(self.link)
-        found = self._record.status(self.life, self.link, known, self.traffic, self.recovery, activity=activity)
-        return with_stderr(found, self.link) if stderr else found
+        return self._record.status(self.life, self.link, known, self.traffic, self.recovery, activity=activity)
 
     async def _fire(self, name: str, number: int) -> None:
         await self._post.tell(TimerFired(name, number))

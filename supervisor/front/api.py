@@ -14,7 +14,6 @@ from quart import Response, websocket
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
-from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
 from actors.errors import ConfigError
@@ -25,7 +24,8 @@ from actors.registry import Happening
 from actors.server import Message as ServerMessage
 from actors.server.journal import Journal
 from supervisor.counting import META_TOKENS
-from supervisor.front.described import Described, findings
+from supervisor.front.debug import debug_page
+from supervisor.front.described import Described
 from supervisor.front.orders import Control
 from supervisor.front.statuses import fresh, told_by, with_stderr
 from supervisor.tokens import savings
@@ -197,32 +197,8 @@ async def _debug(view: View) -> bytes:
     statuses = await with_stderr(await fresh(view.statuses.value, view.directory), view.directory)
     described = await view.described.of(catalogue)
     own = {"version": view.version, "usage": view.usage(), "connections": view.counters(), "store": view.store()}
-    return await beside(lambda: _debug_page(catalogue, statuses, described, own))
-
-
-def _debug_page(
-    catalogue: Catalogue,
-    statuses: Mapping[str, ServerStatus],
-    described: Mapping[str, Mapping[str, Metadata]],
-    own: Mapping[str, Any],
-) -> bytes:
-    """Return the page; megabytes, where there are many tools."""
-    by_transport: dict[str, int] = {}
-    for entry in catalogue.entries.values():
-        by_transport[entry.transport] = by_transport.get(entry.transport, 0) + len(entry.tools)
-    page = {
-        **own,
-        "tools_by_transport": by_transport,
-        "tools_by_server": {
-            name: [{"name": tool.name, "tokens": entry.offer.token_counts.get(tool.name)} for tool in entry.offer.tools]
-            for name, entry in catalogue.entries.items()
-        },
-        "processes": {name: msgspec.to_builtins(status) for name, status in statuses.items()},
-        "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
-        "findings": findings(described),
-        "tokens": token_savings(catalogue),
-    }
-    return msgspec.json.encode(page)
+    own["tokens"] = token_savings(catalogue)
+    return await beside(lambda: debug_page(catalogue, statuses, described, own))
 
 
 async def _events(view: View) -> None:
