@@ -369,7 +369,7 @@ async def test_errors_of_a_call_exit_with_1_and_can_be_read(tmp_path: Path) -> N
     assert "missing text" in missing.stderr
     assert '"outcome": "not_sent"' in missing.stderr
     assert unknown.exit_code == 1
-    assert "server 'notes' has no tool 'nothing'" in unknown.stderr
+    assert "server 'notes' has no tool 'nothing'; did you mean notes:add_note" in unknown.stderr
 
 
 @pytest.mark.process
