@@ -104,6 +104,16 @@ def stop_itself() -> None:
     for_ever()
 
 
+def stop_its_shim() -> None:
+    """SIGSTOP to its parent, with a child that left the group."""
+    if not os.fork():
+        os.setsid()
+        alive("daemon")
+        for_ever()
+    os.kill(os.getppid(), signal.SIGSTOP)
+    ignore_eof()
+
+
 def flood_stderr() -> None:
     """100 MB of stderr, then an answer."""
     block = b"x" * 99 + b"\n"

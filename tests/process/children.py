@@ -33,6 +33,11 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
 
 
+def state_of(pid: int) -> str:
+    """What the process does: `R` runs, `S` sleeps, `T` is stopped."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0].decode()
+
+
 def descriptors() -> int:
     """How many files we have open."""
     return len(list(Path("/proc/self/fd").iterdir()))
