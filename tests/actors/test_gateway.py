@@ -66,6 +66,7 @@ class FileServer:
     """A server of either era; `asked` is every message it got, as bytes."""
 
     era: Era
+    capabilities: dict[str, Any]
     asked: list[bytes] = field(default_factory=list)
 
     def last(self) -> Any:
@@ -94,10 +95,10 @@ class FileServer:
     def result(self, method: str, params: Any) -> Any:
         match method:
             case "server/discover" if self.era == "modern":
-                return {"supportedVersions": ["2026-07-28"], "capabilities": CAPABILITIES}
+                return {"supportedVersions": ["2026-07-28"], "capabilities": self.capabilities}
             case "initialize" if self.era == "legacy":
                 info = {"name": "files", "version": "1"}
-                return {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
+                return {"protocolVersion": "2025-11-25", "capabilities": self.capabilities, "serverInfo": info}
             case "tools/call":
                 return self.called(params["name"])
             case "resources/read":
@@ -149,8 +150,10 @@ class Rig:
 
 
 @asynccontextmanager
-async def gateway(era: Era = "legacy", **settings: Any) -> AsyncIterator[Rig]:
-    server = FileServer(era)
+async def gateway(
+    era: Era = "legacy", capabilities: dict[str, Any] = CAPABILITIES, **settings: Any
+) -> AsyncIterator[Rig]:
+    server = FileServer(era, capabilities)
     used: list[tuple[str, str, bool]] = []
     directory: Directory[Message] = Directory()
     registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
@@ -284,6 +287,19 @@ async def test_results_that_say_error_are_results_and_errors_are_failures() -> N
             await rig.execute("files:refuses", {})
         assert caught.value.error.code == -32000
         assert [good for _, _, good in rig.used] == [True, False]
+
+
+@pytest.mark.parametrize("code", [-32050, -32001, -1, 0, 7])
+async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code: int) -> None:
+    error = {"code": code, "message": "no", "data": {"why": [1.0]}}
+    async with gateway() as rig:
+        ERRORS["refuses"], usual = error, ERRORS["refuses"]
+        try:
+            for client in (LEGACY, MODERN):
+                found = await answer(rig.gateway, client, b"1", "tools/call", msgspec.Raw(b'{"name":"files-refuses"}'))
+                assert json.loads(found.body)["error"] == error
+        finally:
+            ERRORS["refuses"] = usual
 
 
 async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:
@@ -451,7 +467,24 @@ async def test_capabilities_say_what_is_told() -> None:
             body = json.loads(rig.gateway.initialize("2025-11-25"))
             assert body["capabilities"]["tools"] == {"listChanged": told}
             assert (rig.gateway.revisions("local").tools > 0) == told
-            assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
+            assert "logging" not in body["capabilities"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"), [({"completions": {}}, True), ({"completions": None}, False), ({"tools": {}}, False)]
+)
+async def test_completions_are_announced_if_a_server_has_them(declared: dict[str, Any], told: bool) -> None:
+    async with gateway(capabilities={"prompts": {}, **declared}) as rig:
+        for version in ("2025-03-26", "2025-11-25"):
+            assert ("completions" in json.loads(rig.gateway.initialize(version))["capabilities"]) == told
+        assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
+        assert ("completions" in (await rig.perform(MODERN, "server/discover"))["capabilities"]) == told
+
+
+async def test_a_log_level_cannot_be_set() -> None:
+    async with gateway() as rig:
+        with pytest.raises(UnknownMethod):
+            await rig.perform(LEGACY, "logging/setLevel", {"level": "debug"})
 
 
 async def test_a_server_that_is_not_discovered_yet_is_said_to_be_starting() -> None:
