@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from actors.errors import ProtocolViolation
 from actors.kit import Address
 from actors.messages import CallServer, Result
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
@@ -65,7 +66,11 @@ class Forwarder:
             if failed is None:
                 raise relayed(error, method, client.era, uri) from None
             result = failed
-        return fit(result, era or client.era, server)
+        try:
+            return fit(result, era or client.era, server)
+        except (msgspec.MsgspecError, RecursionError):
+            text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
+            raise ProtocolViolation(text, server=server, outcome="completed") from None
 
 
 def masked(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
@@ -77,6 +82,6 @@ def masked(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
         return error
     try:
         msgspec.json.decode(after)
-    except msgspec.MsgspecError:  # there was none, or the secret was no text in it
+    except (msgspec.MsgspecError, RecursionError):  # there was none, or the secret was no text in it
         after = ""
     return RemoteError(ErrorObject(found.code, message, msgspec.Raw(after.encode())))

@@ -20,9 +20,10 @@ from actors.protocol.era import (
     Send,
     Settled,
 )
+from actors.protocol.framing import Line
 from actors.protocol.listing import METHODS, Kind, Listed, Listing, ListLimits
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Peer, Refused
-from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, Era
+from actors.protocol.versions import BATCH_VERSION, META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, Era
 
 CHANGES: dict[str, Kind] = {
     "notifications/tools/list_changed": "tools",
@@ -68,9 +69,12 @@ class CallRefused(msgspec.Struct, frozen=True):
 
 
 class CallMalformed(msgspec.Struct, frozen=True):
-    """The server answered a call with something that is no answer."""
+    """The server answered a call with something that cannot be used; the members are those of `peer.Malformed`."""
 
     call: int
+    reason: str
+    done: bool
+    over: tuple[int, int] | None
 
 
 class ListsChanged(msgspec.Struct, frozen=True):
@@ -79,6 +83,7 @@ class ListsChanged(msgspec.Struct, frozen=True):
 
 Fact = Agreed | NoAgreement | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
 Tag = int | Kind | Literal["negotiation", "listen", "life"]
+Event = Answered[Tag] | Refused[Tag] | Malformed[Tag] | Asked | Notified
 
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 """Arguments are passed on as the client wrote them, often over many lines, but a line is a message here (MCP stdio).
@@ -108,6 +113,11 @@ class Conversation:
     def probing(self) -> bool:
         """True while the first probe of the era is unanswered."""
         return self._negotiation.probing
+
+    @property
+    def batches(self) -> bool:
+        """Whether the server may send several messages at once (only in 2025-03-26, basic/index "Batching")."""
+        return self.agreement is not None and self.agreement.version == BATCH_VERSION
 
     @property
     def listing(self) -> bool:
@@ -170,18 +180,25 @@ class Conversation:
             params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
             self._write(jsonrpc.notification("notifications/cancelled", params))
 
-    def receive(self, message: bytes) -> Fact | None:
-        """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC."""
-        match self._peer.receive(message):
+    def receive(self, message: Line, spoiled_by: str = "") -> Fact | None:
+        """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC.
+
+        `spoiled_by` says why it cannot be used whatever it says; a call that it answers fails with that.
+        """
+        peer = self._peer
+        return self._receive(peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message))
+
+    def _receive(self, event: Event | None) -> Fact | None:
+        match event:
             case Answered(tag=int(call), result=result):
                 self._ids.pop(call, None)
                 return CallAnswered(call, result)
             case Refused(tag=int(call), error=error):
                 self._ids.pop(call, None)
                 return CallRefused(call, error)
-            case Malformed(tag=int(call)):
+            case Malformed(tag=int(call), reason=reason, done=done, over=over):
                 self._ids.pop(call, None)
-                return CallMalformed(call)
+                return CallMalformed(call, reason, done, over)
             case Notified(method=method):
                 return ListsChanged() if method in CHANGES else None
             case Asked(id=id_, method=method):
@@ -189,7 +206,7 @@ class Conversation:
                 return None
             case None:
                 return None
-            case event:
+            case _:
                 return self._receive_own(event)
 
     def _receive_own(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
@@ -199,8 +216,9 @@ class Conversation:
                 return self._follow(self._negotiation.on_result(result))
             case Refused(tag="negotiation", error=error):
                 return self._follow(self._negotiation.on_error(error))
-            case Malformed(tag="negotiation"):
-                return self._follow(self._negotiation.on_error(jsonrpc.ErrorObject(-32603, "malformed answer")))
+            case Malformed(tag="negotiation", reason=reason):
+                error = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, f"it answered with {reason}")
+                return self._follow(self._negotiation.on_error(error))
             case Answered(tag="listen" | "life") | Refused(tag="listen" | "life") | Malformed(tag="listen" | "life"):
                 return None
             case _:
@@ -219,8 +237,8 @@ class Conversation:
                     self._ask(kind, METHODS[kind], following[1])
             case Refused(error=error):
                 listing.on_failure(kind, f"{error.code} {error.message[:200]}")
-            case Malformed():
-                listing.on_failure(kind, "malformed answer")
+            case Malformed(reason=reason):
+                listing.on_failure(kind, f"it answered with {reason}")
         return self._finish_listing()
 
     def _finish_listing(self) -> AllListed | None:

@@ -14,8 +14,8 @@ import trio
 
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
-from actors.errors import ServerGaveUp, ShuttingDown, SupervisorError, TooManyCalls
-from actors.incarnation import Broken, Ended, NotStarted, Received, Started
+from actors.errors import CallTooLarge, ServerGaveUp, ShuttingDown, SupervisorError, TooManyCalls
+from actors.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.kit import Actor, Gate, Reply
 from actors.lifecycle import State
 from actors.messages import CallServer, ReadServer, Result, ServerStatus, SleepServer, StopServer, WakeServer
@@ -81,9 +81,12 @@ class ServerActor(Actor[Message]):
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """React to one message."""
         match message:
-            case Received(incarnation=number, messages=messages):
+            case Received(incarnation=number, lines=lines):
                 if number == self.life.incarnation:
-                    self._server.on_received(messages)
+                    self._server.on_received(lines)
+            case Written(incarnation=number):
+                if number == self.life.incarnation:
+                    self._server.pump()
             case CallServer():
                 assert reply is not None
                 self._on_call(message, reply)
@@ -151,7 +154,7 @@ class ServerActor(Actor[Message]):
             return
         try:
             call = self._traffic.enter(message, reply, trio.current_time())
-        except TooManyCalls as error:
+        except (TooManyCalls, CallTooLarge) as error:
             reply.fail(error)
             return
         reply.on_abandon(lambda: self._abandon(call.number))

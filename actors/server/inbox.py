@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.incarnation import Broken, Ended, NotStarted, Received, Started
+from actors.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.messages import CallServer, ReadServer, SleepServer, StopServer, WakeServer
 
 
@@ -32,6 +32,7 @@ Message = (
     | Started
     | NotStarted
     | Received
+    | Written
     | Broken
     | Ended
 )

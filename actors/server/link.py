@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import trio
 
+from actors.errors import ProtocolViolation
 from actors.incarnation import Incarnation
-from actors.kit import Address, Gate
-from actors.protocol.conversation import Conversation
+from actors.kit import Address, Gate, Mark
+from actors.protocol.conversation import Conversation, Fact
 from actors.protocol.era import Identity
+from actors.protocol.framing import Line
+from actors.protocol.jsonrpc import members
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
 from actors.server.settings import ServerSettings
 from actors.transport.base import Transport
+
+_NO_BATCHES = "a batch, which this version of the protocol does not have"
 
 
 class Link:
@@ -20,9 +25,11 @@ class Link:
     `heard` is when the server last said anything that made sense, in seconds of the trio clock.
     """
 
-    __slots__ = ("hasty", "heard", "process", "talk")
+    __slots__ = ("_choked", "_nonsense", "hasty", "heard", "process", "talk")
 
     def __init__(self, process: Incarnation, talk: Conversation) -> None:
+        self._choked = False
+        self._nonsense = 0
         self.process = process
         self.talk = talk
         self.hasty = talk.probing
@@ -41,16 +48,53 @@ class Link:
     @property
     def noise(self) -> int:
         """How many lines of its output were no messages."""
-        return self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
+        tolerated = self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
+        return tolerated + self._nonsense
+
+    def hear(self, line: Line) -> list[Fact]:
+        """Take one line, a message or a batch of them; what makes no sense is counted."""
+        batch = isinstance(line, bytes) and line.lstrip().startswith(b"[")
+        spoiled_by = _NO_BATCHES if batch and not self.talk.batches else ""
+        facts: list[Fact] = []
+        try:
+            messages: list[Line] = [*members(line)] if isinstance(line, bytes) and batch else [line]
+        except ProtocolViolation:
+            messages = []
+            self._nonsense += 1
+        for message in messages:
+            try:
+                fact = self.talk.receive(message, spoiled_by)
+            except ProtocolViolation:
+                self._nonsense += 1
+                continue
+            self.heard = trio.current_time()
+            if fact is not None:
+                facts.append(fact)
+        return facts
 
     def last_stderr(self, lines: int) -> str:
         """Return the newest lines the process wrote to stderr."""
         return self.process.connection.last_stderr(lines) if self.process.connection is not None else ""
 
+    def fits(self, size: int) -> bool:
+        """Whether a call of so many bytes should be said now; if not, the process posts `Written` when there is room.
+
+        What was said before is handed over first.
+        """
+        self.flush()
+        return self.process.outbox.fits(size)
+
+    def mark(self) -> Mark:
+        """Return the place in the stream of what will be said next; all that was said before is handed over."""
+        self.flush()
+        return self.process.outbox.mark()
+
     def flush(self) -> bool:
-        """Hand over what was said; False if the process reads so slowly that it does not fit."""
+        """Hand over what was said; False, for good, if the process leaves so much unread that it does not fit."""
         data = self.talk.take_output()
-        return not data or self.process.outbox.put(data)
+        if data and not self.process.outbox.put(data):
+            self._choked = True
+        return not self._choked
 
     def probe_answered(self) -> bool:
         """Return True once: when the first probe has got an answer, and the handshake goes on."""

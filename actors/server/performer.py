@@ -10,13 +10,14 @@ import trio
 
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
-from actors.errors import ProtocolViolation, ServerGaveUp, ShuttingDown, SupervisorError
+from actors.errors import ServerGaveUp, ShuttingDown, SupervisorError
 from actors.incarnation import Broken, Ended, NotStarted, Started
 from actors.kit import Address
 from actors.lifecycle import State
 from actors.messages import ServerStatus
 from actors.policy import RestartLog
 from actors.protocol import conversation as talk
+from actors.protocol.framing import Line
 from actors.protocol.listing import Listed
 from actors.server.inbox import Message, TimerFired
 from actors.server.link import Launcher, Link
@@ -45,7 +46,7 @@ class Performer:
     ) -> None:
         self.life = lc.Life()
         self.link: Link | None = None
-        self.traffic = Traffic(name, settings)
+        self.traffic = Traffic(name, settings, record.hide)
         self.orders = Orders(name)
         self.timers = Timers(self._fire)
         self.restarts = restarts
@@ -195,22 +196,17 @@ class Performer:
 
     # The conversation -----------------------------------------------------------------------------------------------
 
-    def on_received(self, messages: list[bytes]) -> None:
-        """Take messages of the present incarnation."""
+    def on_received(self, lines: list[Line]) -> None:
+        """Take lines of the present incarnation."""
         link = self.link
         if link is None:
             return
-        for message in messages:
-            try:
-                fact = link.talk.receive(message)
-            except ProtocolViolation:
-                self._record.noise += 1
-                continue
-            link.heard = trio.current_time()
-            if isinstance(fact, talk.CallAnswered | talk.CallRefused | talk.CallMalformed):
-                self.traffic.settle(fact, link, trio.current_time())
-            elif fact is not None:
-                self._on_fact(link, fact)
+        for line in lines:
+            for fact in link.hear(line):
+                if isinstance(fact, talk.CallAnswered | talk.CallRefused | talk.CallMalformed):
+                    self.traffic.settle(fact, link, trio.current_time())
+                else:
+                    self._on_fact(link, fact)
         if self.life.state is State.HANDSHAKING and link.probe_answered():
             self.timers.start(self.nursery, "stage", self._settings.start_timeout_s)
         self.pump()

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -18,8 +19,8 @@ import msgspec
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
-from actors.protocol.framing import LineSplitter, is_message
-from actors.transport.base import Counters, Exit
+from actors.protocol.framing import Line, LineSplitter
+from actors.transport.base import Counters, Exit, received
 from actors.transport.command import build_environment, check_directory, check_strings, resolve_command
 from actors.transport.containment import Contained, Containment, default_containment
 from actors.transport.mask import Mask
@@ -139,34 +140,45 @@ class ProcessConnection:
         """The server's process id (not its shim's), which is also its process group."""
         return self._contained.pid
 
-    async def send(self, data: bytes) -> None:
-        """Write whole messages. Raises `ServerExited` when nobody reads them any more."""
-        try:
-            # What the pipe takes at once costs no turn of the loop. Nobody else writes: there is one sender.
-            sent = os.write(self._stdin.fileno(), data)
-        except OSError:
-            sent = 0  # it is full, or gone, which `send_all` finds out in its own terms
-        try:
-            if sent < len(data):
-                await self._stdin.send_all(data[sent:])
-        except _GONE:
-            raise ServerExited("the server no longer reads its input") from None
-        self.counters.messages_sent += data.count(b"\n")
+    async def send(self, data: bytes | memoryview) -> int:
+        """Write what the pipe takes. Raises `ServerExited` when nobody reads it any more."""
+        while True:
+            try:
+                # What the pipe takes at once costs no turn of the loop. Nobody else writes: there is one sender.
+                taken = os.write(self._stdin.fileno(), data)
+            except BlockingIOError:
+                try:
+                    await trio.lowlevel.wait_writable(self._stdin.fileno())
+                except (*_GONE, OSError):
+                    raise ServerExited("the server no longer reads its input") from None
+            except OSError:
+                raise ServerExited("the server no longer reads its input") from None
+            else:
+                self.counters.messages_sent += bytes(data[:taken]).count(b"\n")
+                return taken
 
-    async def receive(self) -> list[bytes]:
-        """Return all messages of one read, at least one, or an empty list at the end of the output."""
+    async def input_closed(self) -> None:
+        """Wait until the last process that could read the input has closed it, or until the exit.
+
+        Linux reports the end of a pipe's readers (EPOLLERR) to whoever waits to read from its writing end.
+        """
+        if sys.platform == "linux":
+            with suppress(*_GONE, OSError, ValueError):
+                await trio.lowlevel.wait_readable(self._stdin.fileno())
+                return
+        await self._exited.wait()
+
+    async def receive(self) -> list[Line]:
+        """Return all lines of one read, at least one, or an empty list at the end of the output."""
         while not self._taken_over:
+            self._splitter.check()
             data = await self._read()
             if not data:
                 self._splitter.close()
                 return []
-            lines = self._splitter.feed(data)
+            lines = received(self._splitter.feed(data), self.counters)
             if lines:
-                messages = [line for line in lines if is_message(line)]
-                self.counters.messages_received += len(messages)
-                self.counters.stdout_noise += len(lines) - len(messages)
-                if messages:
-                    return messages
+                return lines
         await self._exited.wait()
         return []
 

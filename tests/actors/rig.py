@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -99,6 +99,7 @@ async def running_server(
     gate: Gate | None = None,
     known: Offer | None = None,
     era: Era | None = "legacy",
+    hide: Callable[[str], str] = str,
 ) -> AsyncIterator[Rig]:
     """Run a server actor for the block, at most a week of virtual time; everything is settled at the end."""
     fake = fake or FakeServer()
@@ -115,6 +116,7 @@ async def running_server(
         identity=Identity(),
         known=known,
         era=era,
+        hide=hide,
     )
     rig = Rig(actor, fake, restarts)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ from trio.testing import wait_all_tasks_blocked
 from actors.directory import Directory
 from actors.errors import InvalidArguments, ServerError, SupervisorError, UnknownMethod, UnknownPrompt, UnknownTool
 from actors.kit import Gate
-from actors.messages import StopServer, WakeServer
+from actors.messages import CallServer, Result, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
 from actors.protocol.era import Identity
 from actors.protocol.jsonrpc import RemoteError
@@ -28,6 +28,7 @@ from actors.router import Router
 from actors.server import Message, ServerActor, ServerSettings
 from actors.transport.mask import Mask
 from actors.transport.memory import MemoryPeer, MemoryTransport
+from supervisor.forward import Forwarder
 from supervisor.front.service import Client, answer
 from supervisor.gateway import Gateway, GatewaySettings
 from tests.fakes.published import Nothing, uncounted
@@ -300,6 +301,23 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
                 assert json.loads(found.body)["error"] == error
         finally:
             ERRORS["refuses"] = usual
+
+
+@both
+async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault(era: Era) -> None:
+    class Deep:
+        """In place of a router."""
+
+        async def ask(self, message: CallServer) -> Result:
+            await trio.lowlevel.checkpoint()
+            return Result(msgspec.Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b',"resultType":"x"}'), era)
+
+    forward = Forwarder(cast("Any", Deep()), 1.0, {}, {})
+    client = LEGACY if era == "modern" else MODERN
+    with pytest.raises(ServerError) as caught:
+        await forward.ask(client, "files", "tools/call", b"", msgspec.Raw(b""))
+    assert caught.value.server == "files"
+    assert caught.value.outcome != "not_sent"
 
 
 async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:

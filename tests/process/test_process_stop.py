@@ -24,6 +24,7 @@ from tests.process.children import (
     no_child_and_no_descriptor_is_left,
     parent_of,
     state_of,
+    whole,
 )
 
 __all__ = ["no_child_and_no_descriptor_is_left"]
@@ -106,7 +107,7 @@ async def test_an_answer_that_comes_with_the_end_of_the_input_is_still_received(
 
     async def read(connection: ProcessConnection) -> None:
         while messages := await connection.receive():
-            received.extend(messages)
+            received.extend(whole(messages))
 
     transport = ProcessTransport(launch("answer_at_the_end"), PATIENT)
     async with transport.connect() as connection, trio.open_nursery() as nursery:
