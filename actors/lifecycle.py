@@ -54,7 +54,7 @@ class OfProcess(Event, frozen=True, tag=True):
 
 
 class Wake(Event, frozen=True, tag=True):
-    """A call, a discovery or an operator wants the server up."""
+    """A call, a discovery, a retry of a server never listed, or an operator wants the server up."""
 
 
 class Sleep(Event, frozen=True, tag=True):
@@ -70,14 +70,17 @@ class Spawned(OfProcess, frozen=True, tag=True):
 
 
 class SpawnRefused(OfProcess, frozen=True, tag=True):
-    """There is no process. `permanent`: trying again without a change is pointless."""
+    """There is no process. `permanent`: only a change heals it. `scarce`: we lack something; it is not at fault."""
 
     reason: str
     permanent: bool = False
+    scarce: bool = False
 
 
 class Greeted(OfProcess, frozen=True, tag=True):
-    """Both sides agree on a protocol revision."""
+    """Both sides agree on a protocol revision. `known`: its lists are known, so no call waits for their reading."""
+
+    known: bool = False
 
 
 class Rejected(OfProcess, frozen=True, tag=True):
@@ -168,9 +171,10 @@ class FailWaiting(Effect, frozen=True, tag=True):
 
 
 class AskPolicy(Effect, frozen=True, tag=True):
-    """Ask the restart log; answer with `BackoffOver` after its delay, or with `GaveUp`."""
+    """Ask the restart log; answer with `BackoffOver` after its delay, or, unless `scarce`, with `GaveUp`."""
 
     reason: str
+    scarce: bool = False
 
 
 class Life(msgspec.Struct, frozen=True):
@@ -220,14 +224,16 @@ def _without_process(life: Life, event: Event) -> Step:
 
 def _alive(life: Life, event: Event) -> Step:
     match life.state, event:
-        case (State.SPAWNING | State.DRAINING, SpawnRefused(reason=reason, permanent=permanent)):
-            return _down(replace(life, permanent=permanent), reason)
+        case (State.SPAWNING | State.DRAINING, SpawnRefused(reason=reason, permanent=permanent, scarce=scarce)):
+            return _down(replace(life, permanent=permanent), reason, scarce=scarce)
         case (State.READY, Exited(reason=reason, normal=True)):
             return _down(replace(life, wanted="dormant"), reason)
         case (_, Exited(reason=reason)):
             return _down(life, reason)
         case (State.SPAWNING, Spawned()):
             return replace(life, state=State.HANDSHAKING), (Greet(),)
+        case (State.HANDSHAKING, Greeted(known=True)):
+            return replace(life, state=State.READY, reason=""), (Serve(), ListAll())
         case (State.HANDSHAKING, Greeted()):
             return replace(life, state=State.DISCOVERING), (ListAll(),)
         case (State.HANDSHAKING, Fallback()):
@@ -275,7 +281,7 @@ def _spawn(life: Life) -> Step:
     return Life(State.SPAWNING, "up", number), (Spawn(number),)
 
 
-def _down(life: Life, reason: str) -> Step:
+def _down(life: Life, reason: str, *, scarce: bool = False) -> Step:
     """Leave a state with a process: calls in flight fail always, what comes next depends on what is wanted."""
     known = life.reason or reason
     fail = FailPending(known)
@@ -285,11 +291,8 @@ def _down(life: Life, reason: str) -> Step:
         return replace(life, state=State.FAILED, reason=known), (fail, FailWaiting(known))
     if life.wanted == "dormant":
         return replace(life, state=State.DORMANT, reason="", fallback=False), (fail, FailWaiting(life.reason or ASLEEP))
-    if life.fallback:
+    if not scarce and (life.fallback or (life.state is State.DRAINING and not life.reason)):
+        # Ruined by the probe, or put to sleep and woken again before it was down: no failure, it costs no restart.
         following, effects = _spawn(life)
         return following, (fail, *effects)
-    if life.state is State.DRAINING and not life.reason:
-        # It was put to sleep and woken again before it was down: that is no failure and costs no restart.
-        following, effects = _spawn(life)
-        return following, (fail, *effects)
-    return replace(life, state=State.RESPAWNING, reason=known), (fail, AskPolicy(known))
+    return replace(life, state=State.RESPAWNING, reason=known, fallback=False), (fail, AskPolicy(known, scarce))

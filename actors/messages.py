@@ -55,7 +55,11 @@ class StopServer(Ask[None], frozen=True):
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals."""
+    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
+
+    `activity` says more than the state where there is more to say: `installing`. `next_start` is when a server that
+    failed is tried again by itself, unix time in seconds; None if it is not.
+    """
 
     server: str
     state: State
@@ -68,6 +72,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     protocol_version: str | None = None
     restarts: int = 0
     last_error: str | None = None
+    activity: str | None = None
+    next_start: float | None = None
     in_flight: int = 0
     waiting: int = 0
     calls: int = 0
@@ -82,7 +88,7 @@ class ReadServer(Ask[ServerStatus], frozen=True):
 
 
 class ServerChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """A server moved to another state."""
+    """A server moved to another state; or, where `previous` is its state, there is more to say of it than before."""
 
     status: ServerStatus
     previous: State

@@ -129,7 +129,10 @@ class Registry(Actor[Message]):
 
     def _on_changed(self, message: ServerChanged) -> None:
         status = message.status
+        moved = message.previous is not status.state or status.server not in self.statuses.value
         self.statuses.set({**self.statuses.value, status.server: status})
+        if not moved:
+            return
         data = {"state": status.state.value, "previous": message.previous.value, "incarnation": status.incarnation}
         if status.pid is not None:
             data["pid"] = status.pid

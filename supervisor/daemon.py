@@ -19,7 +19,7 @@ from socket import socket
 import trio
 
 from actors.catalogue.snapshot import Catalogue
-from actors.kit import Latest
+from actors.kit import Latest, Starts
 from actors.protocol.era import Identity
 from actors.registry import Registry
 from actors.router import BeginShutdown, Router
@@ -27,7 +27,7 @@ from actors.transport.base import Transport
 from actors.transport.orphans import become_subreaper
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from supervisor import __version__, embeddings
-from supervisor.config import Configuration, ServerConfig, launch_digest
+from supervisor.config import Configuration, ServerConfig, Settings, launch_digest
 from supervisor.counting import TokenCounter
 from supervisor.datadir import DataDir
 from supervisor.front.api import View
@@ -97,9 +97,7 @@ class Daemon:
                 core.start_soon(_settle, registry.catalogue)
                 core.start_soon(usage.run)
                 identity = Identity(version=__version__)
-                servers = Servers(
-                    registry.address, self._connect, identity, self._clock, cold_starts=settings.cold_starts
-                )
+                servers = Servers(registry.address, self._connect, identity, self._clock, _starts(settings))
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
                 front = await self._front(store, registry, router, servers, usage)
@@ -203,6 +201,15 @@ class Daemon:
             if not config.disabled and config.kind != "stdio":
                 reason = f'{config.kind} servers are not supported by this version; only local ones ("command") are'
                 await servers.report_failed(config.path_name, reason, config.kind)
+
+
+def _starts(settings: Settings) -> Starts:
+    return Starts(
+        settings.cold_starts,
+        installs=settings.max_installs,
+        per_s=settings.starts_per_s,
+        slot_s=settings.spawn_slot_s,
+    )
 
 
 def _transport(config: ServerConfig) -> Transport:

@@ -11,7 +11,7 @@ import trio
 from actors.catalogue.entries import Offer
 from actors.directory import Directory
 from actors.errors import SupervisorError
-from actors.kit import Address, Gate
+from actors.kit import Address, Starts
 from actors.lifecycle import State
 from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
@@ -23,6 +23,7 @@ from actors.server import Message as ServerMessage
 from actors.server import ServerActor, ServerSettings
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
+from actors.transport.stdio.installer import installer_of
 from supervisor.config import ServerConfig
 from supervisor.tree import supervise
 
@@ -41,16 +42,14 @@ class Servers:
         connect: Callable[[ServerConfig], Transport],
         identity: Identity,
         clock: Callable[[], float],
-        *,
-        cold_starts: int,
+        starts: Starts,
     ) -> None:
         self.directory: Directory[ServerMessage] = Directory()
         self._registry = registry
         self._connect = connect
         self._identity = identity
         self._clock = clock
-        self._gate = Gate(cold_starts)
-        self._cold_starts = cold_starts
+        self._starts = starts
 
     async def run(
         self,
@@ -72,7 +71,7 @@ class Servers:
                 self._connect(config),
                 _settings(config),
                 restarts,
-                self._gate,
+                self._starts,
                 Reporter(self._registry),
                 self._clock,
                 identity=self._identity,
@@ -103,21 +102,22 @@ class Servers:
         await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
 
     async def discover(self, names: list[str]) -> None:
-        """Wake servers whose tools are not known, a few at a time; those that fail are left to their policy."""
-        limiter = trio.CapacityLimiter(self._cold_starts)
+        """Wake servers whose tools are not known; those that fail are left to their policy.
+
+        All are asked at once: they wait for their turn to start, and nobody for the handshake of another one.
+        """
         async with trio.open_nursery() as nursery:
             for name in names:
-                nursery.start_soon(self._discover, name, limiter)
+                nursery.start_soon(self._discover, name)
 
-    async def _discover(self, name: str, limiter: trio.CapacityLimiter) -> None:
-        async with limiter:
-            address = self.directory.find(name)
-            if address is None:
-                return
-            try:
-                await address.ask(WakeServer(server=name, urgent=False))
-            except SupervisorError as error:
-                log.warning("%s was not discovered: %s", name, error.message)
+    async def _discover(self, name: str) -> None:
+        address = self.directory.find(name)
+        if address is None:
+            return
+        try:
+            await address.ask(WakeServer(server=name, urgent=False))
+        except SupervisorError as error:
+            log.warning("%s was not discovered: %s", name, error.message)
 
     async def stop(self) -> None:
         """Stop all servers at once, each by its own stop sequence."""
@@ -143,6 +143,10 @@ def mask_of(config: ServerConfig) -> Mask:
 def _settings(config: ServerConfig) -> ServerSettings:
     return ServerSettings(
         idle_timeout_s=config.idle_timeout_s,
+        installer=installer_of(config.command, config.args),
+        install_timeout_s=config.install_timeout_s,
+        install_quiet_s=config.install_quiet_s,
+        install_grace_s=config.install_grace_s,
         start_timeout_s=config.start_timeout_s,
         probe_timeout_s=config.probe_timeout_s,
         unresponsive_s=config.unresponsive_s,
@@ -163,4 +167,5 @@ def _policy(config: ServerConfig) -> RestartPolicy:
         backoff_max_s=config.backoff_max_s,
         stable_s=config.stable_s,
         probe_interval_s=config.probe_interval_s,
+        retry_max_s=config.retry_max_s,
     )

@@ -12,3 +12,4 @@ from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
 from actors.kit.outbox import Mark as Mark
 from actors.kit.outbox import Outbox as Outbox
+from actors.kit.starts import Starts as Starts

@@ -86,8 +86,12 @@ class LineSplitter:
         found: list[Line] = []
         *ends, rest = data.split(b"\n")
         for end in ends:
-            if not (end or self._size):
-                continue
+            if not self._size:  # a whole line, of which there may be ten thousand: mostly there is nothing to do
+                if not end:
+                    continue
+                if end.startswith(b"{") and end.endswith(b"}") and len(end) <= self._max_line_bytes:
+                    found.append(end)
+                    continue
             if not self._keep(end, found):
                 return found
             line = self._finish()
@@ -138,6 +142,7 @@ class LineSplitter:
         line = line.removesuffix(b"\r").removeprefix(_BOM)
         if len(line) > self._max_line_bytes:
             return Oversized(len(line), self._max_line_bytes, line[:HEAD_BYTES], line[-TAIL_BYTES:])
+        line = line.lstrip(b"\0")  # what a line of UTF-16 leaves of its newline
         return None if not line or line.isspace() else line
 
 
@@ -148,5 +153,4 @@ def may_be_message(line: Line) -> bool:
     """
     if isinstance(line, Oversized):
         return line.head.lstrip().startswith((b"{", b"["))
-    start = line if line.startswith((b"{", b"[")) else line.lstrip()
-    return start.startswith((b"{", b"[")) and (b'"jsonrpc"' in line or b'"id"' in line)
+    return (b'"jsonrpc"' in line or b'"id"' in line) and line.lstrip().startswith((b"{", b"["))

@@ -28,6 +28,7 @@ MAX_BATCH = 64
 MAX_CODE = 2**53 - 1
 """What every client can read: a number of JSON is a double to many of them (RFC 8259 section 6)."""
 _MAX_SAID_CHARS = 200
+_MAX_MENDED_BYTES = 4 * 1024 * 1024
 _MAX_SURROGATES = 20_000
 _MAX_BACKSLASHES = 64
 _SURROGATES = re.compile(rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})")
@@ -126,7 +127,9 @@ def _decode(message: bytes) -> Envelope:
 
 
 def without_lone_surrogates(message: bytes) -> bytes | None:
-    """Return JSON text with U+FFFD for escaped lone surrogates; None if it has none, or too many surrogates at all."""
+    """Return JSON text with U+FFFD for escaped lone surrogates; None if it has none, or mending it takes too long."""
+    if len(message) > _MAX_MENDED_BYTES:
+        return None
     parts, end = [], 0
     for number, found in enumerate(_SURROGATES.finditer(message)):
         before = message[max(0, found.start() - _MAX_BACKSLASHES) : found.start()]

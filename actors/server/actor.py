@@ -14,9 +14,9 @@ import trio
 
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
-from actors.errors import CallTooLarge, ServerGaveUp, ShuttingDown, SupervisorError, TooManyCalls
+from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started, Written
-from actors.kit import Actor, Gate, Reply
+from actors.kit import Actor, Reply, Starts
 from actors.lifecycle import State
 from actors.messages import CallServer, ReadServer, Result, ServerStatus, SleepServer, StopServer, WakeServer
 from actors.policy import RestartLog
@@ -44,7 +44,7 @@ class ServerActor(Actor[Message]):
         transport: Transport,
         settings: ServerSettings,
         restarts: RestartLog,
-        gate: Gate,
+        starts: Starts,
         reporter: Reporter,
         clock: Callable[[], float],
         *,
@@ -58,7 +58,7 @@ class ServerActor(Actor[Message]):
         self._idle_timeout_s = settings.idle_timeout_s
         self._restarts = restarts
         self._reporter = reporter
-        launcher = Launcher(transport, settings, gate, self.address, identity)
+        launcher = Launcher(transport, settings, starts, self.address, identity)
         record = Record(name, transport.kind, reporter, clock, era, hide)
         self._server = Performer(name, launcher, settings, restarts, record, self.address, known)
         self._traffic = self._server.traffic
@@ -124,7 +124,7 @@ class ServerActor(Actor[Message]):
     def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
         if operator:
             self._restarts.forget()
-        elif (refusal := self._refusal()) is not None:
+        elif (refusal := self._server.recovery.refusal(self.life)) is not None:
             reply.fail(refusal)
             return
         self._server.orders.wake(reply, urgent=urgent)
@@ -132,24 +132,14 @@ class ServerActor(Actor[Message]):
         if operator:  # need not wait for a back-off that belongs to the forgotten failures
             self._server.step(lc.BackoffOver())
 
-    def _refusal(self) -> SupervisorError | None:
-        """Why nothing can be asked of this server now, None if it can. Grants the probe that is due."""
-        if self.life.state is State.STOPPED or self.life.wanted == "stopped":
-            return ShuttingDown(f"server {self.name!r} is being stopped", server=self.name)
-        if self.life.state is not State.FAILED:
-            return None
-        text = f"server {self.name!r} is not available: {self.life.reason}"
-        if self.life.permanent:
-            return ServerGaveUp(f"{text}; correct its configuration and restart the daemon", server=self.name)
-        wait = self._restarts.probe(trio.current_time())
-        return ServerGaveUp(text, server=self.name, retry_after_s=wait) if wait > 0 else None
-
     # Calls ----------------------------------------------------------------------------------------------------------
 
     def _on_call(self, message: CallServer, reply: Reply[Result]) -> None:
         if reply.settled:  # the client went away before anybody looked
             return
-        if (refusal := self._refusal()) is not None:
+        recovery = self._server.recovery
+        deadline = trio.current_time() + message.deadline_s
+        if (refusal := recovery.refusal(self.life) or recovery.too_late(self.life, deadline)) is not None:
             reply.fail(refusal)
             return
         try:
@@ -180,7 +170,9 @@ class ServerActor(Actor[Message]):
     def _on_timer(self, name: str) -> None:
         match name:
             case "deadlines":
-                if self._traffic.time_out(trio.current_time(), self._server.link):
+                link = self._server.link
+                why = self._server.recovery.delay(self.life, installing=self._server.start.installing(link))
+                if self._traffic.time_out(trio.current_time(), link, *why):
                     self._server.on_silence()
                 self._server.pump()
                 self._watch_deadlines()
@@ -188,6 +180,9 @@ class ServerActor(Actor[Message]):
                 self._on_idle()
             case "backoff":
                 self._server.step(lc.BackoffOver())
+            case "retry":
+                self._server.recovery.begin_retry()
+                self._server.step(lc.Wake())
             case "stage":
                 self._server.on_stage_late()
             case "relist":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from actors.errors import ServerError, ServerStarting, SupervisorError
+from actors.errors import ServerError, SupervisorError
 from actors.kit.mailbox import Reply
 from actors.lifecycle import RESTING, State
 
@@ -53,10 +53,9 @@ class Orders:
         _fail(self._wakers, error)
         _fail(self._patient, error)
 
-    def fail_patient(self, reason: str) -> None:
+    def fail_patient(self, error: Callable[[], SupervisorError]) -> None:
         """The server failed once and is tried again: who only wanted to know its tools need not wait for that."""
-        text = f"server {self._server!r} did not start: {reason}; it is tried again"
-        _fail(self._patient, lambda: ServerStarting(text, server=self._server))
+        _fail(self._patient, error)
 
 
 def _answer(replies: list[Reply[Any]]) -> None:

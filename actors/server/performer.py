@@ -10,7 +10,6 @@ import trio
 
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
-from actors.errors import ServerGaveUp, ShuttingDown, SupervisorError
 from actors.incarnation import Broken, Ended, NotStarted, Started
 from actors.kit import Address
 from actors.lifecycle import State
@@ -24,7 +23,9 @@ from actors.server.link import Launcher, Link
 from actors.server.lists import Lists
 from actors.server.orders import Orders
 from actors.server.record import Record
+from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
+from actors.server.start import Start
 from actors.server.traffic import Traffic
 from actors.timers import Timers
 
@@ -50,7 +51,8 @@ class Performer:
         self.orders = Orders(name)
         self.timers = Timers(self._fire)
         self.restarts = restarts
-        self._name = name
+        self.recovery = Recovery(name, restarts, self.timers)
+        self.start = Start(settings, new=known is None and record.era is None)
         self._launcher = launcher
         self._settings = settings
         self._post = post
@@ -59,7 +61,9 @@ class Performer:
 
     def status(self) -> ServerStatus:
         """Return how the server is doing now."""
-        return self._record.status(self.life, self.link, self._lists.known, self.traffic, self.restarts.total)
+        installing = self.start.installing(self.link)
+        known = self._lists.known
+        return self._record.status(self.life, self.link, known, self.traffic, self.recovery, installing=installing)
 
     async def _fire(self, name: str, number: int) -> None:
         await self._post.tell(TimerFired(name, number))
@@ -82,17 +86,17 @@ class Performer:
 
     def _entered(self, previous: State) -> None:
         self._record.entered()
-        for name in ("stage", "idle", "backoff", "relist", "silence"):
+        for name in ("stage", "idle", "backoff", "retry", "relist", "silence"):
             self.timers.cancel(name)
         if self.life.state is not State.READY:
             self.timers.cancel("listing")
-        if self.life.state is State.HANDSHAKING:
-            probing = self.link is not None and self.link.talk.probing
-            seconds = self._settings.probe_timeout_s if probing else self._settings.start_timeout_s
-            self.timers.start(self.nursery, "stage", seconds)
+        if self.life.state is State.HANDSHAKING and self.link is not None:
+            self.timers.start(self.nursery, "stage", self.start.stage_s(self.link))
         elif self.life.state is State.DRAINING:
             self.timers.start(self.nursery, "stage", self._settings.drain_s)
         elif self.life.state is State.FAILED:
+            self.start.suppose(None)
+            self.recovery.give_up(self.nursery, listed=self._lists.known is not None)
             self._record.last_error = self._record.last_error or self.life.reason
         self._record.changed(self.status(), previous, self.life.reason)
 
@@ -110,17 +114,18 @@ class Performer:
             case lc.Drain():
                 self.pump()
             case lc.Kill(polite=polite) if self.link is not None:
-                self.link.process.stop(polite=polite)
+                self.start.stop(self.link, self.life.wanted, polite=polite)
             case lc.FailPending(reason=reason):
                 self.traffic.fail_in_flight(reason)
             case lc.FailWaiting(reason=reason):
-                self._fail_waiting(reason)
-            case lc.AskPolicy(reason=reason):
-                self._ask_policy(reason)
+                self.recovery.fail_waiting(self.life.state, reason, self.traffic, self.orders)
+            case lc.AskPolicy():
+                self._ask_policy(effect)
 
     def _spawn(self, number: int) -> None:
         urgent = self.traffic.waiting > 0 or self.orders.urgent
-        self.link = self._launcher.launch(self.nursery, number, self._record.era, urgent=urgent)
+        era = self.start.begin(self._record.era)
+        self.link = self._launcher.launch(self.nursery, number, era, urgent=urgent, new=self.start.new)
 
     def _serve(self) -> None:
         now = trio.current_time()
@@ -129,32 +134,25 @@ class Performer:
         if self._settings.idle_timeout_s > 0:
             self.timers.start(self.nursery, "idle", self._settings.idle_timeout_s)
         if self.link is not None:
-            self.link.process.up.set()
             self.link.talk.listen()
         self.pump()
 
-    def _ask_policy(self, reason: str) -> None:
-        delay = self.restarts.admit(trio.current_time())
-        if delay is None:
+    def _ask_policy(self, failure: lc.AskPolicy) -> None:
+        if self.recovery.back_off(failure, self.nursery) is None:
             self.step(lc.GaveUp())
-        else:
-            self.orders.fail_patient(reason)
-            self.timers.start(self.nursery, "backoff", delay)
-
-    def _fail_waiting(self, reason: str) -> None:
-        def error() -> SupervisorError:
-            if self.life.state is State.STOPPED:
-                return ShuttingDown(f"server {self._name!r} was stopped", server=self._name)
-            return ServerGaveUp(f"server {self._name!r} is not available: {reason}", server=self._name)
-
-        self.traffic.fail_waiting(error)
-        self.orders.fail_wakers(error)
+            return
+        self.orders.fail_patient(lambda: self.recovery.starting(failure.reason))
+        self._record.noted(self.status())
 
     # The process ----------------------------------------------------------------------------------------------------
 
     def on_stage_late(self) -> None:
         """The deadline of the handshake, or of the drain, passed."""
-        if not self._probe_failed():
+        more = self.start.more_s(self.link) if self.life.state is State.HANDSHAKING else 0.0
+        if more > 0:
+            self.timers.start(self.nursery, "stage", more)
+            self._record.noted(self.status())
+        elif not self._probe_failed():
             self.step(lc.Expired(self.life.incarnation))
 
     def on_process(self, fact: Started | NotStarted | Broken | Ended) -> None:
@@ -163,10 +161,10 @@ class Performer:
         match fact:
             case Started():
                 self.step(lc.Spawned(number))
-            case NotStarted(reason=reason, permanent=permanent, detail=detail):
+            case NotStarted(reason=reason, permanent=permanent, detail=detail, scarce=scarce):
                 self._record.last_error = detail or reason
                 self.link = None
-                self.step(lc.SpawnRefused(number, reason, permanent))
+                self.step(lc.SpawnRefused(number, reason, permanent, scarce))
             case Broken(reason=reason):
                 if not self._probe_failed():
                     self.step(lc.Violated(number, reason))
@@ -190,7 +188,7 @@ class Performer:
         """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed."""
         if self.life.state is not State.HANDSHAKING or self.link is None or self.link.talk.silence() is None:
             return False
-        self._record.learn("legacy")
+        self.start.suppose("legacy")
         self.step(lc.Fallback(self.life.incarnation))
         return True
 
@@ -216,7 +214,8 @@ class Performer:
         match fact:
             case talk.Agreed(agreement=agreement):
                 self._record.learn(agreement.era)
-                self.step(lc.Greeted(number))
+                self.start.greeted()
+                self.step(lc.Greeted(number, known=self._lists.known is not None))
             case talk.NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)
                 self.step(lc.Rejected(number, reason))

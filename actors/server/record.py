@@ -13,6 +13,7 @@ from actors.messages import EraLearned, ServerChanged, ServerListed, ServerStatu
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
 from actors.server.link import Link
+from actors.server.recovery import Recovery
 from actors.transport.base import Exit
 
 STDERR_LINES = 20
@@ -54,6 +55,10 @@ class Record:
         """Tell that the server is in another state."""
         self._reporter.report(ServerChanged(status=status, previous=previous, reason=reason))
 
+    def noted(self, status: ServerStatus) -> None:
+        """Tell that the server is in the same state as before, but there is more to say of it."""
+        self._reporter.report(ServerChanged(status=status, previous=status.state, reason=""))
+
     def listed(self, incarnation: int, offer: Offer) -> None:
         """Tell what the server offers."""
         shown = replace(offer, problems=tuple(self.hide(problem) for problem in offer.problems))
@@ -65,8 +70,18 @@ class Record:
             words = f"; last words: {exit_.last_stderr}" if exit_.last_stderr else ""
             self.last_error = (life.reason or exit_.reason) + words
 
-    def status(self, life: Life, link: Link | None, known: Offer | None, calls: Calls, restarts: int) -> ServerStatus:
+    def status(
+        self,
+        life: Life,
+        link: Link | None,
+        known: Offer | None,
+        calls: Calls,
+        recovery: Recovery,
+        *,
+        installing: bool,
+    ) -> ServerStatus:
         """Return how the server is doing now."""
+        next_start_s = recovery.next_start_s()
         agreement = link.talk.agreement if link is not None else None
         return ServerStatus(
             server=self._server,
@@ -78,7 +93,9 @@ class Record:
             pid=link.pid if link is not None else None,
             era=self.era,
             protocol_version=agreement.version if agreement is not None else (known.version if known else None),
-            restarts=restarts,
+            restarts=recovery.restarts,
+            activity="installing" if installing else None,
+            next_start=None if next_start_s is None else self._clock() + next_start_s,
             last_error=self.last_error,
             in_flight=calls.in_flight,
             waiting=calls.waiting,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.protocol.listing import ListLimits
+from actors.transport.stdio.installer import Installer
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,8 +13,15 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `unresponsive_s`: a server that said nothing during a whole call is asked for a sign of life, and replaced if none
     comes within this time.
+    `installer`: what starts the server may install it first. Such a start may take up to `install_timeout_s`, if it is
+    never quiet (does nothing that can be seen) for `install_quiet_s`; when it is ended all the same, it has
+    `install_grace_s` after SIGTERM.
     """
 
+    installer: Installer | None = None
+    install_timeout_s: float = 900.0
+    install_quiet_s: float = 90.0
+    install_grace_s: float = 10.0
     idle_timeout_s: float = 180.0
     start_timeout_s: float = 60.0
     probe_timeout_s: float = 20.0

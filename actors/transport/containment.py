@@ -193,7 +193,8 @@ class _Shimmed:
         if word == b"failed":
             raise explain_exec(program, int(number))
         if word != b"pid":
-            raise SpawnFailed(f"the process that should start {program} died first")
+            # Ours, before the server ran at all: mostly the system was out of something.
+            raise SpawnFailed(f"the process that should start {program} died first", scarce=True)
         self.pid = int(number)
 
     def terminate(self) -> None:

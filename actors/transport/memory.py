@@ -14,7 +14,7 @@ import trio
 
 from actors.errors import ServerExited
 from actors.protocol.framing import Line, LineSplitter
-from actors.transport.base import Counters, Exit, received
+from actors.transport.base import Counters, Exit, Work, received
 from actors.transport.stderr_tail import StderrTail
 
 _PIPE_BYTES = 65536
@@ -78,6 +78,8 @@ class MemoryPeer:
         self._stdout = _Pipe()
         self._tail = StderrTail(stderr_bytes)
         self._stderr_bytes = 0
+        self.work = Work()
+        """What a process would have done so far: set it to look busy."""
 
     async def read(self) -> bytes:
         """Return what the client wrote, empty once it closed its side."""
@@ -183,11 +185,11 @@ class MemoryConnection:
         assert self._exit is not None
         return self._exit
 
-    async def stop(self) -> None:
-        """Close the server's input, wait up to `stop_s`, then cancel it."""
+    async def stop(self, *, term_s: float | None = None) -> None:
+        """Close the server's input, wait up to `stop_s` or `term_s`, then cancel it."""
         self._asked = True
         self._peer.close_input()
-        with trio.move_on_after(self._stop_s):
+        with trio.move_on_after(self._stop_s if term_s is None else term_s):
             await self._exited.wait()
         self._scope.cancel()
         await self._exited.wait()
@@ -197,6 +199,11 @@ class MemoryConnection:
         if self._exit is None:
             self._asked = True
             self._scope.cancel()
+
+    async def work(self) -> Work | None:
+        """Return what the function says it has done."""
+        await trio.lowlevel.checkpoint()
+        return self._peer.work
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest `lines` lines of what was logged, unprintable characters escaped."""

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -20,11 +19,13 @@ import trio
 
 from actors.errors import ServerExited, SpawnFailed
 from actors.protocol.framing import Line, LineSplitter
-from actors.transport.base import Counters, Exit, received
-from actors.transport.command import build_environment, check_directory, check_strings, resolve_command
+from actors.transport.base import Counters, Exit, Work, received
+from actors.transport.command import build_environment, check_directory, check_strings, no_thread, resolve_command
 from actors.transport.containment import Contained, Containment, default_containment
 from actors.transport.mask import Mask
 from actors.transport.stderr_tail import StderrTail
+from actors.transport.stdio.input import Input
+from actors.transport.stdio.work import work_of
 
 _CHUNK_BYTES = 65536
 """What a pipe holds on Linux: more is never there to be read at once."""
@@ -99,7 +100,9 @@ class ProcessTransport:
             return await self._containment.spawn(argv, env=env, cwd=cwd)
         except SpawnFailed as error:
             message, detail = self._mask(error.message), self._mask(error.detail)
-            raise SpawnFailed(message, permanent=error.permanent, detail=detail) from None
+            raise SpawnFailed(message, permanent=error.permanent, scarce=error.scarce, detail=detail) from None
+        except RuntimeError as error:
+            raise no_thread(error) from error
 
     def _resolve(self) -> tuple[list[str], dict[str, str], str]:
         """Look at the file system: what to execute, with which environment, where. Blocks."""
@@ -119,10 +122,9 @@ class ProcessConnection:
         self.counters = Counters()
         self._contained = contained
         self._limits = limits
-        self._stdin, self._stdout, self._stderr = (
-            _fd_stream(stream)
-            for stream in (contained.process.stdin, contained.process.stdout, contained.process.stderr)
-        )
+        self._stdin = Input(_fd_stream(contained.process.stdin))
+        self._stdout = _fd_stream(contained.process.stdout)
+        self._stderr = _fd_stream(contained.process.stderr)
         self._splitter = LineSplitter(limits.max_line_bytes)
         self._tail = StderrTail(limits.stderr_ring_bytes, mask)
         self._background = trio.CancelScope(shield=True)
@@ -142,31 +144,17 @@ class ProcessConnection:
 
     async def send(self, data: bytes | memoryview) -> int:
         """Write what the pipe takes. Raises `ServerExited` when nobody reads it any more."""
-        while True:
-            try:
-                # What the pipe takes at once costs no turn of the loop. Nobody else writes: there is one sender.
-                taken = os.write(self._stdin.fileno(), data)
-            except BlockingIOError:
-                try:
-                    await trio.lowlevel.wait_writable(self._stdin.fileno())
-                except (*_GONE, OSError):
-                    raise ServerExited("the server no longer reads its input") from None
-            except OSError:
-                raise ServerExited("the server no longer reads its input") from None
-            else:
-                self.counters.messages_sent += bytes(data[:taken]).count(b"\n")
-                return taken
+        try:
+            taken = await self._stdin.write_some(data)
+        except trio.BrokenResourceError:
+            raise ServerExited("the server no longer reads its input") from None
+        self.counters.messages_sent += bytes(data[:taken]).count(b"\n")
+        return taken
 
     async def input_closed(self) -> None:
-        """Wait until the last process that could read the input has closed it, or until the exit.
-
-        Linux reports the end of a pipe's readers (EPOLLERR) to whoever waits to read from its writing end.
-        """
-        if sys.platform == "linux":
-            with suppress(*_GONE, OSError, ValueError):
-                await trio.lowlevel.wait_readable(self._stdin.fileno())
-                return
-        await self._exited.wait()
+        """Wait until the last process that could read the input has closed it, or until the exit."""
+        if not await self._stdin.unread():
+            await self._exited.wait()
 
     async def receive(self) -> list[Line]:
         """Return all lines of one read, at least one, or an empty list at the end of the output."""
@@ -188,7 +176,7 @@ class ProcessConnection:
         assert self._exit is not None
         return self._exit
 
-    async def stop(self) -> None:
+    async def stop(self, *, term_s: float | None = None) -> None:
         """Run the stop sequence; a second caller waits for the first one's end."""
         self._asked = True
         if self._stopping:
@@ -197,7 +185,7 @@ class ProcessConnection:
         self._stopping = True
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._drain_stdout)
-            await self._stop_in_steps()
+            await self._stop_in_steps(term_s)
             nursery.cancel_scope.cancel()
 
     def kill(self) -> None:
@@ -210,6 +198,16 @@ class ProcessConnection:
         """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
         return self._tail.text(lines)
 
+    async def work(self) -> Work | None:
+        """Look into /proc, in a thread; None where that cannot be done."""
+        root = self._contained.process.pid
+        try:
+            found = await trio.to_thread.run_sync(work_of, root)
+        except RuntimeError:  # there is no thread to be had
+            return None
+        shim = {root} - {self._contained.pid}
+        return found and msgspec.structs.replace(found, processes=found.processes - shim)
+
     async def _read(self) -> bytes:
         """Read what is there, empty at the end."""
         self._reading = True
@@ -221,12 +219,12 @@ class ProcessConnection:
         finally:
             self._reading = False
 
-    async def _stop_in_steps(self) -> None:
+    async def _stop_in_steps(self, term_s: float | None) -> None:
         limits = self._limits
         self._stdin.close()
         for grace_s, next_step in (
-            (limits.stop_eof_s, self._contained.terminate),
-            (limits.stop_term_s, self._contained.kill),
+            (limits.stop_eof_s if term_s is None else 0.0, self._contained.terminate),
+            (limits.stop_term_s if term_s is None else term_s, self._contained.kill),
             (limits.reap_s, self._contained.destroy),
         ):
             with trio.move_on_after(grace_s):

@@ -11,6 +11,7 @@ import click
 from actors.errors import ConfigError
 from supervisor.commands.common import BadConfiguration, console, plain, table
 from supervisor.config import Configuration, ServerConfig, load
+from supervisor.config.remarks import lines
 
 DISTRIBUTION = "mcpvisor"
 
@@ -50,8 +51,8 @@ def _show(configuration: Configuration) -> None:
     out = console()
     out.print(rows)
     out.print(f"front: {configuration.settings.listen}", markup=False)
-    for note in configuration.notes:
-        out.print(f"note: {note}", markup=False)
+    for line in lines(configuration.notes):
+        out.print(f"note: {line}", markup=False)
 
 
 def _target(server: ServerConfig) -> str:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from actors.errors import ConfigError
 from supervisor.commands.common import BadConfiguration
 from supervisor.config import Configuration, load
+from supervisor.config.remarks import lines as lines_of
 from supervisor.config.structs import Settings, split_address
 from supervisor.datadir import DataDir, open_data_dir
 from supervisor.logs import logging_to_stderr
@@ -114,7 +115,7 @@ def _introduce(configuration: Configuration, data: DataDir) -> None:
         + (f", {len(configuration.problems)} problems" if configuration.problems else ""),
         f"data in {data.root}",
         *(f"problem: {problem}" for problem in configuration.problems),
-        *(f"note: {note}" for note in configuration.notes),
+        *(f"note: {line}" for line in lines_of(configuration.notes)),
     ]
     click.echo("\n".join(lines), err=True)
 

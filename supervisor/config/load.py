@@ -10,16 +10,20 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
 
 from actors.errors import ConfigError
+from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
 from supervisor.config.jsonc import Document, read_document
 from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
+from supervisor.config.presence import missing_of
+from supervisor.config.remarks import Remark
 from supervisor.config.servers import Surroundings, read_server
 from supervisor.config.structs import ServerConfig, Settings, split_address
 from supervisor.config.values import Findings, build, keys_of
@@ -49,7 +53,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: Path, environ: Mapping[str, str]) -> Configuration:
     """Read and parse the file. Blocks on the disk. Raises `ConfigError` for problems of the file as a whole."""
-    return parse(read_text(path), path, environ)
+    return parse(read_text(path), path, environ, missing=partial(missing_of, environ=environ))
 
 
 def read_text(path: PurePath) -> str:
@@ -71,11 +75,17 @@ def read_text(path: PurePath) -> str:
 
 
 def parse(
-    text: str, path: Path, environ: Mapping[str, str], *, read_file: Callable[[PurePath], str] = read_text
+    text: str,
+    path: Path,
+    environ: Mapping[str, str],
+    *,
+    read_file: Callable[[PurePath], str] = read_text,
+    missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: (),
 ) -> Configuration:
     """Return the configuration of a text. `path` is named in problems, and relative paths start at its directory.
 
-    Raises `ConfigError` for problems of the file as a whole; `read_file` raises it for an unreadable `envFile`.
+    `missing` looks for the program and the directory of an entry; see `Surroundings`. Raises `ConfigError` for problems
+    of the file as a whole; `read_file` raises it for an unreadable `envFile`.
     """
     document = read_document(text, str(path))
     findings = Findings(document, str(path))
@@ -83,7 +93,16 @@ def parse(
     entries = _entries(top, findings)
     _raise_first(_duplicates(document, findings))
     settings = _settings(top.get("supervisor"), path.parent, environ, findings)
-    around = Surroundings(findings=findings, environ=environ, directory=path.parent, read_file=read_file)
+    from_ours = passed(settings.pass_env, environ, findings)
+    around = Surroundings(
+        findings=findings,
+        environ=environ,
+        directory=path.parent,
+        read_file=read_file,
+        shared={**from_ours, **settings.env},
+        passed=tuple(name for name in from_ours if name not in settings.env),
+        missing=missing,
+    )
     read = {
         (section, name): read_server(name, top[section][name], (section, name), around) for section, name in entries
     }
@@ -130,11 +149,17 @@ def _top_level(document: Document, findings: Findings) -> dict[str, Any]:
         if key not in TOP_LEVEL and not is_comment(key):
             fatal.append(findings.error((key,), "unknown key", _top_level_hint(key, value)))
         elif key in (*_SERVER_KEYS, "supervisor") and not isinstance(value, dict):
-            fatal.append(findings.error((key,), "must be an object", "write {} if there is nothing in it"))
+            fatal.append(findings.error((key,), "must be an object", _object_hint(key, value)))
         elif key in ("inputs", "sandbox") and value:
             findings.note((key,), TOP_LEVEL[key])
     _raise_first(fatal)
     return top
+
+
+def _object_hint(key: str, value: object) -> str:
+    if key in _SERVER_KEYS and isinstance(value, list) and value:
+        return 'the name of a server is the key of its entry: write {"NAME": {"command": ...}, ...} instead of a list'
+    return "write {} if there is nothing in it"
 
 
 def _top_level_hint(key: str, value: object) -> str:
@@ -211,6 +236,7 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         except ConfigError as error:
             raise findings.error(("supervisor", "data_dir"), error.message, error.hint) from None
         own["data_dir"] = str(directory / expanded)
+    own["env"] = shared(own, environ, findings)
     settings: Settings = build(Settings, own)
     return settings
 

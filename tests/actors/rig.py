@@ -13,7 +13,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer
-from actors.kit import Gate, Mailbox
+from actors.kit import Mailbox, Starts
 from actors.lifecycle import State
 from actors.messages import (
     CallServer,
@@ -96,7 +96,7 @@ async def running_server(
     settings: ServerSettings | None = None,
     policy: RestartPolicy | None = None,
     transport: Transport | None = None,
-    gate: Gate | None = None,
+    starts: Starts | None = None,
     known: Offer | None = None,
     era: Era | None = "legacy",
     hide: Callable[[str], str] = str,
@@ -110,7 +110,7 @@ async def running_server(
         transport or MemoryTransport(fake.serve),
         settings or ServerSettings(),
         restarts,
-        gate or Gate(4),
+        starts or Starts(),
         Reporter(box.address),
         lambda: 0.0,
         identity=Identity(),

@@ -38,6 +38,7 @@ streams = st.lists(
             b"0123456789ab",
             BOM,
             b"\xff",
+            b"\0",
             b'"\xc3\xa9"',
             b"x" * 60,
             b"y" * 200,
@@ -81,9 +82,9 @@ def test_one_byte_at_a_time_gives_the_lines_of_the_definition(data: bytes) -> No
         return
     whole = [line.removesuffix(b"\r").removeprefix(BOM) for line in ends[:-1]]
     expected: list[Line] = [
-        line if len(line) <= LIMIT else Oversized(len(line), LIMIT, line[:HEAD_BYTES], line[-TAIL_BYTES:])
+        line.lstrip(b"\0") if len(line) <= LIMIT else Oversized(len(line), LIMIT, line[:HEAD_BYTES], line[-TAIL_BYTES:])
         for line in whole
-        if len(line) > LIMIT or line.strip()
+        if len(line) > LIMIT or line.lstrip(b"\0").strip()
     ]
     rest = ends[-1].removeprefix(BOM)
     assert lines == expected
@@ -101,6 +102,10 @@ def test_a_byte_order_mark_is_dropped_at_the_start_of_any_line_and_nowhere_else(
         [b"{}", b"{}", b"[" + BOM + b"]"],
         None,
     )
+
+
+def test_the_message_after_a_line_of_utf_16_is_whole() -> None:
+    assert run(["Hello".encode("utf-16-le") + b"\n\0{}\n"])[0][1] == b"{}"
 
 
 def test_blank_lines_and_a_lone_mark_are_no_lines() -> None:
