@@ -19,6 +19,7 @@ def events(incarnation: int) -> tuple[lc.Event, ...]:
     return (
         lc.Wake(),
         lc.Sleep(),
+        lc.Restart(),
         lc.Stop(),
         lc.Spawned(incarnation),
         lc.SpawnRefused(incarnation, "reason"),

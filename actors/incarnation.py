@@ -16,13 +16,14 @@ import trio
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
 from actors.protocol.framing import Line
+from actors.transport.asides import Hear, unheard
 from actors.transport.base import Connection, Exit, Transport, Work
 from actors.transport.stdio.installer import Installer
 
 DEAF_GRACE_S = 0.5
 """How long after its output closed a process may take to exit before it counts as deaf."""
-LAST_LINES = 5
-"""How many lines of stderr are shown with an exit."""
+LAST_LINES = 20
+"""How many lines of stderr come with an exit: its reason is seldom in the very last one."""
 LAST_WORDS_S = 0.25
 """How long output is still read after the process is gone."""
 MAX_UNREAD_BYTES = 64 * 1024 * 1024
@@ -101,6 +102,7 @@ class Incarnation:
         write_timeout_s: float,
         installer: Installer | None = None,
         installs: bool = False,
+        hear: Hear = unheard,
     ) -> None:
         self.number = number
         self.outbox = Outbox(MAX_UNREAD_BYTES, AHEAD_BYTES)
@@ -118,9 +120,15 @@ class Incarnation:
         self._post = post
         self._spawn_timeout_s = spawn_timeout_s
         self._write_timeout_s = write_timeout_s
+        self._hear = hear
         self._stop = trio.Event()
         self._scope = trio.CancelScope()
         self._asked = False
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for its turn to start, so nothing of it runs yet."""
+        return not self._placed.is_set()
 
     def hurry(self) -> None:
         """Somebody waits for a call now: pass those who only wait to be discovered."""
@@ -172,6 +180,7 @@ class Incarnation:
         async with self._transport.connect() as connection:
             self._scope.deadline = math.inf
             self.connection = connection
+            connection.asides.hear = self._hear
             await self._post.tell(Started(self.number))
             async with trio.open_nursery() as nursery:
                 reading = trio.Event()

@@ -61,6 +61,10 @@ class Sleep(Event, frozen=True, tag=True):
     """The server was idle long enough, or an operator sends it to sleep."""
 
 
+class Restart(Event, frozen=True, tag=True):
+    """An operator wants a fresh process, whatever became of the present one."""
+
+
 class Stop(Event, frozen=True, tag=True):
     """The server is removed or the daemon ends."""
 
@@ -190,9 +194,10 @@ class Life(msgspec.Struct, frozen=True):
 
 ALIVE = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY, State.DRAINING})
 RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})
-STARTING = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.RESPAWNING})
 
 ASLEEP = "it was sent to sleep"
+
+WANTED_AFTER: dict[type[Event], Wanted] = {Sleep: "dormant", Restart: "up", Stop: "stopped"}
 
 Step = tuple[Life, tuple[Effect, ...]]
 
@@ -210,7 +215,7 @@ def step(life: Life, event: Event) -> Step:
 
 def _without_process(life: Life, event: Event) -> Step:
     match life.state, event:
-        case (State.DORMANT | State.FAILED, Wake()) | (State.RESPAWNING, BackoffOver()):
+        case (State.DORMANT | State.FAILED, Wake()) | (State.RESPAWNING, BackoffOver()) | (_, Restart()):
             return _spawn(life)
         case (State.RESPAWNING, GaveUp()):
             return replace(life, state=State.FAILED), (FailWaiting(life.reason),)
@@ -248,14 +253,9 @@ def _alive(life: Life, event: Event) -> Step:
             return replace(life, state=State.DRAINING, reason=reason), (FailPending(reason), Kill(polite=False))
         case (State.SPAWNING | State.HANDSHAKING | State.DISCOVERING, Expired()):
             return replace(life, state=State.DRAINING, reason=f"no progress while {life.state}"), (Kill(polite=False),)
-        case (State.READY, Sleep()):
-            return replace(life, state=State.DRAINING, wanted="dormant"), (Drain(),)
-        case (State.READY, Stop()):
-            return replace(life, state=State.DRAINING, wanted="stopped"), (Drain(),)
-        case (_, Sleep()):
-            return replace(life, state=State.DRAINING, wanted="dormant"), (Kill(),)
-        case (_, Stop()):
-            return replace(life, state=State.DRAINING, wanted="stopped"), (Kill(),)
+        case (_, Sleep() | Restart() | Stop()):
+            end = Drain() if life.state is State.READY else Kill()
+            return replace(life, state=State.DRAINING, wanted=WANTED_AFTER[type(event)]), (end,)
         case _:
             return life, ()
 
@@ -268,6 +268,8 @@ def _draining(life: Life, event: Event) -> Step:
             return life, (FailPending(reason), Kill(polite=False))
         case Stop():
             return replace(life, wanted="stopped"), ()
+        case Restart() if life.wanted != "stopped":  # what the old process did wrong does not count any more
+            return replace(life, wanted="up", permanent=False, reason=""), ()
         case Wake() if life.wanted == "dormant":
             return replace(life, wanted="up"), ()
         case Sleep() if life.wanted == "up":

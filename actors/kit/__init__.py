@@ -1,4 +1,4 @@
-"""The actor kit: mailboxes, actors, and cells that always hold the newest value."""
+"""The actor kit: mailboxes, actors, cells that always hold the newest value, and how want of resources is met."""
 
 from actors.kit.actor import Actor as Actor
 from actors.kit.gate import Gate as Gate
@@ -13,3 +13,10 @@ from actors.kit.mailbox import Reply as Reply
 from actors.kit.outbox import Mark as Mark
 from actors.kit.outbox import Outbox as Outbox
 from actors.kit.starts import Starts as Starts
+from actors.kit.want import Conditions as Conditions
+from actors.kit.want import Degraded as Degraded
+from actors.kit.want import Pauses as Pauses
+from actors.kit.want import first_of as first_of
+from actors.kit.want import is_want as is_want
+from actors.kit.want import persist as persist
+from actors.kit.want import reason_of as reason_of

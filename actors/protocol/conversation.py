@@ -20,8 +20,18 @@ from actors.protocol.era import (
     Send,
     Settled,
 )
+from actors.protocol.facts import Agreed as Agreed
+from actors.protocol.facts import AllListed as AllListed
+from actors.protocol.facts import CallAnswered as CallAnswered
+from actors.protocol.facts import CallMalformed as CallMalformed
+from actors.protocol.facts import CallRefused as CallRefused
+from actors.protocol.facts import Fact as Fact
+from actors.protocol.facts import Fresh as Fresh
+from actors.protocol.facts import ListsChanged as ListsChanged
+from actors.protocol.facts import NoAgreement as NoAgreement
 from actors.protocol.framing import Line
-from actors.protocol.listing import METHODS, Kind, Listed, Listing, ListLimits
+from actors.protocol.listing import METHODS, Kind, Listing, ListLimits, PageSummary
+from actors.protocol.listing import PageArrived as PageArrived
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Peer, Refused
 from actors.protocol.versions import BATCH_VERSION, META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, Era
 
@@ -31,59 +41,7 @@ CHANGES: dict[str, Kind] = {
     "notifications/prompts/list_changed": "prompts",
 }
 
-
-class Agreed(msgspec.Struct, frozen=True):
-    """The handshake is done."""
-
-    agreement: Agreement
-
-
-class Fresh(msgspec.Struct, frozen=True):
-    """The era probe may have ruined this process."""
-
-
-class NoAgreement(msgspec.Struct, frozen=True):
-    """There is no mutual revision."""
-
-    reason: str
-
-
-class AllListed(msgspec.Struct, frozen=True):
-    """A walk over all lists is complete."""
-
-    listed: Listed
-
-
-class CallAnswered(msgspec.Struct, frozen=True):
-    """A call has its result."""
-
-    call: int
-    result: msgspec.Raw
-
-
-class CallRefused(msgspec.Struct, frozen=True):
-    """The server answered a call with a JSON-RPC error."""
-
-    call: int
-    error: jsonrpc.ErrorObject
-
-
-class CallMalformed(msgspec.Struct, frozen=True):
-    """The server answered a call with something that cannot be used; the members are those of `peer.Malformed`."""
-
-    call: int
-    reason: str
-    done: bool
-    over: tuple[int, int] | None
-
-
-class ListsChanged(msgspec.Struct, frozen=True):
-    """The server says that a list changed."""
-
-
-Fact = Agreed | NoAgreement | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
 Tag = int | Kind | Literal["negotiation", "listen", "life"]
-Event = Answered[Tag] | Refused[Tag] | Malformed[Tag] | Asked | Notified
 
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 """Arguments are passed on as the client wrote them, often over many lines, but a line is a message here (MCP stdio).
@@ -138,21 +96,47 @@ class Conversation:
         """Say that no answer came in time, or that the process ended; None: that says nothing about the era."""
         return Fresh() if self._negotiation.on_silence() is not None else None
 
-    def list_all(self) -> AllListed | None:
-        """Begin a walk over all lists; returns its (empty) result at once if the server announces none."""
+    def list_all(self, now: float) -> AllListed | None:
+        """Begin a walk over all lists; returns its (empty) result at once if the server announces none.
+
+        `now` is in seconds of the clock that `on_page` is told, too.
+        """
         capabilities = self.agreement.capabilities if self.agreement else msgspec.Raw(b"{}")
-        self._listing = Listing(capabilities, self._limits)
+        self._listing = Listing(capabilities, self._limits, now)
         for kind, params in self._listing.first():
-            self._ask(kind, METHODS[kind], params)
+            self._ask_page(self._listing, kind, params)
         return self._finish_listing()
 
-    def stop_listing(self) -> None:
-        """Give up a walk over the lists that takes too long; late pages are dropped."""
-        self._listing = None
+    def _ask_page(self, listing: Listing, kind: Kind, params: bytes | None) -> None:
+        self._ask(kind, METHODS[kind], params)
+        listing.asked(kind, self._ids[kind])
+
+    def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:
+        """Go on with the walk when a page was read; returns the result of the last one."""
+        self._forget(kind)
+        if self._listing is None:
+            return None
+        following = self._listing.on_page(kind, page, now)
+        if following is not None:
+            self._ask_page(self._listing, *following)
+        return self._finish_listing()
+
+    def waits_for(self, kind: Kind) -> bool:
+        """Return whether a walk is under way that has not come to the end of that list."""
+        return self._listing is not None and self._listing.waits_for(kind)
+
+    def stop_listing(self, seconds: float) -> AllListed | None:
+        """Give up a walk over the lists that took these seconds; late pages are dropped."""
         for kind in METHODS:
-            id_ = self._ids.pop(kind, None)
-            if id_ is not None:
-                self._peer.forget(id_)
+            self._forget(kind)
+        if self._listing is not None:
+            self._listing.give_up(seconds)
+        return self._finish_listing()
+
+    def _forget(self, kind: Kind) -> None:
+        id_ = self._ids.pop(kind, None)
+        if id_ is not None:
+            self._peer.forget(id_)
 
     def listen(self) -> None:
         """Ask a modern server to tell about changes (`subscriptions/listen`); a legacy one tells unasked."""
@@ -185,11 +169,20 @@ class Conversation:
 
         `spoiled_by` says why it cannot be used whatever it says; a call that it answers fails with that.
         """
-        peer = self._peer
-        return self._receive(peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message))
+        page = None
+        if self._listing is not None and isinstance(message, bytes) and not spoiled_by:
+            page = self._listing.recognise(message)
+        return page or self._receive(message, spoiled_by)
 
-    def _receive(self, event: Event | None) -> Fact | None:
-        match event:
+    def receive_other(self, message: bytes, kind: Kind | None = None) -> Fact | None:
+        """Take one message that turned out to be no page of list `kind`. Raises `ProtocolViolation`."""
+        if self._listing is not None and kind is not None:
+            self._listing.expect_again(kind)
+        return self._receive(message, "")
+
+    def _receive(self, message: Line, spoiled_by: str) -> Fact | None:
+        peer = self._peer
+        match peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message):
             case Answered(tag=int(call), result=result):
                 self._ids.pop(call, None)
                 return CallAnswered(call, result)
@@ -206,11 +199,11 @@ class Conversation:
                 return None
             case None:
                 return None
-            case _:
-                return self._receive_own(event)
+            case event:
+                return self._receive_own(event, message if isinstance(message, bytes) and not spoiled_by else b"")
 
-    def _receive_own(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
-        """Answers to what we asked for ourselves."""
+    def _receive_own(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes) -> Fact | None:
+        """Answers to what we asked for ourselves. `message` is empty if it cannot be read, whatever is in it."""
         match event:
             case Answered(tag="negotiation", result=result):
                 return self._follow(self._negotiation.on_result(result))
@@ -221,25 +214,12 @@ class Conversation:
                 return self._follow(self._negotiation.on_error(error))
             case Answered(tag="listen" | "life") | Refused(tag="listen" | "life") | Malformed(tag="listen" | "life"):
                 return None
+            case Malformed(reason=reason) if self._listing is not None and event.tag in METHODS and not message:
+                return self._listing.take(event.tag, b"", f"it answered with {reason}")
+            case _ if self._listing is not None and event.tag in METHODS:
+                return self._listing.take(event.tag, message)
             case _:
-                return self._receive_page(event)
-
-    def _receive_page(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
-        listing = self._listing
-        if listing is None or event.tag not in METHODS:
-            return None
-        kind: Kind = event.tag
-        self._ids.pop(kind, None)
-        match event:
-            case Answered(result=result):
-                following = listing.on_page(kind, result)
-                if following is not None:
-                    self._ask(kind, METHODS[kind], following[1])
-            case Refused(error=error):
-                listing.on_failure(kind, f"{error.code} {error.message[:200]}")
-            case Malformed(reason=reason):
-                listing.on_failure(kind, f"it answered with {reason}")
-        return self._finish_listing()
+                return None
 
     def _finish_listing(self) -> AllListed | None:
         if self._listing is None or not self._listing.done:

@@ -77,6 +77,7 @@ class _AnyError(msgspec.Struct, frozen=True):
     message: msgspec.Raw = NO_RAW
 
 
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _envelope = msgspec.json.Decoder(Envelope)
 _error = msgspec.json.Decoder(ErrorObject)
 _any_error = msgspec.json.Decoder(_AnyError)
@@ -146,7 +147,7 @@ def members(batch: bytes) -> list[bytes]:
     """Return the messages of a batch. Raises `ProtocolViolation` for no batch, and for one of more than `MAX_BATCH`."""
     try:
         found = msgspec.structs.astuple(_batch.decode(batch))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise ProtocolViolation(f"a batch that cannot be read: {error}") from None
     return [bytes(message) for message in found if bytes(message)]
 
@@ -155,7 +156,7 @@ def decode_error(raw: msgspec.Raw) -> ErrorObject:
     """Decode an `error` member. Raises `ProtocolViolation` for what is not one, with what it says all the same."""
     try:
         found = _error.decode(raw)
-    except (msgspec.MsgspecError, RecursionError):
+    except _UNREADABLE:
         raise ProtocolViolation(f"an error without a proper code or message{_said(raw)}") from None
     if abs(found.code) > MAX_CODE:
         raise ProtocolViolation(f"an error whose code is out of range{_said(raw)}")
@@ -164,11 +165,12 @@ def decode_error(raw: msgspec.Raw) -> ErrorObject:
 
 def _said(error: msgspec.Raw) -> str:
     """Return what a malformed error says, as far as it says it in words."""
-    words = [bytes(error)]
-    with suppress(msgspec.MsgspecError, RecursionError):
+    words, texts = [bytes(error)], []
+    with suppress(*_UNREADABLE):
         found = _any_error.decode(error)
         words = [bytes(found.code), bytes(found.message)]
-    texts = [_text.decode(word)[:_MAX_SAID_CHARS] for word in words if word.startswith(b'"')]
+    with suppress(*_UNREADABLE):
+        texts = [_text.decode(word)[:_MAX_SAID_CHARS] for word in words if word.startswith(b'"')]
     return f": {' '.join(texts)}" if texts else ""
 
 

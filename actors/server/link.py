@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import trio
 
 from actors.errors import ProtocolViolation
@@ -14,6 +16,7 @@ from actors.protocol.jsonrpc import members
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
 from actors.server.settings import ServerSettings
+from actors.transport.asides import Hear
 from actors.transport.base import Transport
 
 _NO_BATCHES = "a batch, which this version of the protocol does not have"
@@ -25,11 +28,10 @@ class Link:
     `heard` is when the server last said anything that made sense, in seconds of the trio clock.
     """
 
-    __slots__ = ("_choked", "_nonsense", "hasty", "heard", "process", "talk")
+    __slots__ = ("_choked", "hasty", "heard", "process", "talk")
 
     def __init__(self, process: Incarnation, talk: Conversation) -> None:
         self._choked = False
-        self._nonsense = 0
         self.process = process
         self.talk = talk
         self.hasty = talk.probing
@@ -48,29 +50,24 @@ class Link:
     @property
     def noise(self) -> int:
         """How many lines of its output were no messages."""
-        tolerated = self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
-        return tolerated + self._nonsense
+        return self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
 
-    def hear(self, line: Line) -> list[Fact]:
-        """Take one line, a message or a batch of them; what makes no sense is counted."""
-        batch = isinstance(line, bytes) and line.lstrip().startswith(b"[")
-        spoiled_by = _NO_BATCHES if batch and not self.talk.batches else ""
-        facts: list[Fact] = []
+    def messages(self, line: Line) -> list[tuple[Line, str]]:
+        """Return the messages of one line, which may be a batch, and of each why it cannot be used; empty if it can."""
+        if isinstance(line, bytes) and line.lstrip().startswith(b"["):
+            with suppress(ProtocolViolation):  # it is no batch either
+                spoiled_by = "" if self.talk.batches else _NO_BATCHES
+                return [(message, spoiled_by) for message in members(line)]
+        return [(line, "")]
+
+    def receive(self, message: Line, spoiled_by: str) -> Fact | None:
+        """Take one message, see `Conversation.receive`; what is no JSON-RPC is told of as noise, too."""
         try:
-            messages: list[Line] = [*members(line)] if isinstance(line, bytes) and batch else [line]
+            return self.talk.receive(message, spoiled_by)
         except ProtocolViolation:
-            messages = []
-            self._nonsense += 1
-        for message in messages:
-            try:
-                fact = self.talk.receive(message, spoiled_by)
-            except ProtocolViolation:
-                self._nonsense += 1
-                continue
-            self.heard = trio.current_time()
-            if fact is not None:
-                facts.append(fact)
-        return facts
+            if self.process.connection is not None:
+                self.process.connection.asides.nonsense(message)
+            raise
 
     def last_stderr(self, lines: int) -> str:
         """Return the newest lines the process wrote to stderr."""
@@ -105,10 +102,19 @@ class Link:
 
 
 class Launcher:
-    """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`."""
+    """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`.
+
+    `hear` is called with whatever a server writes beside its messages.
+    """
 
     def __init__(
-        self, transport: Transport, settings: ServerSettings, starts: Starts, post: Address[Message], identity: Identity
+        self,
+        transport: Transport,
+        settings: ServerSettings,
+        starts: Starts,
+        post: Address[Message],
+        identity: Identity,
+        hear: Hear,
     ) -> None:
         self.kind = transport.kind
         self._transport = transport
@@ -116,6 +122,7 @@ class Launcher:
         self._starts = starts
         self._post = post
         self._identity = identity
+        self._hear = hear
 
     def launch(self, nursery: trio.Nursery, number: int, era: Era | None, *, urgent: bool, new: bool) -> Link:
         """Start incarnation `number` in tasks of the nursery; `era` is what the server spoke before.
@@ -131,6 +138,7 @@ class Launcher:
             write_timeout_s=settings.write_timeout_s,
             installer=settings.installer,
             installs=new,
+            hear=self._hear,
         )
         if urgent:
             process.hurry()

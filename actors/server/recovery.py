@@ -5,17 +5,24 @@ The restart log decides; the timers `backoff` and `retry` say when. No I/O.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import trio
 
 from actors.calls import Calls
 from actors.errors import ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError
 from actors.lifecycle import AskPolicy, Life, State
+from actors.messages import Activity
 from actors.policy import RestartLog
 from actors.server.orders import Orders
 from actors.timers import Timers
 
 STARTING_RETRY_S = 5.0
-INSTALLING_RETRY_S = 30.0
+DELAYS: Mapping[Activity, tuple[str, float]] = {
+    "waiting for its turn": (": other servers are started or installed before it", 10.0),
+    "installing": (": it is being installed, which can take minutes", 30.0),
+}
+"""What callers are told, and after how many seconds to ask again."""
 
 
 class Recovery:
@@ -74,11 +81,11 @@ class Recovery:
             return None
         return self.starting(life.reason)
 
-    def delay(self, life: Life, *, installing: bool) -> tuple[str, float]:
+    def delay(self, life: Life, activity: Activity | None) -> tuple[str, float]:
         """Return why a server is not ready yet, as the end of a sentence, and in how many seconds to ask again."""
         left = self.next_start_s()
-        if installing:
-            return ": it is being installed, which can take minutes", INSTALLING_RETRY_S
+        if activity is not None:
+            return DELAYS[activity]
         if life.state is State.RESPAWNING and left is not None:
             return f": {life.reason}; it is tried again in {left:.0f} s", left
         return "", STARTING_RETRY_S
@@ -107,9 +114,9 @@ class Recovery:
         """Return the error for a server that was given up."""
         due = self._restarts.probe_due(trio.current_time())
         left = self.next_start_s()
-        wait = due if left is None else min(due, left)
-        text = (
-            f"server {self._server!r} is not available: {reason}; a call tries it again in {wait:.0f} s, "
-            f"`mcpvisor restart {self._server}` at once"
-        )
+        if left is not None and left <= due:
+            wait, when = left, f"it is tried again in {left:.0f} s"
+        else:
+            wait, when = due, f"a call tries it again after {due:.0f} s"
+        text = f"server {self._server!r} is not available: {reason}; {when}, `mcpvisor restart {self._server}` at once"
         return ServerGaveUp(text, server=self._server, retry_after_s=wait)

@@ -13,6 +13,7 @@ from typing import Protocol
 import msgspec
 
 from actors.protocol.framing import Line, may_be_message
+from actors.transport.asides import Asides
 
 BUSY_CPU_S = 0.02
 BUSY_BYTES = 1024
@@ -46,11 +47,11 @@ class Counters(msgspec.Struct, kw_only=True):
     stderr_bytes: int = 0
 
 
-def received(lines: list[Line], counters: Counters) -> list[Line]:
-    """Return those of some lines that may be messages, and count all of them."""
+def received(lines: list[Line], counters: Counters, asides: Asides) -> list[Line]:
+    """Return those of some lines that may be messages, count all of them, and tell of the others."""
     found = [line for line in lines if may_be_message(line)]
     counters.messages_received += len(found)
-    counters.stdout_noise += len(lines) - len(found)
+    counters.stdout_noise += asides.noise(lines, found)
     return found
 
 
@@ -77,6 +78,8 @@ class Connection(Protocol):
     """One incarnation: a process, or one memory pair in tests."""
 
     counters: Counters
+    asides: Asides
+    """What the server writes beside its messages."""
 
     @property
     def pid(self) -> int | None:

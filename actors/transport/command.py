@@ -99,7 +99,7 @@ _NO_THREAD = "can't start new thread"
 
 
 def no_thread(error: RuntimeError) -> SpawnFailed:
-    """Return the error for a thread that could not be started; any other `RuntimeError` is a bug and raised again."""
+    """Return the error for a thread that could not be started. Raises any other `RuntimeError` again: a bug."""
     if str(error) != _NO_THREAD:
         raise error
     return SpawnFailed(WANTS[errno.EAGAIN], scarce=True)

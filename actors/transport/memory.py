@@ -14,8 +14,8 @@ import trio
 
 from actors.errors import ServerExited
 from actors.protocol.framing import Line, LineSplitter
+from actors.transport.asides import Asides
 from actors.transport.base import Counters, Exit, Work, received
-from actors.transport.stderr_tail import StderrTail
 
 _PIPE_BYTES = 65536
 _KILLED = 9
@@ -76,7 +76,7 @@ class MemoryPeer:
     def __init__(self, stderr_bytes: int) -> None:
         self._stdin = _Pipe()
         self._stdout = _Pipe()
-        self._tail = StderrTail(stderr_bytes)
+        self.asides = Asides(stderr_bytes)
         self._stderr_bytes = 0
         self.work = Work()
         """What a process would have done so far: set it to look busy."""
@@ -93,7 +93,7 @@ class MemoryPeer:
         """Write to stderr, which never blocks."""
         data = text.encode(errors="surrogateescape")
         self._stderr_bytes += len(data)
-        self._tail.feed(data)
+        self.asides.stderr(data)
 
     def close_input(self) -> None:
         """Read no more: the client's next send fails."""
@@ -146,6 +146,7 @@ class MemoryConnection:
 
     def __init__(self, peer: MemoryPeer, max_line_bytes: int, stop_s: float) -> None:
         self.counters = Counters()
+        self.asides = peer.asides
         self._peer = peer
         self._splitter = LineSplitter(max_line_bytes)
         self._stop_s = stop_s
@@ -173,7 +174,7 @@ class MemoryConnection:
         """Return all lines that are there, at least one, or an empty list at the end of the output."""
         self._splitter.check()
         while data := await self._peer._stdout.read():
-            lines = received(self._splitter.feed(data), self.counters)
+            lines = received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
                 return lines
         self._splitter.close()
@@ -207,7 +208,7 @@ class MemoryConnection:
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest `lines` lines of what was logged, unprintable characters escaped."""
-        return self._peer._tail.text(lines)
+        return self.asides.last_stderr(lines)
 
     async def _run(self, serve: Serve) -> None:
         code: int | None = None

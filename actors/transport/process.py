@@ -19,13 +19,13 @@ import trio
 
 from actors.errors import ServerExited, SpawnFailed
 from actors.protocol.framing import Line, LineSplitter
+from actors.transport.asides import Asides
 from actors.transport.base import Counters, Exit, Work, received
 from actors.transport.command import build_environment, check_directory, check_strings, no_thread, resolve_command
 from actors.transport.containment import Contained, Containment, default_containment
 from actors.transport.mask import Mask
-from actors.transport.stderr_tail import StderrTail
 from actors.transport.stdio.input import Input
-from actors.transport.stdio.work import work_of
+from actors.transport.stdio.work import look
 
 _CHUNK_BYTES = 65536
 """What a pipe holds on Linux: more is never there to be read at once."""
@@ -126,7 +126,7 @@ class ProcessConnection:
         self._stdout = _fd_stream(contained.process.stdout)
         self._stderr = _fd_stream(contained.process.stderr)
         self._splitter = LineSplitter(limits.max_line_bytes)
-        self._tail = StderrTail(limits.stderr_ring_bytes, mask)
+        self.asides = Asides(limits.stderr_ring_bytes, mask)
         self._background = trio.CancelScope(shield=True)
         self._exit: Exit | None = None
         self._exited = trio.Event()
@@ -164,7 +164,7 @@ class ProcessConnection:
             if not data:
                 self._splitter.close()
                 return []
-            lines = received(self._splitter.feed(data), self.counters)
+            lines = received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
                 return lines
         await self._exited.wait()
@@ -196,17 +196,11 @@ class ProcessConnection:
 
     def last_stderr(self, lines: int = _TAIL_LINES) -> str:
         """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
-        return self._tail.text(lines)
+        return self.asides.last_stderr(lines)
 
     async def work(self) -> Work | None:
-        """Look into /proc, in a thread; None where that cannot be done."""
-        root = self._contained.process.pid
-        try:
-            found = await trio.to_thread.run_sync(work_of, root)
-        except RuntimeError:  # there is no thread to be had
-            return None
-        shim = {root} - {self._contained.pid}
-        return found and msgspec.structs.replace(found, processes=found.processes - shim)
+        """Look into /proc; None where that cannot be done."""
+        return await look(self._contained.process.pid, self._contained.pid)
 
     async def _read(self) -> bytes:
         """Read what is there, empty at the end."""
@@ -260,7 +254,7 @@ class ProcessConnection:
         with suppress(*_GONE):
             while data := await self._stderr.receive_some(_CHUNK_BYTES):
                 self.counters.stderr_bytes += len(data)
-                self._tail.feed(data)
+                self.asides.stderr(data)
         self._stderr_over.set()
 
     async def _watch(self) -> None:

@@ -10,6 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
@@ -22,6 +23,7 @@ from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
 from supervisor.config.jsonc import Document, read_document
 from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
+from supervisor.config.origins import allowed_host, allowed_origin
 from supervisor.config.presence import missing_of
 from supervisor.config.remarks import Remark
 from supervisor.config.servers import Surroundings, read_server
@@ -34,8 +36,21 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
 
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+_NOT_A_FILE = "write it to a file and name that"
+
 _SERVER_KEYS = ("mcpServers", "servers")
 _LOOPBACK = ("localhost", "::1")
+_NAMES: tuple[tuple[str, Callable[[str], object], str], ...] = (
+    ("allowed_hosts", allowed_host, '"mcp.example.com" or "mcp.example.com:8443"'),
+    ("allowed_origins", allowed_origin, '"https://app.example.com", without a path'),
+)
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +72,13 @@ def load(path: Path, environ: Mapping[str, str]) -> Configuration:
 
 
 def read_text(path: PurePath) -> str:
-    """Return the text of a UTF-8 file of at most 4 MiB. Raises `ConfigError`."""
+    """Return the text of a UTF-8 file of at most 4 MiB. Never waits for a writer. Raises `ConfigError`."""
     shown = str(path)
     try:
+        # Looked at before it is opened: opening a pipe waits for whoever writes into it, for ever if nobody does.
+        kind = stat.S_IFMT(Path(path).stat().st_mode)
+        if kind != stat.S_IFREG:
+            raise ConfigError(f"this is {_KINDS.get(kind, 'something else')}, not a file", path=shown, hint=_NOT_A_FILE)
         with Path(path).open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -230,6 +249,12 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         raise findings.error(("supervisor", "listen"), str(error), 'for example "127.0.0.1:3001"') from None
     if host not in _LOOPBACK and not host.startswith("127."):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
+    for key, read, example in _NAMES:
+        for number, entry in enumerate(own.get(key, ())):
+            try:
+                read(entry)
+            except ValueError as error:
+                raise findings.error(("supervisor", key, number), str(error), f"for example {example}") from None
     if own.get("data_dir"):
         try:
             expanded = expand_home(expand(own["data_dir"], environ), environ)

@@ -233,7 +233,11 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     ] = 5
     period_s: Annotated[PositiveSeconds, Meta(description="The window of `max_restarts`.")] = 600.0
     probe_interval_s: Annotated[
-        PositiveSeconds, Meta(description="A server given up is tried again on demand at most this often.")
+        PositiveSeconds,
+        Meta(
+            description="A server given up is tried again on demand at most this often; lists that look wrong (empty, "
+            "or not read to their end) are read again this often while the server is awake."
+        ),
     ] = 300.0
     retry_max_s: Annotated[
         PositiveSeconds,
@@ -242,6 +246,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
             "`probe_interval_s` and then ever more rarely, at least this often."
         ),
     ] = 1800.0
+    catalogue_max_age_s: Annotated[
+        Seconds,
+        Meta(
+            description="Lists older than this are read again, give or take a tenth; a server that sleeps is woken for "
+            "it when nothing else waits to start. 0: age does not matter."
+        ),
+    ] = 86_400.0
     stable_s: Annotated[
         PositiveSeconds, Meta(description="A process ready for this long counts as stable and forgives one failure.")
     ] = 60.0

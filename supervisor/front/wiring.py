@@ -8,6 +8,7 @@ from socket import socket
 import trio
 
 from actors.errors import ConfigError
+from actors.kit import Conditions
 from supervisor.config import Settings
 from supervisor.datadir import DataDir
 from supervisor.front.api import View, routes
@@ -19,6 +20,7 @@ from supervisor.front.listen import StreamLimit
 from supervisor.front.mcp_http import McpHttp
 from supervisor.front.mcp_websocket import McpWebSocket
 from supervisor.front.serve import ServeSettings, serve
+from supervisor.front.servers_api import server_routes
 from supervisor.front.service import Service
 from supervisor.front.settings import HttpSettings
 from supervisor.front.tools_api import tool_routes
@@ -26,14 +28,24 @@ from supervisor.front.websocket_session import WebSocketSettings
 from supervisor.sealed import Sealer
 from supervisor.store import Store
 
-KEY_BYTES = 32
-
 
 class Front:
     """The front of one daemon. `open`, then `serve` until the daemon's `closing` is set."""
 
-    def __init__(self, settings: Settings, sockets: list[socket], app: Application, http: McpHttp) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        sockets: list[socket],
+        app: Application,
+        http: McpHttp,
+        store: Store,
+        clock: Callable[[], float],
+        conditions: Conditions,
+    ) -> None:
         self._settings = settings
+        self._conditions = conditions
+        self._store = store
+        self._clock = clock
         self._sockets = sockets
         self._app = app
         self._http = http
@@ -49,6 +61,7 @@ class Front:
         data: DataDir,
         store: Store,
         clock: Callable[[], float],
+        conditions: Conditions,
     ) -> Front:
         """Read the ended sessions and build the application. `view` gets a function that returns the counters."""
         counters: list[Counters] = []
@@ -56,12 +69,14 @@ class Front:
         http = McpHttp(
             _nothing_here,
             service,
-            sealer=Sealer(data.key("session", KEY_BYTES)),
+            sealer=Sealer(data.key("session")),
             closing=shown.closing,
             settings=_http_settings(settings),
             now=clock,
             ended=store.end_session,
-            already_ended=await store.load_ended_sessions(clock()),
+            ended_until=store.end_sessions_until,
+            kept=store.keep,
+            already_ended=await store.load_ended_sessions(clock()) if store.opened.is_set() else {},
             limit=StreamLimit(),
         )
         websocket = McpWebSocket(service, _websocket_settings(settings), shown.closing)
@@ -73,7 +88,8 @@ class Front:
             max_body_bytes=settings.max_body_bytes,
         )
         tool_routes(shown)(app)
-        front = cls(settings, sockets, app, http)
+        server_routes(shown)(app)
+        front = cls(settings, sockets, app, http, store, clock, conditions)
         counters.append(front.counters)
         return front
 
@@ -81,15 +97,23 @@ class Front:
         """Serve until `closing` is set; started with the base URLs. Open requests have `drain_s` to end."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._http.run)
+            if not self._store.opened.is_set():
+                nursery.start_soon(self._learn_late)
             await serve(
                 self._app,
                 self._sockets,
                 _serve_settings(self._settings),
                 closing,
                 counters=self.counters,
+                conditions=self._conditions,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
+
+    async def _learn_late(self) -> None:
+        """Read which sessions have ended as soon as the store can be opened."""
+        await self._store.opened.wait()
+        self._http.sessions.take_ended(await self._store.load_ended_sessions(self._clock()))
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Tool
 from actors.errors import ServerStarting
 from actors.lifecycle import State
 from actors.messages import ServerChanged
 from actors.server import ServerSettings
+from actors.transport.memory import MemoryPeer
 from actors.transport.stdio.installer import Installer
 from tests.actors.rig import running_server
 from tests.actors.test_server_life import outcome
@@ -28,7 +29,7 @@ async def test_a_first_start_that_installs_for_minutes_is_left_alone(autojump_cl
     ):
         nursery.start_soon(rig.wake)
         await trio.sleep(300)
-        assert rig.actor.life.state is State.HANDSHAKING
+        assert (rig.fake.starts, rig.actor.life.state) == (1, State.HANDSHAKING)
         assert (await rig.status()).activity == "installing"
         assert "installing" in [fact.status.activity for fact in rig.of(ServerChanged)]
         await rig.reach(State.READY)
@@ -101,10 +102,10 @@ async def test_an_install_that_must_end_is_asked_to_and_has_time_for_it(autojump
     class Orderly(FakeServer):
         """It tidies up for 15 s once its input is closed."""
 
-        async def serve(self, peer: object) -> int:
+        async def serve(self, peer: MemoryPeer) -> int:
             self.starts += 1
             try:
-                while await peer.read():  # type: ignore[attr-defined]  # the peer of the memory transport
+                while await peer.read():
                     pass
                 await trio.sleep(15)
                 ended.append(trio.current_time())
@@ -136,9 +137,19 @@ async def test_few_servers_install_at_once_and_hold_up_nobody_else(autojump_cloc
         await trio.sleep(30)
         assert running.ready_at["plain"] < 5
         assert sum(fake.starts for fake in fakes.values()) == 3  # the fourth place is kept for one that is called
+        activities = [(await running.status(name)).activity for name in fakes]
+        assert (activities.count("installing"), activities.count("waiting for its turn")) == (3, 9)
         await trio.sleep(300)
         assert len(running.ready_at) == 13
         assert all(fake.starts == 1 for fake in fakes.values())
+
+
+async def test_a_call_that_waits_behind_other_installs_is_told_so(autojump_clock: MockClock) -> None:
+    fakes = {name: FakeServer(installs_s=400) for name in ("a", "b")}
+    async with fleet(fakes, commands=dict.fromkeys(fakes, "npx same"), later={"b"}) as running:
+        await wait_all_tasks_blocked()
+        with pytest.raises(ServerStarting, match="other servers are started or installed before it"):
+            await running.call("b")
 
 
 async def test_servers_of_one_package_install_one_after_the_other(autojump_clock: MockClock) -> None:

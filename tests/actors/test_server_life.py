@@ -28,16 +28,22 @@ KNOWN = Offer(tools=(Tool(name="echo"),))
 
 
 class Unstartable:
-    """A transport that starts nothing the first `failures` times."""
+    """A transport that starts nothing the first `failures` times, and then `fake`."""
 
     kind = "memory"
 
     def __init__(
-        self, *, permanent: bool = False, scarce: bool = False, after_s: float = 0.0, failures: int = 1000
+        self,
+        *,
+        permanent: bool = False,
+        scarce: bool = False,
+        after_s: float = 0.0,
+        failures: int = 1000,
+        fake: FakeServer | None = None,
     ) -> None:
         self.tries = 0
         self._failures = failures
-        self._real = MemoryTransport(FakeServer().serve)
+        self._real = MemoryTransport((fake or FakeServer()).serve)
         self._permanent = permanent
         self._scarce = scarce
         self._after_s = after_s
@@ -231,6 +237,18 @@ async def test_a_probe_without_answer_means_a_fresh_process_with_initialize_once
         assert rig.fake.count("server/discover") == 1
         assert rig.fake.starts == 3
         assert (await rig.status()).last_error is None
+
+
+async def test_a_modern_server_that_was_silent_once_is_not_taken_for_legacy_for_ever(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="silent"), era="modern") as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.call)
+        await rig.reach(State.HANDSHAKING)
+        rig.fake.probe = "modern"
+        await rig.reach(State.READY)
+        await rig.sleep()
+        await rig.call()
+        assert [asked[0] for asked in rig.fake.asked] == ["server/discover", "initialize", "server/discover"]
+        assert rig.eras == []
 
 
 async def test_a_server_that_closes_its_output_under_the_probe_gets_a_fresh_process(autojump_clock: MockClock) -> None:

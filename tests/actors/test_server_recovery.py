@@ -11,10 +11,11 @@ from actors.errors import ServerGaveUp, ServerStarting
 from actors.lifecycle import State
 from actors.messages import ServerChanged
 from actors.policy import RestartPolicy
+from actors.server import ServerSettings
 from tests.actors.rig import Rig, running_server
 from tests.actors.test_server_life import Unstartable, outcome
 from tests.fakes.fleet import fleet
-from tests.fakes.mcp_server import FakeServer
+from tests.fakes.mcp_server import FakeServer, tool
 
 KNOWN = Offer(tools=(Tool(name="echo"),))
 DAY_S = 86400.0
@@ -152,14 +153,8 @@ async def test_want_of_descriptors_is_waited_out_and_never_gives_up(autojump_clo
 
 
 async def test_a_failure_after_want_of_resources_has_its_whole_budget(autojump_clock: MockClock) -> None:
-    class Scarce(Unstartable):
-        async def later(self, fake: FakeServer) -> None:
-            self._real = type(self._real)(fake.serve)
-
     fake = FakeServer(exits_at="initialize")
-    transport = Scarce(scarce=True, failures=10)
-    await transport.later(fake)
-    async with running_server(fake, transport=transport) as rig:
+    async with running_server(fake, transport=Unstartable(scarce=True, failures=10, fake=fake)) as rig:
         await gave_up(rig)
         assert fake.starts == 6
 
@@ -187,6 +182,16 @@ async def test_what_changed_while_a_server_slept_is_known_soon_after_its_wake(au
         await rig.wake()
         await wait_all_tasks_blocked()
         assert rig.listed == [["echo"]]
+
+
+async def test_a_server_does_not_fall_asleep_over_its_lists(autojump_clock: MockClock) -> None:
+    fake = FakeServer(tools=[tool("new")], silent_at={"tools/list"})
+    async with running_server(fake, known=KNOWN, settings=ServerSettings(idle_timeout_s=1)) as rig:
+        await rig.wake()
+        await trio.sleep(20)
+        assert rig.actor.life.state is State.READY
+        await rig.reach(State.DORMANT)
+        assert trio.current_time() == pytest.approx(61, abs=1)
 
 
 async def test_a_server_that_dies_of_its_lists_after_a_wake_is_restarted_within_its_budget(

@@ -25,7 +25,9 @@ async def test_a_healthy_server_behind_mute_ones_is_ready_within_seconds_at_the_
     autojump_clock: MockClock, number: int
 ) -> None:
     fakes = {f"mute{one}": mute() for one in range(number)} | {"healthy": FakeServer()}
-    async with fleet(fakes) as running:
+    async with fleet(fakes, later={"healthy"}) as running, trio.open_nursery() as nursery:
+        await wait_all_tasks_blocked()
+        nursery.start_soon(running.servers.discover, ["healthy"])
         await trio.sleep(10)
         assert running.ready_at["healthy"] < 8
 

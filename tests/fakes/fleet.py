@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,9 +51,13 @@ async def fleet(
     known: Mapping[str, Offer] | None = None,
     starts: Starts | None = None,
     commands: Mapping[str, str] | None = None,
+    later: Collection[str] = (),
     **settings: Any,
 ) -> AsyncIterator[Fleet]:
-    """Run servers; those that are not `known` are discovered in the background. `commands`: their command lines."""
+    """Run servers; those that are neither `known` nor for `later` are discovered in the background.
+
+    `commands`: their command lines.
+    """
     known = known or {}
     box: Mailbox[Any] = Mailbox(4096)
     servers = Servers(
@@ -77,6 +81,6 @@ async def fleet(
             command, *args = (commands or {}).get(name, "server").split()
             config = ServerConfig(name=name, command=command, args=tuple(args), **settings)
             await nursery.start(servers.run, config, known.get(name), "legacy" if name in known else None)
-        nursery.start_soon(servers.discover, [name for name in fakes if name not in known])
+        nursery.start_soon(servers.discover, [name for name in fakes if name not in known and name not in later])
         yield found
         nursery.cancel_scope.cancel()

@@ -20,6 +20,7 @@ from actors.transport.stdio.work import work_of
 from tests.actors.rig import Rig, running_server
 from tests.actors.test_server_life import outcome
 from tests.process.children import HASTY, PATIENCE_S, launch, monitor, no_child_and_no_descriptor_is_left
+from tests.process.test_process_spawn import few_descriptors
 
 __all__ = ["no_child_and_no_descriptor_is_left"]
 
@@ -76,8 +77,8 @@ async def test_npx_that_hangs_is_noticed(npx: Npx) -> None:
     with trio.fail_after(PATIENCE_S):
         async with running(transport, settings) as (rig, nursery):
             nursery.start_soon(outcome, rig, rig.wake)
-            while rig.actor.life.incarnation < 2:
-                await rig.reach(State.SPAWNING)
+            while rig.actor.life.incarnation < 2:  # noqa: ASYNC110 - no event tells of it
+                await trio.sleep(0.02)
             await rig.stop()
 
 
@@ -92,6 +93,20 @@ async def test_an_install_that_must_end_may_tidy_up(npx: Npx, tmp_path: Path) ->
                 await trio.sleep(0.02)
             await rig.sleep()
             assert marker.read_text() == "tidy"
+            await rig.stop()
+
+
+async def test_want_of_descriptors_is_no_failure_and_passes_by_itself(npx: Npx) -> None:
+    transport, settings = npx("0")
+    with trio.fail_after(PATIENCE_S):
+        async with running(transport, settings) as (rig, _):
+            with few_descriptors(3):
+                await outcome(rig, lambda: rig.wake(urgent=False))
+                status = await rig.status()
+            assert status.state is State.RESPAWNING
+            assert "the daemon has no free file descriptors (EMFILE)" in (status.last_error or "")
+            await rig.reach(State.READY)
+            assert (await rig.status()).restarts == 0
             await rig.stop()
 
 

@@ -23,6 +23,7 @@ TABLE = {
     #                          dormant  spawning    handshaking discovering ready      draining respawning failed   stop
     "Wake":                   "spawning .           .           .           .          .        .          spawning .",
     "Sleep":                  ".        draining    draining    draining    draining   =        dormant    .        .",
+    "Restart":                "spawning draining    draining    draining    draining   .        spawning   spawning .",
     "Stop":                   "stopped  draining    draining    draining    draining   =        stopped    stopped  .",
     "Spawned":                ".        handshaking .           .           .          .        .          .        .",
     "SpawnRefused":           ".        respawning  .           .           .          spawning .          .        .",

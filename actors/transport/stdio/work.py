@@ -1,7 +1,7 @@
 """What the processes below one of ours have done so far, read from /proc (Linux). Blocks for a millisecond or so.
 
 Formats: proc(5) for `stat` and `io`; `task/TID/children` needs a kernel with CONFIG_PROC_CHILDREN, which nearly all
-are. Processor time includes that of children that have ended; where `io` may not be read, it counts as nothing.
+have. Processor time includes that of children that have ended; where `io` may not be read, it counts as nothing.
 """
 
 from __future__ import annotations
@@ -10,13 +10,30 @@ import itertools
 from contextlib import suppress
 from pathlib import Path
 
+import trio
+from msgspec.structs import replace
+
 from actors.transport.base import Work
+from actors.transport.command import no_thread
 
 MAX_PROCESSES = 512
 """Beyond that many nothing more is looked at: they are busy enough."""
 _TICKS_PER_S = 100
 """USER_HZ, the unit of `stat`: the same on every architecture that we run on."""
 _PROC = Path("/proc")
+
+
+async def look(root: int, server: int) -> Work | None:
+    """Return the work of a server and all below it; None where nobody can tell. `root` may be its kill shim.
+
+    Looks in a worker thread. A checkpoint.
+    """
+    try:
+        found = await trio.to_thread.run_sync(work_of, root)
+    except RuntimeError as error:
+        no_thread(error)
+        return None
+    return found and replace(found, processes=found.processes - ({root} - {server}))
 
 
 def work_of(root: int) -> Work | None:

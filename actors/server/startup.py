@@ -11,6 +11,7 @@ from __future__ import annotations
 import trio
 
 from actors.lifecycle import Wanted
+from actors.messages import Activity
 from actors.protocol.versions import Era
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
@@ -19,7 +20,7 @@ WORKING_S = 15.0
 """A process that did something this short a time ago is at work."""
 
 
-class Start:
+class Startup:
     """The starts of one server. `new`: no handshake has ever succeeded with this launch, so it may not be installed."""
 
     def __init__(self, settings: ServerSettings, *, new: bool) -> None:
@@ -38,8 +39,9 @@ class Start:
         self._supposed = era
 
     def greeted(self) -> None:
-        """Note that a handshake succeeded."""
+        """Note that a handshake succeeded: what era was supposed is now known."""
         self.new = False
+        self._supposed = None
 
     def stage_s(self, link: Link) -> float:
         """Return how many seconds the handshake has from now."""
@@ -61,6 +63,12 @@ class Start:
         if link is None or link.process.installer is None or link.process.connection is None:
             return False
         return not link.process.spoken.is_set() and (self.new or self._prolonged)
+
+    def activity(self, link: Link | None) -> Activity | None:
+        """Return what more can be said of a server than its state."""
+        if link is not None and link.process.waiting:
+            return "waiting for its turn"
+        return "installing" if self.installing(link) else None
 
     def stop(self, link: Link, wanted: Wanted, *, polite: bool) -> None:
         """End a process: politely if so asked, and always if it may be installing, with more time after SIGTERM.
