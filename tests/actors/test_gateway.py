@@ -317,7 +317,7 @@ async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault
     forward = Forwarder(cast("Any", Deep()), 1.0, {}, {})
     client = LEGACY if era == "modern" else MODERN
     with pytest.raises(ServerError) as caught:
-        await forward.ask(client, "files", "tools/call", b"", msgspec.Raw(b""))
+        await forward.ask(client, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
     assert caught.value.server == "files"
     assert caught.value.outcome != "not_sent"
 
