@@ -281,6 +281,8 @@ def _settings(config: ServerConfig) -> ServerSettings:
         catalogue_max_age_s=config.catalogue_max_age_s,
         max_in_flight=config.max_in_flight,
         max_queued=config.max_queued,
+        max_queued_bytes=config.max_queued_bytes,
+        write_timeout_s=config.write_timeout_s,
     )
 
 

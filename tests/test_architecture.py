@@ -151,6 +151,7 @@ SYSTEM = {
     "actors.transport.kill_shim": "is the shim, a program of its own",
     "actors.transport.orphans": "finds and kills descendants",
     "actors.transport.process": "starts and ends processes",
+    "actors.transport.stdio.input": "writes to a pipe past the stream of trio, which does not say how much was taken",
     "supervisor.cli": "points stdout elsewhere when its reader is gone",
     "supervisor.commands.check": "reads the environment for the configuration",
     "supervisor.commands.run": "reads the environment for the configuration; outlives its terminal",

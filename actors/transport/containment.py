@@ -81,8 +81,9 @@ def default_containment(descriptors: int = 0, conditions: Conditions | None = No
 async def _open(
     argv: Sequence[str], program: str, env: Mapping[str, str], cwd: str, *, own_session: bool, fds: Sequence[int] = ()
 ) -> trio.Process:
-    """Start a process with three pipes. A cancellation does not come between the start and the return: trio's thread
-    is not abandoned.
+    """Start a process with three pipes, in a process group of its own and in our session or its own.
+
+    A cancellation does not come between the start and the return: trio's thread is not abandoned.
     """
     try:
         return await trio.lowlevel.open_process(
@@ -94,6 +95,7 @@ async def _open(
             cwd=cwd,
             umask=UMASK,
             start_new_session=own_session,
+            process_group=None if own_session else 0,
             pass_fds=fds,
         )
     except OSError as error:

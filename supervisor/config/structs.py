@@ -219,7 +219,16 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     max_queued: Annotated[
         Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="Calls that wait for their turn; more are refused.")
     ] = 128
-    max_line_bytes: Annotated[Size, Meta(description="Largest message of the server.")] = 16 * MIB
+    max_queued_bytes: Annotated[
+        Size, Meta(description="Arguments of the calls that wait for their turn, all together; more calls are refused.")
+    ] = 64 * MIB
+    max_line_bytes: Annotated[
+        Size, Meta(description="Largest message of the server; a call whose answer is larger fails as `too_large`.")
+    ] = 16 * MIB
+    write_timeout_s: Annotated[
+        PositiveSeconds,
+        Meta(description="A server that reads nothing of what is written to it for this time is replaced."),
+    ] = 10.0
     stop_eof_s: Annotated[Seconds, Meta(description="To stop it, its input is closed and this time is waited.")] = 2.0
     stop_term_s: Annotated[Seconds, Meta(description="Then SIGTERM, and after this time SIGKILL.")] = 2.0
     backoff_initial_s: Annotated[PositiveSeconds, Meta(description="Pause before the first restart; it doubles.")] = 1.0

@@ -23,7 +23,7 @@ from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, META_VERSIO
 from supervisor.front import websocket_rules as rules
 from supervisor.front.classify import MAX_CLIENT_NAME_CHARS
 from supervisor.front.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
-from supervisor.front.params import read_cancelled, read_initialize, read_level
+from supervisor.front.params import read_cancelled, read_initialize
 from supervisor.front.service import LOCAL, Client, Service, answer, failure
 from supervisor.front.verdict import Key
 
@@ -185,8 +185,6 @@ class Session:
             text = f"no session: send initialize first, or put {META_VERSION} into _meta"
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, text)
         match request.method:
-            case "logging/setLevel":
-                return self._set_level(request, self._client)
             case "subscriptions/listen":
                 return jsonrpc.failure(request.id, jsonrpc.METHOD_NOT_FOUND, "not a method of this session's version")
         return self._register(request, self._client)
@@ -216,13 +214,6 @@ class Session:
             session=secrets.token_urlsafe(16),
         )
         return jsonrpc.success(request.id, self._service.initialize(self._client.version))
-
-    def _set_level(self, request: rules.Request, client: Client) -> bytes:
-        try:
-            self._service.set_log_level(client, read_level(request.params))
-        except InvalidArguments as error:
-            return failure(request.id, error).body
-        return jsonrpc.success(request.id, b"{}")
 
     def _listen(self, request: rules.Request, client: Client) -> bytes | None:
         try:
