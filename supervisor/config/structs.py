@@ -61,6 +61,20 @@ class Settings(Struct, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Web origins accepted in the `Origin` header besides the own one.")
     ] = ()
     max_body_bytes: Annotated[Size, Meta(description="Largest HTTP request body.")] = 4 * MIB
+    max_buffered_bytes: Annotated[
+        Size,
+        Meta(
+            description="Bytes of all requests that are being read or worked on, 64 KiB of each not counted; where "
+            "there is no room, the body that has been arriving for the longest is refused as overloaded."
+        ),
+    ] = 128 * MIB
+    head_timeout_s: Annotated[
+        PositiveSeconds,
+        Meta(description="For the head of a request to arrive, and for a kept connection to be used again."),
+    ] = 10.0
+    body_timeout_s: Annotated[
+        PositiveSeconds, Meta(description="For a request body, or a WebSocket message in fragments, to arrive.")
+    ] = 30.0
     max_connections: Annotated[
         Count, Meta(description="Open client connections; half of the file descriptor limit bounds it, too.")
     ] = 1000
@@ -75,8 +89,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     session_max_age_s: Annotated[PositiveSeconds, Meta(description="Every session ends after this time.")] = 86400.0
     max_sessions: Annotated[Count, Meta(description="Open sessions; more are refused.")] = 10000
     max_sockets_queue: Annotated[
-        Count, Meta(description="Messages queued for one WebSocket or event stream; a slower client is disconnected.")
+        Count, Meta(description="Messages queued for one WebSocket; while there are so many nothing is read from it.")
     ] = 256
+    websocket_stall_s: Annotated[
+        PositiveSeconds,
+        Meta(description="A WebSocket client that takes nothing of a full queue for this time is closed (1008)."),
+    ] = 5.0
+    websocket_control_frames_per_s: Annotated[
+        Count,
+        Meta(
+            description="Pings, pongs and tiny fragments a WebSocket client may send in a second; more closes (1008)."
+        ),
+    ] = 100
     websocket_max_message_bytes: Annotated[Size, Meta(description="Largest message a WebSocket client may send.")] = MIB
     websocket_ping_s: Annotated[PositiveSeconds, Meta(description="Pause between WebSocket pings.")] = 20.0
     sse_keepalive_s: Annotated[PositiveSeconds, Meta(description="Pause between comment lines on a quiet stream.")] = (
@@ -88,7 +112,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     list_changed_debounce_s: Annotated[
         Seconds, Meta(description="A change of the catalogue waits this long for more of them.")
     ] = 0.25
-    drain_s: Annotated[Seconds, Meta(description="At shutdown, calls in flight may take this much longer.")] = 5.0
+    drain_s: Annotated[
+        Seconds,
+        Meta(
+            description="At shutdown, calls in flight may take this much longer, but at most half of `shutdown_s`; "
+            "those that still run then are answered with the error `shutdown`."
+        ),
+    ] = 5.0
     shutdown_s: Annotated[
         PositiveSeconds, Meta(description="After this time of shutting down everything left is killed.")
     ] = 12.0
@@ -113,6 +143,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             "installed, `off` never, `static` as `auto`, but with a warning if it is not."
         ),
     ] = "auto"
+
+    @property
+    def drain_within_s(self) -> float:
+        """Return how long calls may go on at shutdown: the rest of `shutdown_s` is for stopping the servers."""
+        return min(self.drain_s, self.shutdown_s / 2)
 
     @property
     def address(self) -> tuple[str, int]:

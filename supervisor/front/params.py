@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from actors.errors import InvalidArguments
-from supervisor.front.classify import LOG_LEVELS
+from supervisor.front.envelope import LOG_LEVELS
 from supervisor.front.service import EMPTY_OBJECT
 from supervisor.front.verdict import Key
 
