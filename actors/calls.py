@@ -109,14 +109,17 @@ class Calls:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def expire(self, now: float) -> list[Call]:
-        """Fail every call whose deadline has passed; return those that had been sent."""
+    def expire(self, now: float, why: str = "", retry_after_s: float = 5.0) -> list[Call]:
+        """Fail every call whose deadline has passed; return those that had been sent.
+
+        `why` the server was not ready, and when to ask again, are for those that were not.
+        """
         late: list[Call] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             number = heapq.heappop(self._deadlines)[1]
             call = self._find(number)
             if call is not None:
-                self.fail(call, self._late(call))
+                self.fail(call, self._late(call, why, retry_after_s))
                 if self.drop(number):
                     late.append(call)
         return late
@@ -124,10 +127,10 @@ class Calls:
     def _find(self, number: int) -> Call | None:
         return self._in_flight.get(number) or self._waiting.get(number)
 
-    def _late(self, call: Call) -> SupervisorError:
+    def _late(self, call: Call, why: str, retry_after_s: float) -> SupervisorError:
         limit = call.message.deadline_s
         if call.sent_at is not None:
             text = f"server {self._server!r} did not answer {call.message.method} within {limit:g} s"
             return CallTimedOut(text, server=self._server, outcome="unknown")
-        text = f"server {self._server!r} was not ready within the call's deadline of {limit:g} s; nothing was sent"
-        return ServerStarting(text, server=self._server, retry_after_s=5.0)
+        text = f"server {self._server!r} was not ready within the call's deadline of {limit:g} s{why}; nothing was sent"
+        return ServerStarting(text, server=self._server, retry_after_s=retry_after_s)

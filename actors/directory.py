@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+from actors.errors import SupervisorError, UnknownServer
 from actors.kit import Address
 
 M = TypeVar("M")
 
 
 class Directory(Generic[M]):
-    """Names of running actors, in the order they were set."""
+    """Names of running actors, in the order they were set, and why others of known names do not run."""
 
     def __init__(self) -> None:
         self._addresses: dict[str, Address[M]] = {}
+        self._absent: dict[str, Callable[[], SupervisorError]] = {}
 
     def find(self, name: str) -> Address[M] | None:
         """Return the address of the running actor of that name, None if there is none now."""
@@ -24,6 +26,17 @@ class Directory(Generic[M]):
     def names(self) -> list[str]:
         """Return the names of all running actors."""
         return list(self._addresses)
+
+    def explain(self, name: str, why: Callable[[], SupervisorError] | None) -> None:
+        """Say what to answer to those who ask for a name that is not running; None takes it back."""
+        self._absent.pop(name, None)
+        if why is not None:
+            self._absent[name] = why
+
+    def why_not(self, name: str) -> SupervisorError:
+        """Return the error for asking for a name that is not running now."""
+        why = self._absent.get(name)
+        return why() if why is not None else UnknownServer(f"there is no server {name[:80]!r}")
 
     @contextmanager
     def registered(self, name: str, address: Address[M]) -> Iterator[None]:

@@ -72,6 +72,14 @@ class UnknownTool(SupervisorError):
     kind = "not_found"
 
 
+class UnknownServer(SupervisorError):
+    """No server of that name is configured."""
+
+    code = -32602
+    http_status = 400
+    kind = "not_found"
+
+
 class UnknownResource(SupervisorError):
     """No resource of that URI, or no server of that name, is visible to this client."""
 
@@ -123,6 +131,19 @@ class TooManyCalls(MailboxFull):
     """A limit on calls in flight is reached."""
 
 
+class Starved(SupervisorError):
+    """The daemon lacks descriptors, threads, memory or disk for this request; what has run meanwhile is not known."""
+
+    code = -31429
+    kind = "overloaded"
+    retryable = True
+
+    def __init__(self, message: str, **more: Any) -> None:
+        more.setdefault("retry_after_s", 1.0)
+        more.setdefault("outcome", "unknown")
+        super().__init__(message, **more)
+
+
 class CallTimedOut(SupervisorError):
     """The deadline of a call passed. Whether the tool ran is not known once it was sent."""
 
@@ -143,14 +164,18 @@ class ServerError(SupervisorError):
 class SpawnFailed(ServerError):
     """The process could not be started. `permanent`: trying again without a change is pointless.
 
+    `scarce`: the daemon or the system lacks something (descriptors, processes, memory), the server is not at fault.
     `detail` says the same at length, for operators only: where was searched, what else is there.
     """
 
     kind = "unavailable"
 
-    def __init__(self, message: str, *, permanent: bool = False, detail: str = "", **more: Any) -> None:
+    def __init__(
+        self, message: str, *, permanent: bool = False, scarce: bool = False, detail: str = "", **more: Any
+    ) -> None:
         super().__init__(message, **more)
         self.permanent = permanent
+        self.scarce = scarce
         self.detail = detail or message
 
 
@@ -187,6 +212,12 @@ class ServerGaveUp(ServerError):
     """The server failed too often; it is tried again on demand at most once per probe interval."""
 
     kind = "unavailable"
+
+
+class ServerDisabled(ServerError):
+    """The server is switched off, in the configuration or by an operator; no call starts it."""
+
+    kind = "disabled"
 
 
 # The operator's fault -------------------------------------------------------------------------------------------------

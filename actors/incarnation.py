@@ -2,6 +2,7 @@
 
 Expected failures become messages; whatever happens, the last message is `Ended`, sent when nothing of the process is
 left. The reader and the writer are separate tasks, so that we always read while we write and no pipe can deadlock us.
+A process may wait for its turn to start; afterwards nothing it does, or does not, holds up another server.
 """
 
 from __future__ import annotations
@@ -13,15 +14,21 @@ import msgspec
 import trio
 
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
-from actors.kit import Address, Gate, Outbox, Turn
-from actors.transport.base import Connection, Exit, Transport
+from actors.kit import Address, Outbox, Starts, Turn
+from actors.transport.asides import Hear, unheard
+from actors.transport.base import Connection, Exit, Transport, Work
+from actors.transport.stdio.installer import Installer
 
 DEAF_GRACE_S = 0.5
 """How long after its output closed a process may take to exit before it counts as deaf."""
-LAST_LINES = 5
-"""How many lines of stderr are shown with an exit."""
+LAST_LINES = 20
+"""How many lines of stderr come with an exit: its reason is seldom in the very last one."""
 LAST_WORDS_S = 0.25
 """How long output is still read after the process is gone."""
+LOOK_S = 1.0
+"""How often is looked whether a process that may be installing does anything."""
+IDLE_LOOKS = 3
+"""After that many looks without any work it does not install now, and others may."""
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -31,12 +38,13 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class NotStarted(msgspec.Struct, frozen=True):
-    """There is no process. `reason` may reach clients, `detail` is for operators."""
+    """There is no process. `reason` may reach clients, `detail` is for operators; see `SpawnFailed` for the others."""
 
     incarnation: int
     reason: str
     permanent: bool
     detail: str = ""
+    scarce: bool = False
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -64,7 +72,12 @@ ProcessFact = Started | NotStarted | Received | Broken | Ended
 
 
 class Incarnation:
-    """Runs one process. `write_timeout_s` bounds one write to a server that does not read."""
+    """Runs one process. `write_timeout_s` bounds one write to a server that does not read.
+
+    `installer`: what starts it may install it first, so its work is watched until it says something, which sets
+    `spoken`: `worked_at` is when it last did any, and `began` when it was started, in seconds of the trio clock;
+    `alone`: the launcher has no process beside itself. With `installs`, it needs a place for installing, too.
+    """
 
     def __init__(
         self,
@@ -74,47 +87,64 @@ class Incarnation:
         *,
         spawn_timeout_s: float,
         write_timeout_s: float,
+        installer: Installer | None = None,
+        installs: bool = False,
+        hear: Hear = unheard,
     ) -> None:
         self.number = number
         self.outbox = Outbox(64 * 1024 * 1024)
         self.connection: Connection | None = None
-        self.up = trio.Event()
-        self._turn = Turn(urgent=False)
+        self.spoken = trio.Event()
+        self.installer = installer
+        self.began = self.worked_at = trio.current_time()
+        self.alone = True
+        self._installs = installs
+        self._turn = Turn()
         self._placed = trio.Event()
+        self._settled = trio.Event()
+        self._term_s: float | None = None
         self._transport = transport
         self._post = post
         self._spawn_timeout_s = spawn_timeout_s
         self._write_timeout_s = write_timeout_s
+        self._hear = hear
         self._stop = trio.Event()
         self._scope = trio.CancelScope()
         self._asked = False
 
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for its turn to start, so nothing of it runs yet."""
+        return not self._placed.is_set()
+
     def hurry(self) -> None:
         """Somebody waits for a call now: pass those who only wait to be discovered."""
-        self._turn.urgent = True
+        self._turn.hurry()
 
-    def stop(self, *, polite: bool) -> None:
-        """Ask for the end: by the stop sequence, or at once."""
+    def stop(self, *, polite: bool, term_s: float | None = None) -> None:
+        """Ask for the end: by the stop sequence, for `term_s` see `Connection.stop`, or at once."""
         self._asked = True
         if polite and self.connection is not None:
+            self._term_s = term_s
             self._stop.set()
         else:
             self._scope.cancel()
 
-    async def run(self, gate: Gate) -> None:
-        """Live through one process. The gate's place is held until `up` is set or the process ends."""
+    async def run(self, starts: Starts) -> None:
+        """Wait for a place among the starts, and live through one process."""
         end: ProcessFact | None = None
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._hold_place, gate)
+                    nursery.start_soon(self._hold_places, starts)
                     await self._placed.wait()
-                    self._scope.deadline = trio.current_time() + self._spawn_timeout_s
+                    self.began = self.worked_at = trio.current_time()
+                    self._scope.deadline = self.began + self._spawn_timeout_s
                     end = Ended(self.number, await self._live())
                     nursery.cancel_scope.cancel()
         except* SpawnFailed as group:
             error = _first(group)
-            end = NotStarted(self.number, error.message, error.permanent, error.detail)
+            end = NotStarted(self.number, error.message, error.permanent, error.detail, error.scarce)
         await self._post.tell(end or self._cut_short())
 
     def _cut_short(self) -> ProcessFact:
@@ -125,21 +155,27 @@ class Incarnation:
             return Ended(self.number, Exit(asked=True))
         return NotStarted(self.number, f"it could not be started within {self._spawn_timeout_s:g} s", permanent=False)
 
-    async def _hold_place(self, gate: Gate) -> None:
-        async with gate.place(self._turn):
-            self._placed.set()
-            await self.up.wait()
+    async def _hold_places(self, starts: Starts) -> None:
+        if self.installer is None or not self._installs:
+            await starts.spawn(self._turn, self._placed, self.spoken)
+            return
+        async with starts.install(self._turn, self.installer.package):
+            await starts.spawn(self._turn, self._placed, self.spoken)
+            await self._settled.wait()
 
     async def _live(self) -> Exit:
         async with self._transport.connect() as connection:
             self._scope.deadline = math.inf
             self.connection = connection
+            connection.asides.hear = self._hear
             await self._post.tell(Started(self.number))
             async with trio.open_nursery() as nursery:
                 reading = trio.Event()
                 nursery.start_soon(self._read, connection, reading)
                 nursery.start_soon(self._write, connection)
                 nursery.start_soon(self._stop_when_asked, connection)
+                if self.installer is not None:
+                    nursery.start_soon(self._watch_work, connection)
                 exit_ = await connection.wait()
                 with trio.move_on_after(LAST_WORDS_S):
                     await reading.wait()
@@ -149,6 +185,8 @@ class Incarnation:
     async def _read(self, connection: Connection, finished: trio.Event) -> None:
         try:
             while messages := await connection.receive():
+                self.spoken.set()
+                self._settled.set()
                 await self._post.tell(Received(self.number, messages))
         except ProtocolViolation as error:
             await self._post.tell(Broken(self.number, error.message))
@@ -178,7 +216,23 @@ class Incarnation:
 
     async def _stop_when_asked(self, connection: Connection) -> None:
         await self._stop.wait()
-        await connection.stop()
+        await connection.stop(term_s=self._term_s)
+
+    async def _watch_work(self, connection: Connection) -> None:
+        """Look whether a process that says nothing does anything; where nobody can tell, it is believed to."""
+        idle, before = 0, Work()
+        while not self.spoken.is_set():
+            now = await connection.work()
+            busy = now is None or now.busy_since(before)
+            if busy:
+                self.worked_at = trio.current_time()
+            if now is not None:
+                self.alone, before = len(now.processes) <= 1, now
+            idle = 0 if busy else idle + 1
+            if idle >= IDLE_LOOKS:
+                self._settled.set()
+            with trio.move_on_after(LOOK_S):
+                await self.spoken.wait()
 
 
 def _first(group: BaseExceptionGroup[SpawnFailed]) -> SpawnFailed:

@@ -54,11 +54,15 @@ class OfProcess(Event, frozen=True, tag=True):
 
 
 class Wake(Event, frozen=True, tag=True):
-    """A call, a discovery or an operator wants the server up."""
+    """A call, a discovery, a retry of a server never listed, or an operator wants the server up."""
 
 
 class Sleep(Event, frozen=True, tag=True):
     """The server was idle long enough, or an operator sends it to sleep."""
+
+
+class Restart(Event, frozen=True, tag=True):
+    """An operator wants a fresh process, whatever became of the present one."""
 
 
 class Stop(Event, frozen=True, tag=True):
@@ -70,14 +74,17 @@ class Spawned(OfProcess, frozen=True, tag=True):
 
 
 class SpawnRefused(OfProcess, frozen=True, tag=True):
-    """There is no process. `permanent`: trying again without a change is pointless."""
+    """There is no process. `permanent`: only a change heals it. `scarce`: we lack something; it is not at fault."""
 
     reason: str
     permanent: bool = False
+    scarce: bool = False
 
 
 class Greeted(OfProcess, frozen=True, tag=True):
-    """Both sides agree on a protocol revision."""
+    """Both sides agree on a protocol revision. `known`: its lists are known, so no call waits for their reading."""
+
+    known: bool = False
 
 
 class Rejected(OfProcess, frozen=True, tag=True):
@@ -168,9 +175,10 @@ class FailWaiting(Effect, frozen=True, tag=True):
 
 
 class AskPolicy(Effect, frozen=True, tag=True):
-    """Ask the restart log; answer with `BackoffOver` after its delay, or with `GaveUp`."""
+    """Ask the restart log; answer with `BackoffOver` after its delay, or, unless `scarce`, with `GaveUp`."""
 
     reason: str
+    scarce: bool = False
 
 
 class Life(msgspec.Struct, frozen=True):
@@ -186,9 +194,10 @@ class Life(msgspec.Struct, frozen=True):
 
 ALIVE = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY, State.DRAINING})
 RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})
-STARTING = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.RESPAWNING})
 
 ASLEEP = "it was sent to sleep"
+
+WANTED_AFTER: dict[type[Event], Wanted] = {Sleep: "dormant", Restart: "up", Stop: "stopped"}
 
 Step = tuple[Life, tuple[Effect, ...]]
 
@@ -206,7 +215,7 @@ def step(life: Life, event: Event) -> Step:
 
 def _without_process(life: Life, event: Event) -> Step:
     match life.state, event:
-        case (State.DORMANT | State.FAILED, Wake()) | (State.RESPAWNING, BackoffOver()):
+        case (State.DORMANT | State.FAILED, Wake()) | (State.RESPAWNING, BackoffOver()) | (_, Restart()):
             return _spawn(life)
         case (State.RESPAWNING, GaveUp()):
             return replace(life, state=State.FAILED), (FailWaiting(life.reason),)
@@ -220,14 +229,16 @@ def _without_process(life: Life, event: Event) -> Step:
 
 def _alive(life: Life, event: Event) -> Step:
     match life.state, event:
-        case (State.SPAWNING | State.DRAINING, SpawnRefused(reason=reason, permanent=permanent)):
-            return _down(replace(life, permanent=permanent), reason)
+        case (State.SPAWNING | State.DRAINING, SpawnRefused(reason=reason, permanent=permanent, scarce=scarce)):
+            return _down(replace(life, permanent=permanent), reason, scarce=scarce)
         case (State.READY, Exited(reason=reason, normal=True)):
             return _down(replace(life, wanted="dormant"), reason)
         case (_, Exited(reason=reason)):
             return _down(life, reason)
         case (State.SPAWNING, Spawned()):
             return replace(life, state=State.HANDSHAKING), (Greet(),)
+        case (State.HANDSHAKING, Greeted(known=True)):
+            return replace(life, state=State.READY, reason=""), (Serve(), ListAll())
         case (State.HANDSHAKING, Greeted()):
             return replace(life, state=State.DISCOVERING), (ListAll(),)
         case (State.HANDSHAKING, Fallback()):
@@ -242,14 +253,9 @@ def _alive(life: Life, event: Event) -> Step:
             return replace(life, state=State.DRAINING, reason=reason), (Kill(polite=False),)
         case (State.SPAWNING | State.HANDSHAKING | State.DISCOVERING, Expired()):
             return replace(life, state=State.DRAINING, reason=f"no progress while {life.state}"), (Kill(polite=False),)
-        case (State.READY, Sleep()):
-            return replace(life, state=State.DRAINING, wanted="dormant"), (Drain(),)
-        case (State.READY, Stop()):
-            return replace(life, state=State.DRAINING, wanted="stopped"), (Drain(),)
-        case (_, Sleep()):
-            return replace(life, state=State.DRAINING, wanted="dormant"), (Kill(),)
-        case (_, Stop()):
-            return replace(life, state=State.DRAINING, wanted="stopped"), (Kill(),)
+        case (_, Sleep() | Restart() | Stop()):
+            end = Drain() if life.state is State.READY else Kill()
+            return replace(life, state=State.DRAINING, wanted=WANTED_AFTER[type(event)]), (end,)
         case _:
             return life, ()
 
@@ -262,6 +268,8 @@ def _draining(life: Life, event: Event) -> Step:
             return life, (Kill(polite=False),)
         case Stop():
             return replace(life, wanted="stopped"), ()
+        case Restart() if life.wanted != "stopped":  # what the old process did wrong does not count any more
+            return replace(life, wanted="up", permanent=False, reason=""), ()
         case Wake() if life.wanted == "dormant":
             return replace(life, wanted="up"), ()
         case Sleep() if life.wanted == "up":
@@ -275,7 +283,7 @@ def _spawn(life: Life) -> Step:
     return Life(State.SPAWNING, "up", number), (Spawn(number),)
 
 
-def _down(life: Life, reason: str) -> Step:
+def _down(life: Life, reason: str, *, scarce: bool = False) -> Step:
     """Leave a state with a process: calls in flight fail always, what comes next depends on what is wanted."""
     known = life.reason or reason
     fail = FailPending(known)
@@ -285,11 +293,8 @@ def _down(life: Life, reason: str) -> Step:
         return replace(life, state=State.FAILED, reason=known), (fail, FailWaiting(known))
     if life.wanted == "dormant":
         return replace(life, state=State.DORMANT, reason="", fallback=False), (fail, FailWaiting(life.reason or ASLEEP))
-    if life.fallback:
+    if not scarce and (life.fallback or (life.state is State.DRAINING and not life.reason)):
+        # Ruined by the probe, or put to sleep and woken again before it was down: no failure, it costs no restart.
         following, effects = _spawn(life)
         return following, (fail, *effects)
-    if life.state is State.DRAINING and not life.reason:
-        # It was put to sleep and woken again before it was down: that is no failure and costs no restart.
-        following, effects = _spawn(life)
-        return following, (fail, *effects)
-    return replace(life, state=State.RESPAWNING, reason=known), (fail, AskPolicy(known))
+    return replace(life, state=State.RESPAWNING, reason=known, fallback=False), (fail, AskPolicy(known, scarce))

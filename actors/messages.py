@@ -6,6 +6,8 @@ incarnation. `Principal` says who asks; there is one local principal until ident
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from actors.catalogue.entries import Offer
@@ -50,12 +52,49 @@ class SleepServer(Ask[None], frozen=True, kw_only=True):
     server: str
 
 
+class RestartServer(Ask[None], frozen=True, kw_only=True):
+    """Stop a server politely and start it afresh, whatever its state; earlier failures are forgotten.
+
+    Answered when it is ready; fails when the fresh start failed, though it may be tried again.
+    """
+
+    server: str
+
+
+class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reading of a server's lists found: totals, names of tools that differ from before, and problems."""
+
+    tools: int = 0
+    resources: int = 0
+    prompts: int = 0
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class RefreshServer(Ask[Refreshed], frozen=True, kw_only=True):
+    """Read a server's lists now, waking it if need be; answered when a reading that began afterwards is done."""
+
+    server: str
+
+
 class StopServer(Ask[None], frozen=True):
     """End a server for good; answered when nothing of it is left."""
 
 
+Activity = Literal["waiting for its turn", "installing"]
+"""What a server that is starting does: others start or install before it; its launcher installs it first."""
+
+
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals."""
+    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
+
+    `activity` says more than the state where there is more to say. `next_start` is when a server that failed is tried
+    again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing may start it, and
+    a call that names it is told so. `last_error` is what is wrong now, since `last_error_at`; a server that recovered
+    has none.
+    """
 
     server: str
     state: State
@@ -68,6 +107,9 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     protocol_version: str | None = None
     restarts: int = 0
     last_error: str | None = None
+    last_error_at: float | None = None
+    activity: Activity | None = None
+    next_start: float | None = None
     in_flight: int = 0
     waiting: int = 0
     calls: int = 0
@@ -75,6 +117,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     noise: int = 0
     strays: int = 0
     stderr: str = ""
+    disabled: bool = False
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):
@@ -82,7 +125,7 @@ class ReadServer(Ask[ServerStatus], frozen=True):
 
 
 class ServerChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """A server moved to another state."""
+    """A server moved to another state; or, where `previous` is its state, there is more to say of it than before."""
 
     status: ServerStatus
     previous: State

@@ -3,8 +3,13 @@
 Time forgives, success does not: a server that starts well and dies again uses up its budget all the same
 (Erlang/OTP `supervisor:add_restart`). Only time spent *ready* lowers the level of the back-off.
 Values: exponential from 1 s to 60 s with equal jitter (Kubernetes' reduced curve, Envoy's jitter); five failed starts
-within ten minutes give up (systemd); afterwards one probe per 300 s, on demand only, and one failed probe gives up
-again. A failure that is the only one of its period starts the back-off from the beginning.
+within ten minutes give up (systemd); afterwards one probe per 300 s on demand, and one failed probe gives up again. A
+failure that is the only one of its period starts the back-off from the beginning.
+
+- A server of which nothing is known yet cannot be asked for by tool, so nobody would probe it: it is tried again by
+  itself, after `probe_interval_s` first, then ever more rarely up to `retry_max_s`.
+- Want of resources (descriptors, processes, memory) is not the server's failure: it backs off by a level of its own,
+  counts nothing and never gives up.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     backoff_max_s: float = 60.0
     stable_s: float = 60.0
     probe_interval_s: float = 300.0
+    retry_max_s: float = 1800.0
 
 
 class RestartLog:
@@ -38,6 +44,8 @@ class RestartLog:
         self._jitter = jitter
         self._failures: list[float] = []
         self._level = 0
+        self._wants = 0
+        self._retries = 0
         self._ready_since: float | None = None
         self._last_probe: float | None = None
         self._probing = False
@@ -47,11 +55,13 @@ class RestartLog:
         """Note that the server is ready from now on."""
         self._ready_since = now
         self._probing = False
+        self._wants = self._retries = 0
 
     def admit(self, now: float) -> float | None:
         """Record a failure; return the delay in seconds before the next start, or None to give up."""
         stable = self._forgive(now)
         self._ready_since = None
+        self._wants = 0
         self.total += 1
         recent = [moment for moment in self._failures if moment > now - self.policy.period_s]
         if not recent:
@@ -59,13 +69,33 @@ class RestartLog:
         self._failures = [*recent, now]
         probing, self._probing = self._probing, False
         if probing or self.policy.restart == "temporary" or len(self._failures) > self.policy.max_restarts:
-            self._last_probe = now
+            self.give_up(now)
             return None
         if stable and self._level == 0:
             self._level = 1
             return 0.0
-        delay = min(self.policy.backoff_max_s, self.policy.backoff_initial_s * 2.0**self._level)
         self._level += 1
+        return self._delay(self.policy.backoff_initial_s, self._level, self.policy.backoff_max_s)
+
+    def postpone(self) -> float:
+        """Return the delay in seconds before the next attempt, after one that failed for want of resources."""
+        self._wants += 1
+        return self._delay(self.policy.backoff_initial_s, self._wants, self.policy.backoff_max_s)
+
+    def give_up(self, now: float) -> None:
+        """Note that the server was tried in vain just now: the next probe is due in `probe_interval_s`."""
+        self._last_probe = now
+
+    def retry(self) -> float | None:
+        """Return the delay in seconds before a server that was given up is tried again by itself, None for never."""
+        if self.policy.restart == "temporary":
+            return None
+        self._retries += 1
+        return self._delay(self.policy.probe_interval_s, self._retries, self.policy.retry_max_s)
+
+    def _delay(self, first_s: float, number: int, most_s: float) -> float:
+        """Return the `number`th (from 1) of the delays that double from `first_s` to `most_s`, with equal jitter."""
+        delay = min(most_s, first_s * 2.0 ** min(number - 1, 60))
         return delay / 2 + delay / 2 * self._jitter()
 
     def _forgive(self, now: float) -> bool:
@@ -82,18 +112,28 @@ class RestartLog:
     def forget(self) -> None:
         """Start afresh: an operator or a changed configuration asks for it."""
         self._failures.clear()
-        self._level = 0
+        self._level = self._wants = self._retries = 0
         self._last_probe = None
         self._probing = False
 
     def probe(self, now: float) -> float:
         """Ask for one demand probe of a failed server: 0.0 grants it, else the seconds until the next is due."""
-        if self._last_probe is not None:
-            wait = self._last_probe + self.policy.probe_interval_s - now
-            if wait > 0:
-                return min(wait, self.policy.probe_interval_s)
+        wait = self.probe_due(now)
+        if wait > 0:
+            return wait
+        self.begin_probe(now)
+        return 0.0
+
+    def probe_due(self, now: float) -> float:
+        """Return in how many seconds a demand probe would be granted, 0.0 for now."""
+        if self._last_probe is None:
+            return 0.0
+        wait = self._last_probe + self.policy.probe_interval_s - now
+        return max(0.0, min(wait, self.policy.probe_interval_s))
+
+    def begin_probe(self, now: float) -> None:
+        """Note that a server that was given up is tried once: one failure gives up again."""
         self._last_probe = now
         self._probing = True
         # Should the probe succeed, the next failure finds room in the window, but little.
         self._failures = self._failures[1 - self.policy.max_restarts :] if self.policy.max_restarts > 1 else []
-        return 0.0

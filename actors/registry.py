@@ -2,11 +2,13 @@
 
 The costly parts, analysing texts for the index and counting tokens, run in worker threads of two child tasks; what they
 made comes back as messages, so the catalogue and its index are always published together, and no server waits to be
-found until another one's tokens are counted.
+found until another one's tokens are counted. Want of resources makes them wait, with what was published before still
+there; a bug with one server's texts costs that server its place in the search, or its counts.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
@@ -15,12 +17,16 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Change, OfferChange
-from actors.catalogue.entries import Offer
-from actors.catalogue.snapshot import Catalogue, Entry, compared, documents
-from actors.kit import Actor, Feed, Latest, Reply
+from actors.catalogue.entries import Offer, unchanged
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.indexer import Indexed as Indexed
+from actors.indexer import Indexer
+from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
-from actors.search import Embedder, Index, Segment, analyse
+from actors.search import Embedder, Index
+
+log = logging.getLogger(__name__)
 
 Counter = Callable[[Offer], Awaitable[tuple[dict[str, int], bool]]]
 """Counts the tokens of each tool of an offer; the flag says whether the counts are exact."""
@@ -49,13 +55,10 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: dict[str, Any] = {}
 
 
-class Indexed(msgspec.Struct, frozen=True):
-    """The index covers these entries now; `removed` are gone from it. `changes`: what differs from those before."""
+class Uncountable(msgspec.Struct, frozen=True):
+    """A bug of ours keeps the tokens of one server's tools from being counted."""
 
-    index: Index
-    entries: dict[str, Entry]
-    removed: frozenset[str]
-    changes: dict[str, OfferChange] | None = None
+    server: str
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -67,10 +70,15 @@ class Counted(msgspec.Struct, frozen=True):
     exact: bool
 
 
+SAVE_AGAIN_S = 3600.0
+"""By how much the time of the last reading may be wrong in the store."""
+
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
 
-Message = ServerListed | ServerChanged | ServerRemoved | EraLearned | Indexed | Counted
+UNCOUNTED = "its tokens are not counted: a bug of this daemon, whose log says more"
+
+Message = ServerListed | ServerChanged | ServerRemoved | EraLearned | Indexed | Counted | Uncountable
 
 
 class Registry(Actor[Message]):
@@ -85,8 +93,12 @@ class Registry(Actor[Message]):
         *,
         feed_size: int = 1000,
         load_embedder: Callable[[], Embedder | None] = lambda: None,
+        conditions: Conditions | None = None,
     ) -> None:
-        """`load_embedder` is called once, in a worker thread: it may block, but must not fail."""
+        """`load_embedder` is called in a worker thread, and again only after want of resources: it may block.
+
+        `conditions` is told when indexing or counting waits for resources.
+        """
         super().__init__(4096)
         self.catalogue: Latest[Catalogue] = Latest(Catalogue(index=Index.empty(), indexed=not known))
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
@@ -95,18 +107,25 @@ class Registry(Actor[Message]):
         self._count = count
         self._clock = clock
         self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
+        self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
         self._restored: set[str] = set(self._entries)
         self._work = trio.Event()
         self._uncounted: dict[str, Offer] = {}
         self._counting = trio.Event()
-        self._load_embedder = load_embedder
+        self._indexer = Indexer(load_embedder)
+        self._conditions = conditions or Conditions(clock)
 
     def started(self) -> None:
         """Start the tasks that index and count."""
         self.nursery.start_soon(self._index_for_ever)
         self.nursery.start_soon(self._count_for_ever)
         self._work.set()
+
+    def offer(self, server: str) -> Offer | None:
+        """Return what is known of a server's lists now."""
+        entry = self._entries.get(server)
+        return entry.offer if entry is not None else None
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """Take in one fact."""
@@ -117,6 +136,7 @@ class Registry(Actor[Message]):
                 self._on_listed(server, offer)
             case ServerRemoved(server=server):
                 self._entries.pop(server, None)
+                self._saved_at.pop(server, None)
                 self._memory.forget(server)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
                 self._mark(server)
@@ -126,17 +146,23 @@ class Registry(Actor[Message]):
                 self._on_indexed(message)
             case Counted():
                 self._on_counted(message)
+            case Uncountable(server=server):
+                self.catalogue.set(self.catalogue.value.with_problem(server, UNCOUNTED))
 
     def _on_changed(self, message: ServerChanged) -> None:
         status = message.status
+        before = self.statuses.value.get(status.server)
+        moved = before is None or message.previous is not status.state or before.disabled != status.disabled
         self.statuses.set({**self.statuses.value, status.server: status})
+        if not moved:
+            return
         data = {"state": status.state.value, "previous": message.previous.value, "incarnation": status.incarnation}
         if status.pid is not None:
             data["pid"] = status.pid
         if message.reason or status.state in (State.FAILED, State.RESPAWNING):
             data["reason"] = message.reason or status.last_error or ""
         self._emit("server_state", status.server, data)
-        available = _AVAILABLE.get(status.state)
+        available = False if status.disabled else _AVAILABLE.get(status.state)
         entry = self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
             self._entries[status.server] = replace(entry, available=available)
@@ -149,12 +175,24 @@ class Registry(Actor[Message]):
             offer = replace(offer, token_counts=before.offer.token_counts, tokens_exact=before.offer.tokens_exact)
         kind = status.transport if status is not None else "stdio"
         available = status is None or status.state is not State.FAILED
-        self._entries[server] = Entry.make(server, kind, offer, available=available)
-        self._restored.discard(server)
-        if not offer.partial:
-            self._memory.save_offer(server, offer)
         self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
+        self._restored.discard(server)
+        if before is not None and before.available == available and unchanged(before.offer, offer):
+            self._save_again(server, offer)
+            return
+        self._entries[server] = Entry.make(server, kind, offer, available=available)
+        self._save(server, offer)
         self._mark(server)
+
+    def _save(self, server: str, offer: Offer) -> None:
+        if offer.tools or not offer.partial:
+            self._saved_at[server] = self._clock()
+            self._memory.save_offer(server, offer)
+
+    def _save_again(self, server: str, offer: Offer) -> None:
+        """Nothing but the time of its reading is new: that is worth a write of the whole only now and then."""
+        if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:
+            self._save(server, offer)
 
     def _mark(self, server: str) -> None:
         self._dirty.add(server)
@@ -190,7 +228,7 @@ class Registry(Actor[Message]):
             return
         offer = replace(entry.offer, token_counts=message.counts, tokens_exact=message.exact)
         self._entries[message.server] = replace(entry, offer=offer)
-        self._memory.save_offer(message.server, offer)
+        self._save(message.server, offer)
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and _same(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
@@ -209,24 +247,15 @@ class Registry(Actor[Message]):
     # The child tasks ------------------------------------------------------------------------------------------------
 
     async def _index_for_ever(self) -> None:
-        index = Index.empty(embedder=await trio.to_thread.run_sync(self._load_embedder))
-        indexed: dict[str, Entry] = {}
         while True:
             await self._work.wait()
             self._work = trio.Event()
             dirty, self._dirty = self._dirty, set()
-            entries = {name: self._entries[name] for name in sorted(dirty) if name in self._entries}
-            removed = frozenset(dirty - entries.keys())
-            fresh = {
-                name: entry
-                for name, entry in entries.items()
-                if name not in indexed or indexed[name].offer is not entry.offer
-            }
-            if fresh or removed:
-                index = await trio.to_thread.run_sync(_reindex, index, fresh, removed)
-            changes = await trio.to_thread.run_sync(compared, indexed, entries)  # with what was published before
-            indexed = {name: entry for name, entry in (indexed | entries).items() if name not in removed}
-            await self.address.tell(Indexed(index, entries, removed, changes))
+            await self.address.tell(await persist(self._conditions, "search index", self._index_now, dirty))
+
+    async def _index_now(self, dirty: set[str]) -> Indexed:
+        entries = {name: self._entries[name] for name in sorted(dirty) if name in self._entries}
+        return await self._indexer.take(entries, frozenset(dirty - entries.keys()))
 
     async def _count_for_ever(self) -> None:
         while True:
@@ -234,30 +263,21 @@ class Registry(Actor[Message]):
             self._counting = trio.Event()
             while self._uncounted:
                 server, offer = self._uncounted.popitem()
-                counts, exact = await self._count(offer)
-                await self.address.tell(Counted(server, offer, counts, exact))
+                await self.address.tell(await persist(self._conditions, "token counts", self._count_now, server, offer))
+
+    async def _count_now(self, server: str, offer: Offer) -> Counted | Uncountable:
+        try:
+            return Counted(server, offer, *await self._count(offer))
+        except Exception as error:
+            if is_want(error):
+                raise
+            log.exception("a bug while counting the tokens of %s", server)
+            return Uncountable(server)
 
 
 def _counted(offer: Offer) -> bool:
     return offer.tokens_exact and offer.token_counts.keys() >= {tool.name for tool in offer.tools}
 
 
-def _reindex(index: Index, entries: Mapping[str, Entry], removed: frozenset[str]) -> Index:
-    """Return the index with these servers replaced. Runs in a worker thread."""
-    for server in sorted(removed):
-        index = index.remove(server)
-    embedder = index.embedder
-    segments: list[Segment] = [
-        analyse(name, documents(name, entry.offer), embedder=embedder) for name, entry in entries.items()
-    ]
-    if len(index) == 0:
-        index = Index.build(segments, embedder=embedder)
-        index.search("what a first search costs")  # expressions and word lists are made ready here, not on the loop
-        return index
-    for segment in segments:
-        index = index.replace(segment)
-    return index
-
-
 def _same(before: Offer, after: Offer) -> bool:
-    return [bytes(tool.definition) for tool in before.tools] == [bytes(tool.definition) for tool in after.tools]
+    return before.tools == after.tools  # quick: a tool that did not change is the same object

@@ -6,9 +6,9 @@ from typing import Any
 
 from actors import server
 from actors.directory import Directory
-from actors.errors import ShuttingDown, TooManyCalls, UnknownTool
+from actors.errors import ShuttingDown, TooManyCalls
 from actors.kit import Actor, Ask, Reply
-from actors.messages import CallServer, SleepServer, WakeServer
+from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, WakeServer
 
 
 class BeginShutdown(Ask[None], frozen=True):
@@ -19,7 +19,8 @@ class ReadLoad(Ask[int], frozen=True):
     """How many calls are in flight over all servers."""
 
 
-Message = CallServer | WakeServer | SleepServer | BeginShutdown | ReadLoad
+ForServer = CallServer | WakeServer | RestartServer | RefreshServer | SleepServer
+Message = ForServer | BeginShutdown | ReadLoad
 
 
 class Router(Actor[Message]):
@@ -37,7 +38,7 @@ class Router(Actor[Message]):
         """Admit and forward, or refuse with a typed error."""
         assert reply is not None
         match message:
-            case CallServer() | WakeServer() | SleepServer():
+            case CallServer() | WakeServer() | RestartServer() | RefreshServer() | SleepServer():
                 self._forward(message, reply)
             case ReadLoad():
                 reply.answer(self._in_flight)
@@ -46,7 +47,7 @@ class Router(Actor[Message]):
                 self._closing.append(reply)
                 self._report_drained()
 
-    def _forward(self, message: CallServer | WakeServer | SleepServer, reply: Reply[Any]) -> None:
+    def _forward(self, message: ForServer, reply: Reply[Any]) -> None:
         if reply.settled:  # nobody waits any more
             return
         if self._shut:
@@ -54,7 +55,7 @@ class Router(Actor[Message]):
             return
         address = self._directory.find(message.server)
         if address is None:
-            reply.fail(UnknownTool(f"there is no server {message.server[:80]!r}"))
+            reply.fail(self._directory.why_not(message.server))
             return
         if isinstance(message, CallServer):
             if self._in_flight >= self._max_in_flight:

@@ -52,6 +52,11 @@ class Timers:
         """Return whether a timer of that name runs, or fired and was not taken yet."""
         return name in self._timers
 
+    def left(self, name: str) -> float | None:
+        """Return in how many seconds a timer of that name fires, None if there is none."""
+        timer = self._timers.get(name)
+        return None if timer is None else max(0.0, timer.moment - trio.current_time())
+
     def take(self, name: str, number: int) -> bool:
         """Return whether a firing counts: the timer was neither cancelled nor replaced since."""
         timer = self._timers.get(name)

@@ -48,7 +48,7 @@ def entry(command: tuple[str, ...], **settings: Any) -> dict[str, Any]:
 def daemon(place: Place, servers: Mapping[str, Any], **settings: Any) -> Iterator[Running]:
     """Run our daemon; entered when it listens, which is before it has discovered anything."""
     port = free_port()
-    config = place.write(servers, port, log_level="warning", **settings)
+    config = place.write(servers, port, **{"log_level": "warning", **settings})
     command = [sys.executable, "-m", "supervisor", "run", "--config", str(config)]
     with program(command, port, place.directory / "daemon.log") as process:
         yield Running(port, process)

@@ -20,11 +20,9 @@ from typing import Any
 
 import msgspec
 
+from actors.catalogue import entries, validation
 from actors.catalogue.snapshot import Catalogue, Entry, documents
-from actors.catalogue.validation import offer
-from actors.protocol.era import Agreement
 from actors.protocol.jsonrpc import encode
-from actors.protocol.listing import Listed
 from actors.search import Embedder, Index, analyse
 from supervisor import embeddings, metatools
 from supervisor.discovery import DiscoverySettings, discovered
@@ -66,17 +64,18 @@ def build(tools: Iterable[Tool], embedder: Embedder | None = None) -> Catalogue:
 
     Prints which tools are left out as malformed.
     """
-    by_server: dict[str, list[msgspec.Raw]] = defaultdict(list)
+    by_server: dict[str, dict[str, entries.Tool]] = defaultdict(dict)
     for tool in tools:
-        by_server[tool.server].append(msgspec.Raw(msgspec.json.encode(definition(tool))))
-    agreement = Agreement(era="legacy", version="2025-11-25")
-    offers = {server: offer(agreement, Listed(tools=tuple(raws))) for server, raws in sorted(by_server.items())}
-    for server, offered in offers.items():
-        for problem in offered.problems:
-            print(f"{server}: {problem}")
+        try:
+            checked = validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))
+        except validation.Unusable as reason:
+            print(f"{tool.server}: {tool.name!r} left out: {reason}")
+        else:
+            by_server[tool.server].setdefault(checked.name, checked)
+    offers = {server: entries.Offer(tools=tuple(found.values())) for server, found in sorted(by_server.items())}
     segments = [analyse(server, documents(server, offered), embedder=embedder) for server, offered in offers.items()]
-    entries = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
-    return Catalogue(revision=1, entries=entries, index=Index.build(segments, embedder=embedder), indexed=True)
+    made = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
+    return Catalogue(revision=1, entries=made, index=Index.build(segments, embedder=embedder), indexed=True)
 
 
 def definition(tool: Tool) -> dict[str, object]:

@@ -1,6 +1,21 @@
-"""`python -m supervisor`: the same as the `mcpvisor` command."""
+"""`python -m supervisor`, and the `mcpvisor` command: what must happen before the rest is loaded.
 
-from supervisor.cli import main
+- No standard stream stays closed: the next file that is opened would become it.
+- Ctrl-C while modules are loaded ends the program as it ends others, without a traceback.
+"""
+
+from supervisor.host.interrupt import plain_interrupt
+
+
+def main() -> None:
+    """Run the command line."""
+    with plain_interrupt():
+        from supervisor.cli import main as run
+        from supervisor.host.descriptors import occupy_standard
+
+        occupy_standard()
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import httpx2
 import msgspec
@@ -30,9 +30,31 @@ PING_S = 20.0
 """A WebSocket that is quiet for this long is asked whether the other side still lives."""
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_QUEUED_MESSAGES = 256
+DOORS = ("/mcp", "/ws", "/api/status", "/api")
+"""Paths of a daemon that people have at hand when they are asked for its address."""
 
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+NOT_OURS = "something else listens there"
+
+
+def base_url(url: str) -> str:
+    """Return the base URL of a daemon for any address people have of it.
+
+    That may be the one for MCP clients (`http://host:port/mcp`), of a WebSocket, with a slash at its end, or only
+    `host:port`. What is no address stays as it is.
+    """
+    text = url.strip()
+    if "://" not in text:
+        text = f"http://{text}"
+    scheme, _, rest = text.partition("://")
+    scheme = {"ws": "http", "wss": "https"}.get(scheme.lower(), scheme.lower())
+    rest = rest.partition("?")[0].partition("#")[0].rstrip("/")
+    for door in DOORS:
+        rest = rest.removesuffix(door).rstrip("/")
+    return f"{scheme}://{rest}"
 
 
 class DaemonUnreachable(Exception):
@@ -73,20 +95,35 @@ class DaemonClient:
         self._url = url
 
     async def status(self) -> dict[str, Any]:
-        """Return the object of `/api/status`. Raises `DaemonUnreachable`."""
-        return await self._page("/api/status")
+        """Return the object of `/api/status`. Raises `Refused`, `DaemonUnreachable`."""
+        return await self.page("/api/status", needs="servers")
 
     async def ready(self) -> dict[str, Any]:
-        """Return the object of `/readyz`; its `ready` says whether. Raises `DaemonUnreachable`."""
-        return await self._page("/readyz")
+        """Return the object of `/readyz`; its `ready` says whether. Raises `Refused`, `DaemonUnreachable`."""
+        return await self.page("/readyz", needs="ready")
 
-    async def page(self, path: str, parameters: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-        """Return the object of one page. Raises `Refused` if it is an error, `DaemonUnreachable`."""
-        content = await self._ask("GET", path, PAGE_TIMEOUT_S, params=list(parameters))
+    async def page(
+        self, path: str, parameters: Iterable[tuple[str, str]] = (), *, needs: str | None = None
+    ) -> dict[str, Any]:
+        """Return the object of one page, which has the member `needs` if it is ours.
+
+        Raises `Refused` if it is an error, `DaemonUnreachable`.
+        """
+        return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=list(parameters)), needs)
+
+    async def order(self, server: str, order: str, deadline_s: float) -> dict[str, Any]:
+        """Give an order and return what the daemon says of it. Raises `Refused`, `DaemonUnreachable`."""
+        path = f"/api/servers/{quote(server, safe='')}/{order}"
+        more = {"params": [("deadline_s", f"{deadline_s:g}")]}
+        return self._object(await self._ask("POST", path, deadline_s + PAGE_TIMEOUT_S, **more), "message")
+
+    def _object(self, content: bytes, needs: str | None) -> dict[str, Any]:
         found: dict[str, msgspec.Raw] = self._decoded(content, dict[str, msgspec.Raw])
         if "error" in found:
             error: _Error = self._decoded(found["error"], _Error)
             raise Refused(error.code, error.message, error.data)
+        if needs is not None and needs not in found:
+            raise DaemonUnreachable(self._url, NOT_OURS)
         return {name: msgspec.json.decode(value) for name, value in found.items()}
 
     async def call(self, name: str, arguments: Any, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
@@ -103,10 +140,6 @@ class DaemonClient:
             raise Refused(answer.error.code, answer.error.message, answer.error.data)
         return answer.result or {}
 
-    async def _page(self, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = self._decoded(await self._ask("GET", path, PAGE_TIMEOUT_S), dict[str, Any])
-        return found
-
     async def _ask(self, method: str, path: str, timeout_s: float, **more: Any) -> bytes:
         with trio.move_on_after(timeout_s):
             try:
@@ -120,15 +153,15 @@ class DaemonClient:
         try:
             return msgspec.json.decode(content, type=type_)
         except (msgspec.MsgspecError, RecursionError):
-            raise DaemonUnreachable(self._url, "something else listens there") from None
+            raise DaemonUnreachable(self._url, NOT_OURS) from None
 
 
 @asynccontextmanager
 async def connect(url: str) -> AsyncIterator[DaemonClient]:
-    """Return a client for the daemon at the base URL `url`; nothing is sent yet."""
+    """Return a client for the daemon at `url`, in any form that `base_url` knows; nothing is sent yet."""
     timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S)
     async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http:
-        yield DaemonClient(http, url.rstrip("/"))
+        yield DaemonClient(http, base_url(url))
 
 
 class Socket:
@@ -157,17 +190,18 @@ class Socket:
         try:
             found: dict[str, Any] = msgspec.json.decode(message, type=dict[str, Any])
         except (msgspec.MsgspecError, RecursionError):
-            raise DaemonUnreachable(self._url, "something else listens there") from None
+            raise DaemonUnreachable(self._url, NOT_OURS) from None
         return found
 
 
 @asynccontextmanager
 async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
-    """Open a WebSocket of the daemon at the base URL `url`, `http` or `https`.
+    """Open a WebSocket of the daemon at `url`, in any form that `base_url` knows.
 
     Whatever ends the connection, also inside the block, is raised as `DaemonUnreachable`. The stream is ours because
     trio-websocket leaves it open when the other side refuses or closes.
     """
+    url = base_url(url)
     parts = urlsplit(url)
     failure: Exception | None = None
     try:

@@ -1,42 +1,48 @@
 """The daemon: wires the actors, the store and the front together, and ends them in order.
 
 `trio.run` opens the tree; the web server is one child of it. A crash of the core (registry, router, front) is our bug:
-everything is stopped and the process exits with 70, so that whoever started it starts it afresh. Ending is bounded:
-after `shutdown_s` a thread kills what is left, and a second signal does so at once.
+everything is stopped and the process exits with 70, so that whoever started it starts it afresh. Want of resources is
+no crash: whoever meets it waits it out, and the status says so. Ending is bounded from the first signal on, whenever it
+comes: after `shutdown_s` a thread kills what is left, and a second signal does so at once.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from socket import socket
 
 import trio
 
-from actors.catalogue.snapshot import Catalogue
-from actors.kit import Latest
+from actors.errors import ConfigError, SupervisorError
+from actors.kit import Conditions, Latest, first_of
 from actors.protocol.era import Identity
 from actors.registry import Registry
 from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
+from actors.transport.containment import default_containment
 from actors.transport.orphans import become_subreaper
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from supervisor import __version__, embeddings
 from supervisor.config import Configuration, ServerConfig, launch_digest
+from supervisor.control import Operation
 from supervisor.counting import TokenCounter
 from supervisor.datadir import DataDir
 from supervisor.front.api import View
 from supervisor.front.wiring import Front
 from supervisor.gateway import Gateway, GatewaySettings
+from supervisor.host.descriptors import raise_limit
+from supervisor.host.hard_end import HardEnd
+from supervisor.host.preload import preload
+from supervisor.host.signals import end_on_signals
 from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
-from supervisor.pauses import keep_what_lives, switch_often
-from supervisor.servers import Servers, mask_of
+from supervisor.pauses import keep_catalogue, switch_often
+from supervisor.servers import Servers, mask_of, starts_of
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
 
@@ -51,7 +57,8 @@ EXIT_STUCK = 75
 class Daemon:
     """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it.
 
-    `connect` makes the transport of a server. `ending` is called once when the end begins, in order or by a crash.
+    `connect` makes the transport of a server. `ending` is called when the end begins, by a signal, in order or by a
+    crash; more than once. `conditions` has what is degraded.
     """
 
     def __init__(
@@ -67,38 +74,47 @@ class Daemon:
         self.configuration = configuration
         self.closing = trio.Event()
         self.urls: Latest[list[str]] = Latest([])
+        self.conditions = Conditions(clock)
         self._data = data
         self._sockets = sockets
         self._clock = clock
         self._started = clock()
-        self._connect = connect or _transport
-        self._ending = ending
+        self._connect = connect or partial(_transport, 0)
+        self.ending = ending
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until `closing` is set. Started with the base URLs, once clients can connect."""
-        async with open_store(self._data.database) as store:
+        async with open_store(self._data.database, conditions=self.conditions) as store:
             usage = Usage(store)
             memory = StoreMemory(store, self._digests(), self._resting())
             offers, eras = await memory.load(self._clock())
             await usage.load()
+            off = await self._switched_off(store)
             kinds = {config.path_name: config.kind for config in self._runnable()}
             settings = self.configuration.settings
             counter = TokenCounter(self._data.tokenizer_cache, settings.tokenizer_timeout_s)
             registry = Registry(
-                {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds},
+                {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds and name not in off},
                 memory,
                 counter.count,
                 self._clock,
                 load_embedder=partial(embeddings.load, settings.rerank),
+                conditions=self.conditions,
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
                 await core.start(registry.run)
-                core.start_soon(_settle, registry.catalogue)
+                core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
                 identity = Identity(version=__version__)
                 servers = Servers(
-                    registry.address, self._connect, identity, self._clock, cold_starts=settings.cold_starts
+                    registry.address,
+                    self._connect,
+                    identity,
+                    self._clock,
+                    starts_of(settings),
+                    conditions=self.conditions,
+                    recall=registry.offer,
                 )
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
@@ -108,12 +124,13 @@ class Daemon:
                 async with trio.open_nursery() as supervised:
                     for config in self._runnable():
                         name = config.path_name
-                        await supervised.start(servers.run, config, offers.get(name), eras.get(name))
+                        run_one = partial(servers.run, disabled=name in off)
+                        await supervised.start(run_one, config, offers.get(name), eras.get(name))
                     await self._report_unusable(servers)
                     self.urls.set(urls)
                     task_status.started(urls)
                     supervised.start_soon(
-                        servers.discover, [c.path_name for c in self._runnable() if c.path_name not in offers]
+                        servers.discover, [name for name in kinds if name not in offers and name not in off]
                     )
                     await self.closing.wait()
                     await self._end(router, servers, front)
@@ -127,7 +144,15 @@ class Daemon:
         try:
             await self.closing.wait()
         finally:
-            self._ending()
+            self.ending()
+
+    async def _switched_off(self, store: Store) -> frozenset[str]:
+        """Return the configured servers that an operator has switched off; what is kept of others is dropped."""
+        off = await store.load_disabled()
+        configured = {config.path_name for config in self.configuration.servers}
+        for name in off - configured:
+            store.switch_server(name, disabled=False)
+        return off & configured
 
     async def _front(self, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage) -> Front:
         settings = self.configuration.settings
@@ -160,12 +185,22 @@ class Daemon:
             problems=self.configuration.problems,
             show_debug=settings.show_debug,
             store=store.status,
+            degraded=self.conditions.now,
             usage=usage.table,
             log_records_lost=records_lost,
             totals=usage.totals,
+            control=Operation(self.configuration, servers, router.address, registry.offer, registry.statuses, store),
+            journals=servers.journals.find,
         )
         return await Front.open(
-            settings, self._sockets, gateway, lambda counters: view(counters=counters), self._data, store, self._clock
+            settings,
+            self._sockets,
+            gateway,
+            lambda counters: view(counters=counters),
+            self._data,
+            store,
+            self._clock,
+            self.conditions,
         )
 
     async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
@@ -178,8 +213,8 @@ class Daemon:
         """Stop in order: calls in flight may end, the rest is told so, then all servers stop at once."""
         drain_s = self.configuration.settings.drain_within_s
         log.info("ending: calls in flight have %g s", drain_s)
-        with trio.move_on_after(drain_s):
-            await router.address.ask(BeginShutdown())
+        with trio.move_on_after(drain_s), suppress(SupervisorError):
+            await router.address.ask_in_turn(BeginShutdown())
         front.end_calls()
         await servers.stop()
 
@@ -187,7 +222,7 @@ class Daemon:
         return [config for config in self.configuration.servers if not config.disabled and config.kind == "stdio"]
 
     def _digests(self) -> dict[str, str]:
-        key = self._data.key("launch", 32)
+        key = self._data.key("launch")
         return {config.path_name: launch_digest(config, {}, key=key) for config in self._runnable()}
 
     def _resting(self) -> list[str]:
@@ -196,81 +231,60 @@ class Daemon:
         return broken + [config.path_name for config in self.configuration.servers if config.disabled]
 
     async def _report_unusable(self, servers: Servers) -> None:
-        """Show entries that cannot run as failed servers, with what to do; their neighbours do not notice."""
+        """Show entries that cannot run with the reason and what to do; their neighbours do not notice."""
         for problem in self.configuration.problems:
             if problem.server:
                 await servers.report_failed(problem.server, str(problem))
         for config in self.configuration.servers:
-            if not config.disabled and config.kind != "stdio":
+            if config.disabled:
+                await servers.report_disabled(config.path_name, config.kind)
+            elif config.kind != "stdio":
                 reason = f'{config.kind} servers are not supported by this version; only local ones ("command") are'
                 await servers.report_failed(config.path_name, reason, config.kind)
 
 
-def _transport(config: ServerConfig) -> Transport:
+def _transport(descriptors: int, config: ServerConfig) -> Transport:
+    """Return how to reach a server; it may have `descriptors` open files, 0 leaves it our own limit."""
     launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
     limits = ProcessLimits(
         max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
     )
-    return ProcessTransport(launch, limits)
+    return ProcessTransport(launch, limits, containment=default_containment(descriptors))
 
 
 def run(
     configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
 ) -> int:
-    """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens."""
+    """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens.
+
+    Raises `ConfigError` if the configuration or what is in the data directory turns out to be of no use.
+    """
     become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
-    bound = threading.Timer(configuration.settings.shutdown_s, os._exit, (EXIT_STUCK,))
-    bound.daemon = True
+    preload()
+    daemon = Daemon(configuration, data, sockets, connect=partial(_transport, raise_limit()))
+    end = HardEnd(configuration.settings.shutdown_s, EXIT_STUCK)
+    refused: BaseException | None = None
     crashed = False
     try:
-        trio.run(_main, configuration, data, sockets, announce, bound.start)
+        trio.run(_main, daemon, announce, end.begin)
+    except* ConfigError as group:
+        refused = first_of(group)
     except* Exception:
         log.exception("the daemon crashed")
         crashed = True
     finally:
-        bound.cancel()
+        end.cancel()
+    if refused is not None and not crashed:
+        raise refused
     return EXIT_CRASH if crashed else 0
 
 
-async def _settle(catalogue: Latest[Catalogue]) -> None:
-    """Shorten the searches for garbage: at once, as offers may be many, and once the index is there."""
-    keep_what_lives()
-    while not catalogue.value.indexed:
-        await catalogue.changed(catalogue.version)
-    keep_what_lives()
-
-
-async def _main(
-    configuration: Configuration,
-    data: DataDir,
-    sockets: list[socket],
-    announce: Callable[[list[str]], None],
-    ending: Callable[[], None],
-) -> None:
-    """Run one daemon. Whatever holds up its end, it is over in time: `ending` starts a thread, which needs no loop."""
+async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: Callable[[], None]) -> None:
+    """Run one daemon. Whatever holds up its start or end, it is over in time after `ending`, which needs no loop."""
     switch_often()
-    daemon = Daemon(configuration, data, sockets, ending=ending)
+    daemon.ending = ending
     async with trio.open_nursery() as watching:
-        await watching.start(_on_signals, daemon)
+        await watching.start(end_on_signals, daemon.closing, ending, partial(os._exit, EXIT_STUCK))
         async with trio.open_nursery() as running:
             announce(await running.start(daemon.run))
         watching.cancel_scope.cancel()
-
-
-def watched_signals() -> list[signal.Signals]:
-    """Return the signals that end the daemon in order; there is no reload yet, so SIGHUP is one of them.
-
-    A SIGHUP that was ignored when we started stays ignored: that is what `nohup` means.
-    """
-    ends = [signal.SIGINT, signal.SIGTERM]
-    return ends if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else [*ends, signal.SIGHUP]
-
-
-async def _on_signals(daemon: Daemon, *, task_status: trio.TaskStatus[None]) -> None:
-    with trio.open_signal_receiver(*watched_signals()) as signals:
-        task_status.started()
-        async for number in signals:
-            if daemon.closing.is_set():
-                os._exit(EXIT_STUCK)  # the second signal: the kill shims see our end and remove every server
-            log.info("received %s", signal.Signals(number).name)
-            daemon.closing.set()

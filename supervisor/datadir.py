@@ -3,8 +3,10 @@
 - By default the state directory of the XDG base directory specification 0.8 (state: data that should persist between
   restarts and is not worth a backup).
 - One daemon per directory: an exclusive lock of the kernel, which dies with its owner and is therefore never stale.
-- The directory is made with mode 0700 and its files with 0600, whatever the umask.
-- Every failure is a `ConfigError` that says what to do.
+- The directory is made with mode 0700 and its files with 0600, whatever the umask. What others may have written is not
+  believed: neither the directory nor a file in it.
+- Every failure is a `ConfigError` that says what to do, found when the directory is opened; only want of resources is
+  left as it is, because it is nobody's mistake and passes.
 """
 
 from __future__ import annotations
@@ -15,15 +17,22 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from actors.errors import ConfigError
+from actors.kit import is_want
+from supervisor.store.file import examine
 
 NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
+KEYS = ("launch", "session")
+"""The keys of a daemon."""
+
+KEY_BYTES = 32
+_DATABASE = "store.sqlite3"
 MAX_PID_BYTES = 32
 _KEY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -38,14 +47,14 @@ class DataDir:
     @property
     def database(self) -> Path:
         """The file of the store."""
-        return self.root / "store.sqlite3"
+        return self.root / _DATABASE
 
     @property
     def tokenizer_cache(self) -> Path:
         """The directory where tiktoken keeps its vocabulary; tiktoken makes it."""
         return self.root / "tokenizer"
 
-    def key(self, name: str, size_bytes: int) -> bytes:
+    def key(self, name: str, size_bytes: int = KEY_BYTES) -> bytes:
         """Return the secret key of that name, made of `size_bytes` random bytes at the first call.
 
         Raises `ConfigError` if the file cannot be used or others may read it, `ValueError` for a name that is not
@@ -79,11 +88,14 @@ class DataDir:
 def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> DataDir:
     """Open and lock the data directory, making it if it is missing; `None` is the default place.
 
-    Raises `ConfigError` if there is no default place, if the directory cannot be written, or if another daemon has it.
+    Raises `ConfigError` if there is no default place, if the directory cannot be written, if others can write it or
+    something in it that is believed, or if another daemon has it.
     """
     root = (default_data_dir(environ) if path is None else path).absolute()
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for problem in problems_of(root):
+            raise problem
         lock_fd = os.open(root / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise _unusable(root, error) from error
@@ -93,6 +105,52 @@ def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> DataDir:
         os.close(lock_fd)
         raise
     return DataDir(root, lock_fd)
+
+
+def problems_of(root: Path) -> list[ConfigError]:
+    """Return why the directory cannot be used, as far as that shows without a lock; nothing is made or changed."""
+    try:
+        about = root.stat()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return [_unusable(root, error)]
+    problem = _trouble_with(root, about)
+    if problem is not None:
+        return [problem]
+    files = [(examine, root / _DATABASE), *((_peek, root / f"{name}.key") for name in KEYS)]
+    return [found for examination, path in files for found in _refused(examination, path)]
+
+
+def _trouble_with(root: Path, about: os.stat_result) -> ConfigError | None:
+    """Return why a directory of this kind, owner and mode is none for secrets."""
+    if not stat.S_ISDIR(about.st_mode):
+        return ConfigError(
+            "the data directory is a file", path=str(root), hint="name a directory, or none: one is made"
+        )
+    if about.st_uid not in {os.geteuid(), 0} or about.st_mode & 0o022:
+        return ConfigError(
+            "others can write the data directory: it must belong to this user, with mode 0700",
+            path=str(root),
+            hint="chmod 700 it if you trust what is in it, or name another data directory",
+        )
+    return None
+
+
+def _refused(examination: Callable[[Path], object], path: Path) -> list[ConfigError]:
+    try:
+        examination(path)
+    except FileNotFoundError:
+        return []
+    except ConfigError as error:
+        return [error]
+    except OSError as error:
+        return [_unusable(path, error)]
+    return []
+
+
+def _peek(path: Path) -> None:
+    _read_key(path, KEY_BYTES)
 
 
 def default_data_dir(environ: Mapping[str, str]) -> Path:
@@ -115,8 +173,6 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
 def _lock(root: Path, lock_fd: int) -> None:
     try:
         fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(lock_fd, 0)
-        os.pwrite(lock_fd, f"{os.getpid()}\n".encode(), 0)
     except BlockingIOError:
         owner = os.pread(lock_fd, MAX_PID_BYTES, 0).decode("ascii", "replace").strip()
         raise ConfigError(
@@ -126,6 +182,9 @@ def _lock(root: Path, lock_fd: int) -> None:
         ) from None
     except OSError as error:
         raise _unusable(root, error) from error
+    with contextlib.suppress(OSError):  # the number is a service to people; a full disk is no reason to end
+        os.ftruncate(lock_fd, 0)
+        os.pwrite(lock_fd, f"{os.getpid()}\n".encode(), 0)
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
@@ -177,6 +236,9 @@ def _read_key(path: Path, size_bytes: int) -> bytes:
 
 
 def _unusable(path: Path, error: OSError) -> ConfigError:
+    """Return what to say of an error of the disk. Raises it, with the path, if it is want of resources."""
+    if is_want(error):
+        raise OSError(error.errno, error.strerror, str(path)) from error
     return ConfigError(
         f"the data directory cannot be used: {error.strerror or error}",
         path=str(path),

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from actors.kit import is_want
 from actors.search import MAX_DIMENSIONS, Embedder
 from supervisor.config.structs import Rerank
 
@@ -130,7 +131,8 @@ class StaticVectors:
 def load(rerank: Rerank = "auto") -> Embedder | None:
     """Return the embedder of the installed package, or None: always with `off`; else with one line in the log.
 
-    A missing package is worth a warning only if it was asked for. Blocks; never raises.
+    A missing package is worth a warning only if it was asked for. Blocks. Raises only what `is_want` tells: the answer
+    would be for good, and want is not.
     """
     if rerank == "off":
         return None
@@ -141,6 +143,8 @@ def load(rerank: Rerank = "auto") -> Embedder | None:
             return read(Path(folders[0]))
         level, why = logging.WARNING if rerank == "static" else logging.INFO, "it is not installed"
     except (ImportError, OSError, ValueError, msgspec.MsgspecError) as error:
+        if is_want(error):
+            raise
         level, why = logging.WARNING, f"{type(error).__name__}: {error}"
     log.log(level, "search goes by words alone, without the package %s: %s", PACKAGE, why)
     return None

@@ -5,22 +5,31 @@ a bounded queue to a thread of their own; what does not fit, or cannot be writte
 begins on a line of its own with its time; control characters in it are escaped, line ends too. Only a traceback has
 more lines, indented. (Threat catalogue D20, D21.)
 
+Where the system has no thread to give, at the start or later, records wait in the queue until it has one, or until the
+end.
+
 The thread writes to a duplicate of the file descriptor, never through `sys.stderr`: a thread that hangs in a write
 would hold that object's lock, and Python aborts when it finds it held at its end.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import queue
+import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from actors.kit import is_want
+
 MAX_RECORDS = 10_000
 MAX_RECORD_CHARS = 16_384
 JOIN_S = 2.0
+SHORT_CHARS = 1000
+"""In UTF-8 at most PIPE_BUF bytes (POSIX): a pipe that takes any takes all of them."""
 STDERR = 2
 _NOISY = ("hypercorn", "quart", "httpx2", "httpcore2", "trio_websocket")
 
@@ -60,13 +69,15 @@ class Writer(logging.Handler):
         self._told = 0
         self._queue: queue.Queue[str | None] = queue.Queue(max_records)
         self._ending = False
-        self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+        self._start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue a record, or count it as lost."""
         try:
             self._queue.put_nowait(self.format(record))
+            if self._thread is None:
+                self._start()
         except queue.Full:
             self.lost += 1
         except Exception:  # noqa: BLE001 - a record that cannot be formatted must not harm whoever logged it
@@ -77,7 +88,26 @@ class Writer(logging.Handler):
         self._ending = True
         with suppress(queue.Full):  # then the thread looks at `_ending` when it gets that far
             self._queue.put_nowait(None)
-        self._thread.join(timeout_s)
+        if self._thread is None:
+            self._write_here()
+        else:
+            self._thread.join(timeout_s)
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="log writer", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            if not is_want(error):
+                raise
+        else:
+            self._thread = thread
+
+    def _write_here(self) -> None:
+        """Write what a pipe takes without waiting; the rest is lost."""
+        while not self._queue.empty() and select.select((), (self._fd,), (), 0)[1]:
+            self._write((self._queue.get_nowait() or "")[:SHORT_CHARS])
+        os.close(self._fd)
 
     def _run(self) -> None:
         while not (self._ending and self._queue.empty()):
@@ -110,7 +140,7 @@ def logging_to_stderr(level: str, fd: int = STDERR) -> Iterator[Writer]:
     """Log to stderr for the block, from a thread that may block alone. The root logger is as before afterwards."""
     root = logging.getLogger()
     before = root.level
-    writer = Writer(os.dup(fd))
+    writer = Writer(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1))
     root.addHandler(writer)
     root.setLevel(level.upper())
     for noisy in _NOISY:

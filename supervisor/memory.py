@@ -44,7 +44,12 @@ class StoreMemory:
             self._store.save_era(self._digests[server], b"{}", era=fact.era)
 
     async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
-        """Return what is known of the configured servers whose launch has not changed: offers and eras."""
+        """Return what is known of the configured servers whose launch has not changed: offers and eras.
+
+        Nothing if the store cannot be opened now: servers are discovered again, and that is what is kept then.
+        """
+        if not self._store.opened.is_set():
+            return {}, {}
         saved = await self._store.load_servers()
         offers: dict[str, Offer] = {}
         for name, digest in self._digests.items():
@@ -54,7 +59,7 @@ class StoreMemory:
                 continue
             try:
                 offers[name] = decode_offer(row.payload)
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, ValueError, RecursionError):
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
         for name in saved.keys() - self._digests.keys() - self._resting:
             self._store.forget_server(name)

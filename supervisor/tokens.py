@@ -18,6 +18,8 @@ from typing import Protocol
 import msgspec
 import trio
 
+from actors.kit import is_want
+
 log = logging.getLogger(__name__)
 
 ENCODING = "cl100k_base"
@@ -131,7 +133,8 @@ async def load_tokenizer(cache_dir: Path, timeout_s: float) -> Tokenizer:
     """Load tiktoken's vocabulary in a thread: the packaged one if installed, else tiktoken's own download.
 
     The download is kept in `cache_dir` unless the environment names a cache of the operator's. After `timeout_s`
-    seconds, or on any failure, the answer is an `Estimate`. A checkpoint; never raises.
+    seconds, or on any failure, the answer is an `Estimate`. A checkpoint. Raises only what `is_want` tells: the answer
+    would be for good, and want is not.
     """
     os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(cache_dir))  # tiktoken has no other way to be told
     why = f"it took longer than {timeout_s:g} s"
@@ -140,6 +143,8 @@ async def load_tokenizer(cache_dir: Path, timeout_s: float) -> Tokenizer:
             # Abandoned, because tiktoken's download has no timeout of its own.
             return Tiktoken(await trio.to_thread.run_sync(load_encoding, abandon_on_cancel=True))
         except (ImportError, OSError, ValueError, RuntimeError) as error:
+            if is_want(error):
+                raise
             why = f"{type(error).__name__}: {error}"
     log.warning("token counts are estimates, the vocabulary could not be loaded: %s", why)
     return Estimate()
@@ -156,5 +161,7 @@ def load_encoding() -> Encoding:
         try:
             return tiktoken.get_encoding(OFFLINE_ENCODING)
         except (OSError, ValueError) as error:
+            if is_want(error):
+                raise
             log.warning("the packaged vocabulary cannot be used (%s), trying tiktoken's own", error)
     return tiktoken.get_encoding(ENCODING)

@@ -11,7 +11,7 @@ import msgspec
 from actors.catalogue.entries import Tool
 from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.errors import InvalidArguments, MailboxFull, ShuttingDown, SupervisorError, UnknownTool
+from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError, UnknownTool
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.search.text import squash
 from supervisor import metatools, schemas
@@ -46,7 +46,7 @@ class ToolCalls:
         started = time.perf_counter()
         try:
             body = await self._forward.ask(client, entry.server, "tools/call", members, meta)
-        except (MailboxFull, ShuttingDown):  # refused by us: that says nothing about the tool
+        except (MailboxFull, ServerDisabled, ShuttingDown):  # refused by us: that says nothing about the tool
             raise
         except (SupervisorError, RemoteError):
             self._used(entry.server, tool.name, False, (time.perf_counter() - started) * 1000)

@@ -17,10 +17,16 @@ class Usage:
         self._store = store
         self._totals: dict[tuple[str, str], ToolUsage] = {}
         self._fresh: dict[tuple[str, str], ToolUsage] = {}
+        self._loaded = False
 
     async def load(self) -> None:
-        """Read the totals of earlier runs."""
-        self._totals = {(row.server, row.tool): row for row in await self._store.load_usage()}
+        """Read the totals of earlier runs, if the store can be read; `run` tries again."""
+        if not self._store.opened.is_set():
+            return
+        saved = {(row.server, row.tool): row for row in await self._store.load_usage()}
+        for key, row in self._fresh.items():  # all that is not in the store yet
+            saved[key] = saved[key].plus(row) if key in saved else row
+        self._totals, self._loaded = saved, True
 
     def add(self, server: str, tool: str, good: bool, milliseconds: float) -> None:
         """Count one call."""
@@ -45,6 +51,8 @@ class Usage:
         while True:
             await trio.sleep(FLUSH_S)
             self.flush()
+            if not self._loaded:
+                await self.load()
 
     def table(self) -> list[dict[str, object]]:
         """Return the totals as plain values, the most called first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -14,18 +15,19 @@ from typing import Any
 import httpx2
 import pytest
 import trio
+import trio.testing
 
 from actors.errors import ConfigError
 from actors.registry import Registry
 from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
 from supervisor.config import Configuration, ServerConfig, load
-from supervisor.daemon import EXIT_CRASH, Daemon, run, watched_signals
+from supervisor.daemon import EXIT_CRASH, Daemon, run
 from supervisor.datadir import DataDir, open_data_dir
 from supervisor.front.serve import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.logs import logging_to_stderr
-from tests.fakes.mcp_server import FakeServer
+from tests.fakes.mcp_server import FakeServer, tool
 
 SECRET = "canary-s3cr3t-value"
 LEAKING = """
@@ -90,7 +92,8 @@ async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(t
     ) as client:
         assert (await until_ready(client))["failed"] == ["far"]
         rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-        assert rows.keys() == {"good", "far"}
+        assert rows.keys() == {"good", "far", "off"}
+        assert (rows["off"]["state"], rows["off"]["disabled"], rows["good"]["disabled"]) == ("stopped", True, False)
         assert (rows["good"]["state"], rows["good"]["tools"]) == ("ready", 1)
         assert rows["far"]["state"] == "failed"
         assert "not supported" in rows["far"]["last_error"]
@@ -104,9 +107,50 @@ async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: 
         async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
             await until_ready(client)
             rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-            assert ("good" in rows) == (not disabled)
+            assert rows["good"]["disabled"] == disabled
     assert rows["good"]["state"] == "dormant"
     assert rows["good"]["tools"] == 1
+
+
+class Starts:
+    """Connects all servers to one fake; it says how often they were started and what they list."""
+
+    def __init__(self, *tools: str) -> None:
+        self.fake = FakeServer(tools=[tool(name) for name in tools])
+
+    def connect(self, config: ServerConfig) -> MemoryTransport:
+        del config
+        return MemoryTransport(self.fake.serve)
+
+
+async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_is_old_is(
+    tmp_path: Path, data: DataDir
+) -> None:
+    servers = {f"s{number}": {"command": "x"} for number in range(20)}
+    async with running(configuration(tmp_path, servers), data, connect=Starts("echo").connect) as client:
+        await until_ready(client)
+    again = Starts("echo", "new")
+    async with running(configuration(tmp_path, servers), data, connect=again.connect) as client:
+        await until_ready(client)
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        assert again.fake.starts == 0
+    old = {name: {**entry, "catalogue_max_age_s": 0.2} for name, entry in servers.items()}
+    async with running(configuration(tmp_path, old), data, connect=again.connect) as client:
+        rows: list[dict[str, Any]] = []
+        while not rows or any(row["tools"] < 2 for row in rows):
+            await trio.sleep(0.05)
+            rows = (await client.get("/api/status")).json()["servers"]
+        assert all(row["problems"] == [] for row in rows)
+
+
+async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_path: Path, data: DataDir) -> None:
+    starts = Starts("echo")
+    starts.fake.errors_at["tools/list"] = {"code": -32603, "message": "token expired"}
+    async with running(configuration(tmp_path, {"s": {"command": "x"}}), data, connect=starts.connect) as client:
+        await until_ready(client)
+        (row,) = (await client.get("/api/status")).json()["servers"]
+        assert row["tools"] == 0
+        assert row["problems"] == ["tools/list: -32603 token expired"]
 
 
 @pytest.mark.process
@@ -143,11 +187,12 @@ def sockets() -> Any:
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
-    monkeypatch.setattr(module, "_transport", remembered)
+    monkeypatch.setattr(module, "raise_limit", lambda: 0)
+    monkeypatch.setattr(module, "_transport", lambda descriptors, config: remembered(config))
 
 
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(tmp_path: Path, data: DataDir, sockets: Any, number: signal.Signals) -> None:
     config = configuration(tmp_path, {"good": {"command": "x"}})
     assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), number)) == 0
@@ -183,10 +228,27 @@ def test_a_second_daemon_has_to_have_its_own_data(data: DataDir) -> None:
         open_data_dir(data.root, {})
 
 
-def test_a_hangup_that_is_ignored_stays_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+@pytest.mark.usefixtures("plain")
+def test_a_hangup_does_not_end_it_and_the_log_says_what_to_do(
+    tmp_path: Path, data: DataDir, sockets: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    sent: list[signal.Signals] = []
+
+    class Hearing(logging.Handler):
+        """Sends SIGTERM once the hangup was noticed."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if "SIGHUP" in record.getMessage():
+                sent.append(signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    hearing = Hearing()
+    logging.getLogger().addHandler(hearing)
     try:
-        assert watched_signals() == [signal.SIGINT, signal.SIGTERM]
+        config = configuration(tmp_path, {"good": {"command": "x"}})
+        assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), signal.SIGHUP)) == 0
     finally:
-        signal.signal(signal.SIGHUP, before)
-    assert signal.SIGHUP in watched_signals()
+        logging.getLogger().removeHandler(hearing)
+    assert sent == [signal.SIGTERM]
+    assert "restart the daemon" in caplog.text

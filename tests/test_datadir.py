@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from actors.errors import ConfigError
-from supervisor.datadir import default_data_dir, open_data_dir
+from supervisor.datadir import default_data_dir, open_data_dir, problems_of
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def test_a_key_that_could_not_be_written_leaves_nothing_behind(tmp_path: Path, m
 
     with open_data_dir(tmp_path, {}) as data:
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(ConfigError, match="No space left"):
+        with pytest.raises(OSError, match=r"No space left.*sessions\.key"):
             data.key("sessions", 32)
     assert [file.name for file in tmp_path.iterdir()] == ["daemon.lock"]
 
@@ -155,3 +155,40 @@ def test_a_link_or_a_directory_in_the_place_of_a_key_is_not_used(tmp_path: Path)
 def test_a_name_of_a_key_is_no_path(tmp_path: Path, name: str) -> None:
     with open_data_dir(tmp_path, {}) as data, pytest.raises(ValueError, match="not a name"):
         data.key(name, 32)
+
+
+@pytest.mark.parametrize("bits", [0o777, 0o770, 0o702])
+def test_a_directory_that_others_can_write_is_not_used(tmp_path: Path, bits: int) -> None:
+    tmp_path.chmod(bits)
+    with pytest.raises(ConfigError, match=r"others can write.*chmod 700"):
+        open_data_dir(tmp_path, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_others_can_read_is_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    open_data_dir(tmp_path, {}).close()
+
+
+@pytest.mark.parametrize("name", ["store.sqlite3", "session.key", "launch.key"])
+def test_a_file_that_others_can_write_is_found_before_anything_starts(tmp_path: Path, name: str) -> None:
+    assert problems_of(tmp_path) == []
+    (tmp_path / name).write_bytes(bytes(32))
+    (tmp_path / name).chmod(0o666)
+    assert [problem.path for problem in problems_of(tmp_path)] == [str(tmp_path / name)]
+    with pytest.raises(ConfigError, match=name):
+        open_data_dir(tmp_path, {})
+
+
+def test_a_full_disk_keeps_no_daemon_from_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with open_data_dir(tmp_path, {}), pytest.raises(ConfigError, match=r"another daemon uses.*pid unknown"):
+        open_data_dir(tmp_path, {})
+
+
+def test_what_does_not_exist_has_no_problems_and_is_not_made(tmp_path: Path) -> None:
+    assert problems_of(tmp_path / "later") == []
+    assert list(tmp_path.iterdir()) == []

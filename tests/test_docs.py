@@ -15,7 +15,15 @@ from supervisor import documents
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
+from supervisor.front.api import routes
+from supervisor.front.app import create_app
+from supervisor.front.asgi import Receive, Scope, Send
+from supervisor.front.guard import Guard
+from supervisor.front.servers_api import server_routes
+from supervisor.front.tools_api import tool_routes
 from supervisor.metatools import DEFINITIONS
+from tests.front.test_api import view
+from tests.front.test_servers_api import Obeys
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
@@ -101,6 +109,38 @@ def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
     meta_tools = [tool["name"] for tool in DEFINITIONS]
     assert called == ["tools/list", *meta_tools, "context7-resolve-library-id", "filesystem-read_file"]
     assert CURL_LINES[-1] == "curl http://localhost:3001/api/status/debug"
+
+
+def routes_of_the_front() -> set[str]:
+    """Every request that a page answers, as the documentation writes it."""
+    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=nothing, mcp_websocket=nothing, register=lambda app: None)
+    shown = view(control=Obeys())
+    for register in (routes(shown), tool_routes(shown), server_routes(shown)):
+        register(app)
+    found = set()
+    for rule in app.url_map.iter_rules():
+        path = re.sub(r"<(\w+)>", r"{\1}", rule.rule)
+        found |= {f"{method} {path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
+    return found
+
+
+async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise AssertionError("nobody asks")
+
+
+def test_every_page_is_in_the_documentation_and_no_other() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([A-Z]+ /[^`]*)` \|", text, re.MULTILINE)) == routes_of_the_front()
+
+
+def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    lines = [shlex.split(line) for line in shell_lines(text) if line.startswith("curl ")]
+    pages = routes_of_the_front()
+    for words in lines:
+        path = words[-1].removeprefix("http://localhost:3001").partition("?")[0].replace("/github", "/{server}")
+        assert f"{'POST' if 'POST' in words else 'GET'} {path}" in pages
+    assert len(lines) == 3
 
 
 def test_the_scripts_are_executable_and_test_the_same_way() -> None:

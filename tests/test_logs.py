@@ -100,12 +100,14 @@ def test_a_pipe_that_nobody_reads_stops_nobody() -> None:
         assert time.monotonic() - started < 5.0
         assert writer.lost >= 5000 - 1000 - 65536 // 200 - 2
         writer.finish(0.05)
-        assert writer._thread.is_alive()
+        thread = writer._thread
+        assert thread is not None
+        assert thread.is_alive()
         os.set_blocking(reading, False)
-        while writer._thread.is_alive():
+        while thread.is_alive():
             with suppress(BlockingIOError):
                 os.read(reading, 65536)
-            writer._thread.join(0.01)
+            thread.join(0.01)
 
 
 def test_the_reader_learns_how_many_records_were_lost() -> None:
@@ -124,6 +126,7 @@ def test_a_reader_that_went_away_stops_nobody() -> None:
         for number in range(10):
             writer.handle(logging.LogRecord("test", logging.WARNING, "", 0, "%d", (number,), None))
         writer.finish()
+        assert writer._thread is not None
         assert not writer._thread.is_alive()
         assert writer.lost == 10
 
@@ -134,6 +137,36 @@ def test_it_writes_to_what_stderr_was_even_if_that_number_is_used_for_another_fi
             os.dup2(other, writing)
             log.warning("here")
         assert os.read(reading, 65536).endswith(b"here\n")
+
+
+@contextmanager
+def no_thread() -> Iterator[None]:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        yield
+
+
+def test_without_a_thread_records_wait_until_there_is_one() -> None:
+    with pipe() as (reading, writing):
+        with no_thread():
+            writer = Writer(os.dup(writing))
+            writer.handle(logging.LogRecord("test", logging.WARNING, "", 0, "first", (), None))
+        writer.handle(logging.LogRecord("test", logging.WARNING, "", 0, "second", (), None))
+        writer.finish()
+        lines = os.read(reading, 65536).decode().splitlines()
+        assert [line.rpartition(" ")[2] for line in lines] == ["first", "second"]
+
+
+def test_without_a_thread_to_the_end_what_the_pipe_takes_is_written_and_nobody_waits() -> None:
+    with pipe() as (reading, writing), no_thread():
+        writer = Writer(os.dup(writing))
+        for _ in range(1000):
+            writer.handle(logging.LogRecord("test", logging.WARNING, "", 0, "x" * 5000, (), None))
+        writer.finish()
+        assert len(os.read(reading, 1_000_000)) > 30_000
 
 
 def test_nothing_is_left_behind() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+import threading
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import trio
 
 from actors.errors import ConfigError
-from supervisor.store import ERA_TTL_S, SavedEra, SavedServer, ToolUsage, open_store
-from supervisor.store.database import Database, move_aside
+from actors.kit import Conditions
+from supervisor.store import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, Store, ToolUsage, open_store
+from supervisor.store.database import Database
+from supervisor.store.file import examine, move_aside
 from supervisor.store.writes import SaveServer
+from tests.fakes.want import no_threads
 
 NOW = 1_000_000.0
 
@@ -47,6 +51,16 @@ async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
         assert await store.load_ended_sessions(NOW) == {"ab12": NOW + 60}
         assert await store.load_usage() == [used("read", failures=1)]
         assert (store.state, store.lost_writes) == ("ok", 0)
+
+
+async def test_what_is_switched_off_stays_so_over_a_restart_and_the_last_word_counts(path: Path) -> None:
+    async with open_store(path) as store:
+        for name, disabled in (("a", True), ("b", True), ("b", False), ("c", False), ("c", True)):
+            store.switch_server(name, disabled=disabled)
+    async with open_store(path) as store:
+        assert await store.load_disabled() == {"a", "c"}
+        store.switch_server("a", disabled=False)
+        assert await store.load_disabled() == {"c"}
 
 
 async def test_a_reader_finds_what_was_queued_before_it(path: Path) -> None:
@@ -231,7 +245,7 @@ async def test_closing_waits_for_a_locked_disk_only_until_its_deadline(path: Pat
                 other.execute("BEGIN IMMEDIATE")
                 store.save_server("files", "d1", b"x")
             assert store.status().pending_writes == 1
-        await store._in_thread(store._database.close)  # the abandoned thread has ended by itself
+        await store._disk.use(store._database.close)  # the abandoned thread has ended by itself
         other.execute("ROLLBACK")
 
 
@@ -259,6 +273,163 @@ async def test_a_system_without_threads_degrades_the_store(path: Path, monkeypat
             assert store.status().last_error == "can't start new thread"
         assert set(await store.load_servers()) == {"files"}
         assert store.status().state == "ok"
+
+
+async def test_what_could_not_be_saved_is_saved_by_itself_once_the_lock_is_gone(path: Path) -> None:
+    conditions = Conditions()
+    async with open_store(path, busy_timeout_s=0.01, linger_s=0.01, conditions=conditions) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            store.save_server("files", "d1", b"old")
+            assert not await store.flush()
+            assert [condition.what for condition in conditions.now()] == ["store"]
+            store.save_server("files", "d2", b"new")
+            other.execute("ROLLBACK")
+        await saved(store)
+        assert conditions.now() == []
+    assert Database(path).load_servers()["files"].payload == b"new"
+
+
+async def saved(store: Store) -> None:
+    """Wait until nothing waits for the disk, without asking for it."""
+    with trio.fail_after(20):
+        while store.status().pending_writes:  # noqa: ASYNC110 - the store tells nobody
+            await trio.sleep(0.01)
+
+
+async def test_a_file_that_is_locked_at_the_start_holds_nobody_up_and_is_opened_later(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"x")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        started = trio.current_time()
+        async with open_store(path) as store:
+            assert trio.current_time() - started < 2.0
+            assert not store.opened.is_set()
+            assert "locked" in store.status().last_error
+            other.execute("ROLLBACK")
+            other.close()
+            with trio.fail_after(20):
+                await store.opened.wait()
+            assert set(await store.load_servers()) == {"files"}
+            assert store.state == "ok"
+
+
+async def test_what_is_saved_can_be_read_while_another_process_writes(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"x")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with open_store(path, close_s=0.1) as store:
+            assert set(await store.load_servers()) == {"files"}
+
+
+async def test_a_disk_that_does_not_answer_holds_nobody_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = threading.Event()
+    real = Database.open
+
+    def hang(self: Database) -> None:
+        answer.wait(20)
+        real(self)
+
+    monkeypatch.setattr(Database, "open", hang)
+    async with open_store(path, open_s=0.05) as store:
+        assert "did not answer" in store.status().last_error
+        answer.set()
+        with trio.fail_after(20):
+            await store.opened.wait()
+
+
+async def test_at_the_end_what_waits_is_saved_even_if_no_thread_can_be_had(path: Path) -> None:
+    with ExitStack() as stack:
+        async with open_store(path, linger_s=3600) as store:
+            store.save_server("files", "d1", b"x")
+            stack.enter_context(no_threads())
+        assert store.status().pending_writes == 0
+    assert set(Database(path).load_servers()) == {"files"}
+
+
+async def test_damage_that_shows_while_running_is_moved_aside(path: Path) -> None:
+    async with open_store(path) as store:
+        for number in range(200):
+            store.save_server(f"server {number}", "d1", b"x" * 1000)
+        assert await store.flush()
+        connection = store._database._opened()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA shrink_memory")  # what SQLite remembers of the file is whole
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(b"\xff" * 4096 * 60)
+        assert await store.load_servers() == {}
+        assert "malformed" in store.status().last_error
+        store.save_server("files", "d1", b"x")
+        await saved(store)
+        assert set(await store.load_servers()) == {"files"}
+        assert store.status().last_error == ""
+    assert path.with_name(f"{path.name}.corrupt-1").exists()
+
+
+async def test_a_file_that_vanished_is_made_anew(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"x")
+        assert await store.flush()
+        for file in path.parent.iterdir():
+            file.unlink()
+        store.save_server("mail", "d2", b"y")
+        assert await store.flush()
+    assert set(Database(path).load_servers()) == {"mail"}
+
+
+async def test_rows_with_values_of_other_types_are_not_used(path: Path) -> None:
+    async with open_store(path) as store:
+        store.add_usage([used("read"), used("write")])
+        store.save_server("files", "d1", b"x")
+        store.save_era("d1", b"{}", era="legacy")
+        store.end_session("ab12", NOW * NOW)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("UPDATE tool_usage SET calls = 'many' WHERE tool = 'read'")
+        other.execute("INSERT INTO servers VALUES ('number', 'd1', 5, 1.0)")
+        other.execute("INSERT INTO eras VALUES ('d2', 'baroque', x'', 1e99)")
+        other.execute("INSERT INTO ended_sessions VALUES ('cd34', 'never')")
+        other.commit()
+    async with open_store(path) as store:
+        assert await store.load_usage() == [used("write")]
+        assert set(await store.load_servers()) == {"files"}
+        assert set(await store.load_eras(NOW)) <= {"d1"}
+        assert set(await store.load_ended_sessions(NOW)) == {"ab12"}
+
+
+async def test_all_sessions_up_to_a_moment_take_one_row(path: Path) -> None:
+    async with open_store(path, clock=lambda: NOW) as store:
+        for number in range(10):
+            store.end_session(f"id{number}", NOW + number)
+        store.end_sessions_until(NOW + 7)
+        assert await store.load_ended_sessions(NOW) == {ALL_UNTIL: NOW + 7, "id8": NOW + 8, "id9": NOW + 9}
+
+
+def test_a_newer_file_is_seen_although_it_is_locked(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as newer:
+        newer.execute("PRAGMA user_version = 99")
+        newer.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ConfigError, match="schema 99"):
+            examine(path)
+
+
+def test_a_file_that_others_can_write_is_refused(path: Path) -> None:
+    examine(path)
+    Database(path).open()
+    examine(path)
+    path.chmod(0o666)
+    with pytest.raises(ConfigError, match="others may have written"):
+        examine(path)
+
+
+def test_a_file_that_others_can_read_is_made_private(path: Path) -> None:
+    path.touch()
+    path.chmod(0o644)
+    Database(path).open()
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 async def test_cancelling_the_block_still_saves_what_was_queued(path: Path) -> None:

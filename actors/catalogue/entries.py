@@ -55,7 +55,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
 class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that one server offers, as of one discovery. `problems` are reasons an operator can read.
 
-    `partial`: the tools could not be listed, and none were known before; not worth remembering.
+    `partial`: the list of tools was not read to its end. `read_at`: when all lists were, in unix seconds; 0 if never.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -71,6 +71,13 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     token_counts: dict[str, int] = {}
     tokens_exact: bool = False
     partial: bool = False
+    read_at: float = 0.0
+
+
+def unchanged(before: Offer, after: Offer) -> bool:
+    """Return whether two offers say the same; when they were read, and their token counts, do not matter."""
+    counts, exact = before.token_counts, before.tokens_exact
+    return before == replace(after, read_at=before.read_at, token_counts=counts, tokens_exact=exact)
 
 
 def encode_offer(offer: Offer) -> bytes:
@@ -81,10 +88,14 @@ def encode_offer(offer: Offer) -> bytes:
     rest = msgspec.json.encode(replace(offer, tools=()))
     if not offer.tools:
         return rest
-    tools = b",".join([msgspec.json.encode(tool) for tool in offer.tools])
-    return b'{"tools":[%b]%b%b' % (tools, b"" if rest == b"{}" else b",", rest[1:])
+    first, *others = [msgspec.json.encode(tool) for tool in offer.tools]
+    tools = [part for tool in others for part in (b",", tool)]
+    return b"".join([b'{"tools":[', first, *tools, b"]" if rest == b"{}" else b"],", rest[1:]])
 
 
 def decode_offer(data: bytes) -> Offer:
     """Read what `encode_offer` wrote. Raises `msgspec.MsgspecError` for anything else (an older format, say)."""
-    return msgspec.json.decode(data, type=Offer)
+    try:
+        return msgspec.json.decode(data, type=Offer)
+    except (TypeError, UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(f"no saved offer: {type(error).__name__}") from None

@@ -36,6 +36,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         tools = {tool.name: tool for tool in offer.tools}
         return cls(server=server, transport=transport, offer=offer, available=available, tools=tools)
 
+    def with_problem(self, problem: str) -> Entry:
+        """Return the entry with one more problem that an operator can read."""
+        return replace(self, offer=replace(self.offer, problems=(*self.offer.problems, problem)))
+
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     """Everything there is, by server name in sorted order.
@@ -105,6 +109,13 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         entry = self.entries[server]
         counted = replace(entry, offer=replace(entry.offer, token_counts=counts, tokens_exact=exact))
         return replace(self, entries={**self.entries, server: counted})
+
+    def with_problem(self, server: str, problem: str) -> Catalogue:
+        """Return the catalogue with one more problem of a server, if that is there; no revision changes."""
+        entry = self.entries.get(server)
+        if entry is None or problem in entry.offer.problems:
+            return self
+        return replace(self, entries={**self.entries, server: entry.with_problem(problem)})
 
     def _bumped(self, changes: Iterable[OfferChange], entries: Mapping[str, Entry], index: Index) -> Catalogue:
         found = list(changes)

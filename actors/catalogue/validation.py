@@ -1,29 +1,30 @@
-"""From what a server listed to entries we can use: what is malformed is dropped with a reason, the rest is kept.
+"""From what a server listed to entries we can use: each is read alone; what is malformed is refused with a reason.
 
-Bounds: a name of at most 256 characters, a description of 16 KiB (longer ones are cut), a definition of 1 MiB and 128
-levels. A schema without `type` gets `"type": "object"`: some real servers forget it, and clients demand it.
+Bounds: a name of at most 256 characters, a description of 16 KiB (longer ones are cut), a definition of 1 MiB, 128
+levels and 200,000 brackets and commas; of parameters and required names, what ranking needs. A schema without `type`
+gets `"type": "object"`: some real servers forget it, and clients demand it. All this may run in a worker thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
-from actors.catalogue.entries import NO_RAW, Offer, Prompt, Resource, Tool
-from actors.protocol.era import Agreement
-from actors.protocol.listing import Kind, Listed
+from actors.catalogue.entries import NO_RAW, Prompt, Resource, Tool
+from actors.protocol.outline import Malformed, extent
 
 MAX_NAME = 256
 MAX_DESCRIPTION = 16 * 1024
 MAX_DEFINITION_BYTES = 1024 * 1024
 MAX_DEPTH = 128
+MAX_MARKS = 200_000
 MAX_PARAMETERS = 60
-MAX_PROBLEMS = 50
+MAX_REQUIRED = 256
 
-E = TypeVar("E", Tool, Resource, Prompt)
+T = TypeVar("T")
 
 
 class Unusable(Exception):
@@ -60,69 +61,18 @@ _resource = msgspec.json.Decoder(_Resource)
 _prompt = msgspec.json.Decoder(_Prompt)
 
 
-def offer(agreement: Agreement, listed: Listed) -> Offer:
-    """Return what a server offers, from what it agreed to and what it listed. Raises nothing."""
-    problems: list[str] = [*listed.failed, *listed.truncated]
-    return Offer(
-        tools=_entries("tool", listed.tools, tool, lambda entry: entry.name, problems),
-        resources=_entries("resource", listed.resources, resource, lambda entry: entry.uri, problems),
-        templates=_entries("resource template", listed.templates, template, lambda entry: entry.uri, problems),
-        prompts=_entries("prompt", listed.prompts, prompt, lambda entry: entry.name, problems),
-        instructions=agreement.instructions[:MAX_DESCRIPTION],
-        server_info=agreement.server_info,
-        capabilities=agreement.capabilities,
-        era=agreement.era,
-        version=agreement.version,
-        problems=tuple(problems[:MAX_PROBLEMS]),
-        partial="tools" in listed.missing,
-    )
-
-
-def keeping(found: Offer, known: Offer, missing: Collection[Kind]) -> Offer:
-    """Return `found` with what was `known` of the lists that could not be had this time."""
-    return replace(
-        found,
-        tools=known.tools if "tools" in missing else found.tools,
-        resources=known.resources if "resources" in missing else found.resources,
-        templates=known.templates if "templates" in missing else found.templates,
-        prompts=known.prompts if "prompts" in missing else found.prompts,
-        partial=found.partial and known.partial,
-    )
-
-
-def _entries(
-    word: str,
-    raws: Iterable[msgspec.Raw],
-    make: Callable[[msgspec.Raw], E],
-    key: Callable[[E], str],
-    problems: list[str],
-) -> tuple[E, ...]:
-    """Convert each entry; of two with the same key the first stays, so that a later one cannot shadow it."""
-    found: dict[str, E] = {}
-    for number, raw in enumerate(raws, 1):
-        try:
-            entry = make(raw)
-            if key(entry) in found:
-                raise Unusable(f"a second {word} of the name {key(entry)[:80]!r}")
-        except Unusable as reason:
-            problems.append(f"{word} {number} left out: {reason}")
-        else:
-            found[key(entry)] = entry
-    return tuple(found.values())
-
-
 def tool(raw: msgspec.Raw) -> Tool:
     """Read one entry of `tools/list`. Raises `Unusable`."""
-    found: _Tool = _decode(_tool, raw)
+    value, found = _decode(_tool, raw)
     _check_name(found.name)
-    schema, properties, required = _schema(found.input_schema)
+    schema, properties, required = _schema(found.input_schema, value.get("inputSchema"))
     return Tool(
         name=found.name,
         title=(found.title or "")[:MAX_NAME],
         description=(found.description or "")[:MAX_DESCRIPTION],
         input_schema=schema,
         required=required,
-        parameters=tuple(properties[:MAX_PARAMETERS]),
+        parameters=properties,
         annotations=_object(found.annotations),
         meta=_object(found.meta),
         definition=raw,
@@ -131,19 +81,19 @@ def tool(raw: msgspec.Raw) -> Tool:
 
 def resource(raw: msgspec.Raw) -> Resource:
     """Read one entry of `resources/list`. Raises `Unusable`."""
-    found: _Resource = _decode(_resource, raw)
+    _, found = _decode(_resource, raw)
     return _resource_entry(found, found.uri, raw, template_=False)
 
 
 def template(raw: msgspec.Raw) -> Resource:
     """Read one entry of `resources/templates/list`. Raises `Unusable`."""
-    found: _Resource = _decode(_resource, raw)
+    _, found = _decode(_resource, raw)
     return _resource_entry(found, found.uri_template, raw, template_=True)
 
 
 def prompt(raw: msgspec.Raw) -> Prompt:
     """Read one entry of `prompts/list`. Raises `Unusable`."""
-    found: _Prompt = _decode(_prompt, raw)
+    _, found = _decode(_prompt, raw)
     _check_name(found.name)
     description = (found.description or "")[:MAX_DESCRIPTION]
     return Prompt(name=found.name, title=(found.title or "")[:MAX_NAME], description=description, definition=raw)
@@ -164,28 +114,34 @@ def _resource_entry(found: _Resource, uri: str, raw: msgspec.Raw, *, template_: 
     )
 
 
-def _decode(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw) -> Any:
+def _decode(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw) -> tuple[dict[str, Any], T]:
+    """Return an entry as plain values and as a struct: all of it is read once, so nothing in it surprises us later."""
     data = bytes(raw)
-    if len(data) > MAX_DEFINITION_BYTES:
-        raise Unusable(f"its definition is over {MAX_DEFINITION_BYTES} bytes")
+    _check_extent(data)
     try:
-        # Without that many brackets nothing can be that deep: most definitions are read once only.
-        if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _deeper(msgspec.json.decode(data), MAX_DEPTH):
-            raise Unusable(f"its definition is nested more than {MAX_DEPTH} levels deep")
-        return decoder.decode(raw)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        value = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Unusable(f"its definition is not JSON that we can read: {str(error)[:150]}") from None
+    try:
+        return value, decoder.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Unusable(str(error)[:200]) from None
 
 
-def _deeper(value: Any, levels: int) -> bool:
-    """Return whether objects and arrays are nested more than `levels` deep; without recursion."""
-    level = [value]
-    for _ in range(levels + 1):
-        nested = [part for part in level if isinstance(part, dict | list)]
-        if not nested:
-            return False
-        level = [child for part in nested for child in (part.values() if isinstance(part, dict) else part)]
-    return True
+def _check_extent(data: bytes) -> None:
+    if len(data) > MAX_DEFINITION_BYTES:
+        raise Unusable(f"its definition is over {MAX_DEFINITION_BYTES} bytes")
+    opening = data.count(b"{") + data.count(b"[")
+    if opening <= MAX_DEPTH and data.count(b",") <= MAX_MARKS // 2:
+        return  # most are neither so deep nor have so many values
+    try:
+        depth, marks = extent(data)
+    except Malformed:
+        raise Unusable("its definition is not JSON") from None
+    if depth > MAX_DEPTH:
+        raise Unusable(f"its definition is nested more than {MAX_DEPTH} levels deep")
+    if marks > MAX_MARKS:
+        raise Unusable(f"its definition has more than {MAX_MARKS} brackets and commas")
 
 
 def _check_name(name: str) -> None:
@@ -199,32 +155,35 @@ def _object(raw: msgspec.Raw) -> msgspec.Raw:
     return raw if bytes(raw)[:1] == b"{" else NO_RAW
 
 
-def _schema(raw: msgspec.Raw) -> tuple[msgspec.Raw, list[tuple[str, str]], tuple[str, ...]]:
-    """Return (schema, parameters with descriptions one level deep, required names)."""
+def _schema(raw: msgspec.Raw, schema: Any) -> tuple[msgspec.Raw, tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return (schema, parameters with descriptions one level deep, required names); `schema` is `raw` as a value."""
     if not bytes(raw):
-        return msgspec.Raw(b'{"type":"object"}'), [], ()
-    try:
-        schema = msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, RecursionError):
-        raise Unusable("its input schema is not JSON we can read") from None
+        return msgspec.Raw(b'{"type":"object"}'), (), ()
     if not isinstance(schema, dict):
         raise Unusable("its input schema is not an object")
     if "type" not in schema:
         rest = b"," + bytes(raw).lstrip()[1:] if schema else b"}"
         raw = msgspec.Raw(b'{"type":"object"' + rest)
-    raw = msgspec.Raw(msgspec.json.format(bytes(raw), indent=-1))  # white space would cost tokens in every answer
+    plain = msgspec.json.format(bytes(raw), indent=-1)  # white space would cost tokens in every answer
+    if len(plain) < len(bytes(raw)):
+        raw = msgspec.Raw(plain)  # otherwise it stays a part of the definition, and costs no memory of its own
     required = schema.get("required")
-    names = tuple(name for name in required if isinstance(name, str)) if isinstance(required, list) else ()
-    return raw, list(_parameters(schema, 0)), names
+    names = (name for name in required if isinstance(name, str)) if isinstance(required, list) else ()
+    return raw, tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)), tuple(_short(names, MAX_REQUIRED))
 
 
-def _parameters(schema: Any, depth: int) -> Iterable[tuple[str, str]]:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+def _short(names: Iterable[str], most: int) -> Iterable[str]:
+    return islice((name for name in names if len(name) <= MAX_NAME), most)
+
+
+def _parameters(schema: dict[str, Any], depth: int) -> Iterable[tuple[str, str]]:
+    properties = schema.get("properties")
     if not isinstance(properties, dict):
         return
     for name, value in properties.items():
-        described = value.get("description") if isinstance(value, dict) else None
-        yield name, described[:1000] if isinstance(described, str) else ""
-        if depth < 1 and isinstance(value, dict):
-            yield from _parameters(value, depth + 1)
-            yield from _parameters(value.get("items"), depth + 1)
+        declared = value if isinstance(value, dict) else {}
+        described = declared.get("description")
+        yield name[:MAX_NAME], described[:1000] if isinstance(described, str) else ""
+        for inner in (declared, declared.get("items")) if depth < 1 else ():
+            if isinstance(inner, dict) and "properties" in inner:
+                yield from _parameters(inner, depth + 1)

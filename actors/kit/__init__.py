@@ -1,4 +1,4 @@
-"""The actor kit: mailboxes, actors, and cells that always hold the newest value."""
+"""The actor kit: mailboxes, actors, cells that always hold the newest value, and how want of resources is met."""
 
 from actors.kit.actor import Actor as Actor
 from actors.kit.gate import Gate as Gate
@@ -11,3 +11,11 @@ from actors.kit.mailbox import Ask as Ask
 from actors.kit.mailbox import Envelope as Envelope
 from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
+from actors.kit.starts import Starts as Starts
+from actors.kit.want import Conditions as Conditions
+from actors.kit.want import Degraded as Degraded
+from actors.kit.want import Pauses as Pauses
+from actors.kit.want import first_of as first_of
+from actors.kit.want import is_want as is_want
+from actors.kit.want import persist as persist
+from actors.kit.want import reason_of as reason_of

@@ -1,11 +1,13 @@
 """A gate with a fixed number of places, where urgent waiters pass the patient ones.
 
-Cold starts share one: somebody who waits for a call must not queue behind the discovery of ninety other servers. A
-place that becomes free is handed to one waiter: nobody who comes later can take it on the way.
+Cold starts share one: somebody who waits for a call must not queue behind the discovery of ninety other servers. Hence
+some places are kept for the urgent, too. A place that becomes free is handed to one waiter: nobody who comes later can
+take it on the way. Beside the number of holders their pace may be bounded: a short burst, then one each `interval_s`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,20 +15,40 @@ import trio
 
 
 class Turn:
-    """One wait for a place. `urgent` may be raised while it waits."""
+    """What one start waits with, at one gate after another. Once `hurry` was called it passes the patient ones."""
 
-    __slots__ = ("granted", "urgent")
+    __slots__ = ("_gate", "granted", "urgent")
 
-    def __init__(self, *, urgent: bool) -> None:
+    def __init__(self, *, urgent: bool = False) -> None:
         self.urgent = urgent
+        self.granted = trio.Event()
+        self._gate: Gate | None = None
+
+    def hurry(self) -> None:
+        """Be urgent from now on, also where it waits already."""
+        self.urgent = True
+        if self._gate is not None:
+            self._gate.grant()
+
+    def wait_at(self, gate: Gate | None) -> None:
+        """Begin to wait at a gate, or end it with None."""
+        self._gate = gate
         self.granted = trio.Event()
 
 
 class Gate:
-    """At most `places` holders at once; among the waiters, urgent ones go first, then first come first served."""
+    """At most `places` holders at once; among the waiters, urgent ones go first, then first come first served.
 
-    def __init__(self, places: int) -> None:
+    The last `kept` places are for urgent ones alone, but where there is only one place everybody may have it. No more
+    than `places` enter at once, and afterwards one each `interval_s` seconds.
+    """
+
+    def __init__(self, places: int, *, kept: int = 0, interval_s: float = 0.0) -> None:
+        self._places = places
         self._free = places
+        self._kept = max(0, min(kept, places - 1))
+        self._interval_s = interval_s
+        self._next = -math.inf
         self._waiting: list[Turn] = []
 
     @property
@@ -43,17 +65,32 @@ class Gate:
     async def place(self, turn: Turn) -> AsyncIterator[None]:
         """Hold one place for the block. A checkpoint."""
         await trio.lowlevel.checkpoint()
-        if self._free > 0:
-            self._free -= 1
-        else:
-            await self._queue(turn)
+        await self._queue(turn)
         try:
+            await trio.sleep_until(self._moment())
             yield
         finally:
             self._hand_over()
 
+    def grant(self) -> None:
+        """Give the free places to those who may have them, for one who became urgent or a place that became free."""
+        while (turn := self._first()) is not None:
+            self._free -= 1
+            self._waiting.remove(turn)
+            turn.granted.set()
+
+    def _first(self) -> Turn | None:
+        """Return who may have a place now."""
+        if self._free <= 0:
+            return None
+        urgent = next((turn for turn in self._waiting if turn.urgent), None)
+        patient = self._waiting[0] if self._waiting and self._free > self._kept else None
+        return urgent or patient
+
     async def _queue(self, turn: Turn) -> None:
+        turn.wait_at(self)
         self._waiting.append(turn)
+        self.grant()
         try:
             await turn.granted.wait()
         except BaseException:
@@ -62,12 +99,17 @@ class Gate:
             else:
                 self._hand_over()
             raise
+        finally:
+            turn.wait_at(None)
+
+    def _moment(self) -> float:
+        """Return when the next one may enter; it may be past."""
+        earliest = trio.current_time() - (self._places - 1) * self._interval_s
+        moment = max(self._next, earliest)
+        self._next = moment + self._interval_s
+        return moment
 
     def _hand_over(self) -> None:
         """Give one place to the first urgent waiter, or the first one, or back."""
-        turn = next((turn for turn in self._waiting if turn.urgent), self._waiting[0] if self._waiting else None)
-        if turn is None:
-            self._free += 1
-            return
-        self._waiting.remove(turn)
-        turn.granted.set()
+        self._free += 1
+        self.grant()

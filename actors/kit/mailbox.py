@@ -155,6 +155,17 @@ class Address(Generic[M]):
         """Put a question and wait for its answer; see `request` and `Reply.wait`. A checkpoint."""
         return await self.request(message).wait()
 
+    async def ask_in_turn(self, message: Ask[R]) -> R:
+        """Put a question, waiting for room as `tell` does, and wait for its answer: for what must not be refused, such
+        as the end. See `Reply.wait`; raises `ActorStopped`, never `MailboxFull`. A checkpoint.
+        """
+        reply: Reply[R] = Reply()
+        try:
+            await self._send.send(Envelope(cast("M", message), reply))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise ActorStopped from None
+        return await reply.wait()
+
     def forward(self, message: M, reply: Reply[Any] | None) -> None:
         """Pass a message on with its reply; a refusal goes to whoever waits for the reply."""
         try:

@@ -20,7 +20,7 @@ from actors.protocol.era import (
     Send,
     Settled,
 )
-from actors.protocol.listing import METHODS, Kind, Listed, Listing, ListLimits
+from actors.protocol.listing import METHODS, Kind, Listed, Listing, ListLimits, PageArrived, PageSummary
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Peer, Refused
 from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, Era
 
@@ -77,7 +77,7 @@ class ListsChanged(msgspec.Struct, frozen=True):
     """The server says that a list changed."""
 
 
-Fact = Agreed | NoAgreement | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
+Fact = Agreed | NoAgreement | PageArrived | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
 Tag = int | Kind | Literal["negotiation", "listen", "life"]
 
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
@@ -128,21 +128,47 @@ class Conversation:
         """Say that no answer came in time, or that the process ended; None: that says nothing about the era."""
         return Fresh() if self._negotiation.on_silence() is not None else None
 
-    def list_all(self) -> AllListed | None:
-        """Begin a walk over all lists; returns its (empty) result at once if the server announces none."""
+    def list_all(self, now: float) -> AllListed | None:
+        """Begin a walk over all lists; returns its (empty) result at once if the server announces none.
+
+        `now` is in seconds of the clock that `on_page` is told, too.
+        """
         capabilities = self.agreement.capabilities if self.agreement else msgspec.Raw(b"{}")
-        self._listing = Listing(capabilities, self._limits)
+        self._listing = Listing(capabilities, self._limits, now)
         for kind, params in self._listing.first():
-            self._ask(kind, METHODS[kind], params)
+            self._ask_page(self._listing, kind, params)
         return self._finish_listing()
 
-    def stop_listing(self) -> None:
-        """Give up a walk over the lists that takes too long; late pages are dropped."""
-        self._listing = None
+    def _ask_page(self, listing: Listing, kind: Kind, params: bytes | None) -> None:
+        self._ask(kind, METHODS[kind], params)
+        listing.asked(kind, self._ids[kind])
+
+    def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:
+        """Go on with the walk when a page was read; returns the result of the last one."""
+        self._forget(kind)
+        if self._listing is None:
+            return None
+        following = self._listing.on_page(kind, page, now)
+        if following is not None:
+            self._ask_page(self._listing, *following)
+        return self._finish_listing()
+
+    def waits_for(self, kind: Kind) -> bool:
+        """Return whether a walk is under way that has not come to the end of that list."""
+        return self._listing is not None and self._listing.waits_for(kind)
+
+    def stop_listing(self, seconds: float) -> AllListed | None:
+        """Give up a walk over the lists that took these seconds; late pages are dropped."""
         for kind in METHODS:
-            id_ = self._ids.pop(kind, None)
-            if id_ is not None:
-                self._peer.forget(id_)
+            self._forget(kind)
+        if self._listing is not None:
+            self._listing.give_up(seconds)
+        return self._finish_listing()
+
+    def _forget(self, kind: Kind) -> None:
+        id_ = self._ids.pop(kind, None)
+        if id_ is not None:
+            self._peer.forget(id_)
 
     def listen(self) -> None:
         """Ask a modern server to tell about changes (`subscriptions/listen`); a legacy one tells unasked."""
@@ -172,6 +198,13 @@ class Conversation:
 
     def receive(self, message: bytes) -> Fact | None:
         """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC."""
+        page = self._listing.recognise(message) if self._listing is not None else None
+        return page or self.receive_other(message)
+
+    def receive_other(self, message: bytes, kind: Kind | None = None) -> Fact | None:
+        """Take one message that turned out to be no page of list `kind`. Raises `ProtocolViolation`."""
+        if self._listing is not None and kind is not None:
+            self._listing.expect_again(kind)
         match self._peer.receive(message):
             case Answered(tag=int(call), result=result):
                 self._ids.pop(call, None)
@@ -190,9 +223,9 @@ class Conversation:
             case None:
                 return None
             case event:
-                return self._receive_own(event)
+                return self._receive_own(event, message)
 
-    def _receive_own(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
+    def _receive_own(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes) -> Fact | None:
         """Answers to what we asked for ourselves."""
         match event:
             case Answered(tag="negotiation", result=result):
@@ -203,25 +236,10 @@ class Conversation:
                 return self._follow(self._negotiation.on_error(jsonrpc.ErrorObject(-32603, "malformed answer")))
             case Answered(tag="listen" | "life") | Refused(tag="listen" | "life") | Malformed(tag="listen" | "life"):
                 return None
+            case _ if self._listing is not None and event.tag in METHODS:
+                return self._listing.take(event.tag, message)
             case _:
-                return self._receive_page(event)
-
-    def _receive_page(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
-        listing = self._listing
-        if listing is None or event.tag not in METHODS:
-            return None
-        kind: Kind = event.tag
-        self._ids.pop(kind, None)
-        match event:
-            case Answered(result=result):
-                following = listing.on_page(kind, result)
-                if following is not None:
-                    self._ask(kind, METHODS[kind], following[1])
-            case Refused(error=error):
-                listing.on_failure(kind, f"{error.code} {error.message[:200]}")
-            case Malformed():
-                listing.on_failure(kind, "malformed answer")
-        return self._finish_listing()
+                return None
 
     def _finish_listing(self) -> AllListed | None:
         if self._listing is None or not self._listing.done:

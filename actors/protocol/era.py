@@ -9,11 +9,11 @@ after any answer says nothing about the era: it is an outage.
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 import msgspec
 
 from actors.protocol import jsonrpc
+from actors.protocol.outline import extent
 from actors.protocol.versions import (
     LATEST_LEGACY,
     LEGACY_VERSIONS,
@@ -26,6 +26,10 @@ from actors.protocol.versions import (
 )
 
 UNSUPPORTED_VERSION = -32022
+MAX_ANSWER_BYTES = 256 * 1024
+"""What the answer to a handshake may have: capabilities, the server's own data, instructions. It is kept as long as the
+server is known, and written with its catalogue."""
+MAX_ANSWER_DEPTH = 64
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +80,7 @@ class _Discovered(msgspec.Struct):
     supported: list[str] = msgspec.field(name="supportedVersions")
     capabilities: msgspec.Raw = msgspec.Raw(b"{}")
     instructions: str | None = None
-    meta: dict[str, Any] = msgspec.field(name="_meta", default_factory=dict)
+    meta: dict[str, msgspec.Raw] = msgspec.field(name="_meta", default_factory=dict)
 
 
 class _Initialized(msgspec.Struct):
@@ -153,19 +157,21 @@ class Negotiation:
         return Send("initialize", jsonrpc.encode(params))
 
     def _discovered(self, result: msgspec.Raw) -> Action:
+        if (excess := _excess(result)) is not None:
+            return excess
         try:
             found = msgspec.json.decode(result, type=_Discovered)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return self._initialize()
         version = _newest(MODERN_VERSIONS, found.supported)
         if version is None:
             return self._initialize()
-        info = msgspec.Raw(jsonrpc.encode(found.meta.get(META_SERVER_INFO, {})))
+        info = _own(found.meta.get(META_SERVER_INFO, msgspec.Raw(b"{}")))
         return Settled(
             Agreement(
                 era="modern",
                 version=version,
-                capabilities=found.capabilities,
+                capabilities=_own(found.capabilities),
                 server_info=info,
                 instructions=found.instructions or "",
             ),
@@ -173,20 +179,38 @@ class Negotiation:
         )
 
     def _initialized(self, result: msgspec.Raw) -> Action:
+        if (excess := _excess(result)) is not None:
+            return excess
         try:
             found = msgspec.json.decode(result, type=_Initialized)
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return Impossible("the server answered initialize with something that is no initialize result")
         if found.version not in LEGACY_VERSIONS:
             return Impossible(f"the server wants protocol version {found.version[:40]!r}, which we do not speak")
         agreement = Agreement(
             era="legacy",
             version=found.version,
-            capabilities=found.capabilities,
-            server_info=found.server_info,
+            capabilities=_own(found.capabilities),
+            server_info=_own(found.server_info),
             instructions=found.instructions or "",
         )
         return Settled(agreement, jsonrpc.notification("notifications/initialized"))
+
+
+def _excess(result: msgspec.Raw) -> Impossible | None:
+    """Return a refusal if an answer to the handshake is larger or deeper than any can need to be."""
+    size = len(memoryview(result))
+    if size > MAX_ANSWER_BYTES:
+        return Impossible(f"its answer to the handshake has {size} bytes, the limit is {MAX_ANSWER_BYTES}")
+    answer = bytes(result)
+    if answer.count(b"{") + answer.count(b"[") > MAX_ANSWER_DEPTH and extent(answer).depth > MAX_ANSWER_DEPTH:
+        return Impossible(f"its answer to the handshake is nested more than {MAX_ANSWER_DEPTH} levels deep")
+    return None
+
+
+def _own(part: msgspec.Raw) -> msgspec.Raw:
+    """Return a copy that does not keep the message alive which it is a part of."""
+    return msgspec.Raw(bytes(part))
 
 
 def _newest(ours: tuple[str, ...], theirs: list[str]) -> str | None:
@@ -197,7 +221,7 @@ def _supported(error: jsonrpc.ErrorObject) -> list[str]:
     """The versions an UnsupportedProtocolVersion error names; empty if it names none, or something else."""
     try:
         data = msgspec.json.decode(error.data)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return []
     versions = data.get("supported") if isinstance(data, dict) else None
     if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):

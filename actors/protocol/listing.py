@@ -1,13 +1,13 @@
 """Walking the lists of a server page by page, without I/O.
 
-Bounds, so that no server can keep us walking: pages, entries and bytes; and the walk of one kind ends when a page
-brings nothing new. Conclusions are never drawn from the cursors themselves (the specification forbids it); an empty
-string is a valid cursor.
+Bounds, so that no server can keep us walking: entries and bytes of each list, and the time of the walk; and the walk of
+one list ends when a page brings nothing new. Conclusions are never drawn from the cursors themselves (the specification
+forbids it); an empty string is a valid cursor. A list that was not read to its end is `missing`, and it is said why.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -33,47 +33,66 @@ CAPABILITIES: dict[Kind, str] = {
     "templates": "resources",
     "prompts": "prompts",
 }
+_END_BYTES = 256
+"""An answer has its id in front of its result or behind it."""
+_SHARES: dict[Kind, int] = {"tools": 1, "resources": 4, "templates": 4, "prompts": 4}
 
 
 class ListLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one walk over all lists of a server may cost."""
+    """What one walk over the lists of a server may cost.
 
-    max_pages: int = 100
+    `max_entries` of each list; `max_bytes` of tools, and a quarter of it of each other list, so that none takes the
+    room of the tools; after `max_s` seconds no further page is asked for.
+    """
+
     max_entries: int = 10_000
     max_bytes: int = 32 * 1024 * 1024
+    max_s: float = 30.0
+
+    def bytes_of(self, kind: Kind) -> int:
+        """Return how large one list may be."""
+        return self.max_bytes // _SHARES[kind]
+
+
+class PageArrived(msgspec.Struct, frozen=True):
+    """A message that answers a request for a page of a list, unread: reading it may take long.
+
+    `id` is the JSON text of the id it must have; None if that was seen already.
+    """
+
+    kind: Kind
+    line: bytes
+    id: bytes | None
+
+
+class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a walk must know of a page that was read: whether it brought anything new, and why the list ends here."""
+
+    fresh: bool = False
+    cursor: str | None = None
+    cut: str = ""
+    failure: str = ""
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was listed, as the server wrote it. `missing`: kinds whose list could not be had to its end.
+    """How a walk ended. `missing`: lists that could not be had to their end; `problems` say why, for operators."""
 
-    `failed` and `truncated` are texts for operators.
-    """
-
-    tools: tuple[msgspec.Raw, ...] = ()
-    resources: tuple[msgspec.Raw, ...] = ()
-    templates: tuple[msgspec.Raw, ...] = ()
-    prompts: tuple[msgspec.Raw, ...] = ()
     missing: frozenset[Kind] = frozenset()
-    failed: tuple[str, ...] = ()
-    truncated: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class Listing:
-    """One walk over every list that the server's capabilities announce."""
+    """One walk over every list that the server's capabilities announce. `now` is in seconds of any steady clock."""
 
-    def __init__(self, capabilities: msgspec.Raw, limits: ListLimits) -> None:
-        declared = _keys(capabilities)
+    def __init__(self, capabilities: msgspec.Raw, limits: ListLimits, now: float) -> None:
+        declared = announced(capabilities)
         self._limits = limits
+        self._begun = now
         self._open: set[Kind] = {kind for kind in METHODS if CAPABILITIES[kind] in declared}
-        self._entries: dict[Kind, list[msgspec.Raw]] = {kind: [] for kind in METHODS}
-        self._seen: set[tuple[Kind, bytes]] = set()
         self._missing: set[Kind] = set()
-        self._failed: list[str] = []
-        self._truncated: list[str] = []
-        self._pages = 0
-        self._count = 0
-        self._bytes = 0
-        self._full = False
+        self._problems: list[str] = []
+        self._ids: dict[Kind, bytes] = {}
+        self._arrived: set[Kind] = set()
 
     @property
     def done(self) -> bool:
@@ -84,72 +103,80 @@ class Listing:
         """Return the first requests as (kind, params); all may be sent at once."""
         return [(kind, None) for kind in METHODS if kind in self._open]
 
-    def on_page(self, kind: Kind, result: msgspec.Raw) -> tuple[Kind, bytes] | None:
+    def asked(self, kind: Kind, id_: bytes) -> None:
+        """Note the id, as JSON text, under which the next page of a list was asked for."""
+        self._ids[kind] = id_
+        self._arrived.discard(kind)
+
+    def recognise(self, message: bytes) -> PageArrived | None:
+        """Tell a page by its id alone: it may be large, and one bad entry of it must not cost the others."""
+        ends = message[:_END_BYTES] + message[-_END_BYTES:]
+        for kind, id_ in self._ids.items():
+            if kind not in self._arrived and _has_id(ends, id_):
+                self._arrived.add(kind)
+                return PageArrived(kind, message, id_)
+        return None
+
+    def take(self, kind: Kind, message: bytes) -> PageArrived | None:
+        """Take an answer whose id was written in an unusual place or way; None if there was one already."""
+        if kind in self._arrived:
+            return None
+        self._arrived.add(kind)
+        return PageArrived(kind, message, None)
+
+    def expect_again(self, kind: Kind) -> None:
+        """What was recognised as a page of that list is none."""
+        self._arrived.discard(kind)
+
+    def on_page(self, kind: Kind, page: PageSummary, now: float) -> tuple[Kind, bytes] | None:
         """Take one page; return the next request of that kind, if any."""
-        try:
-            page: dict[str, msgspec.Raw] = msgspec.json.decode(result, type=dict[str, msgspec.Raw])
-            entries = msgspec.json.decode(page.get(MEMBERS[kind], msgspec.Raw(b"[]")), type=list[msgspec.Raw])
-            cursor: Any = msgspec.json.decode(page.get("nextCursor", msgspec.Raw(b"null")))
-        except (msgspec.MsgspecError, RecursionError):
-            self.on_failure(kind, "the page is malformed")
+        if page.failure:
+            self.on_failure(kind, page.failure)
             return None
-        fresh = self._add(kind, entries)
-        more = isinstance(cursor, str) and fresh
-        if self._over(kind, more=more) or not more:
-            self._open.discard(kind)
-            return None
-        return kind, jsonrpc.encode({"cursor": cursor})
+        more = page.cursor is not None and page.fresh
+        late = more and now - self._begun > self._limits.max_s
+        if page.cut or late:
+            self._cut(kind, page.cut or f"{self._limits.max_s:g} s")
+        elif more:
+            return kind, jsonrpc.encode({"cursor": page.cursor})
+        self._open.discard(kind)
+        return None
 
     def on_failure(self, kind: Kind, reason: str) -> None:
-        """The list of that kind could not be had; what came before is kept."""
+        """The list of that kind could not be had to its end; what came before is kept."""
         self._open.discard(kind)
         self._missing.add(kind)
         if kind != "templates":  # many servers declare resources and have no templates/list
-            self._failed.append(f"{METHODS[kind]}: {reason}")
+            self._problems.append(f"{METHODS[kind]}: {reason}")
+
+    def waits_for(self, kind: Kind) -> bool:
+        """Return whether pages of that list are still to come."""
+        return kind in self._open
+
+    def give_up(self, seconds: float) -> None:
+        """End the walk: the server did not answer in time."""
+        for kind in METHODS:
+            if kind in self._open:
+                self.on_failure(kind, f"not answered within {seconds:g} s")
 
     def result(self) -> Listed:
-        """Return what was found."""
-        return Listed(
-            tools=tuple(self._entries["tools"]),
-            resources=tuple(self._entries["resources"]),
-            templates=tuple(self._entries["templates"]),
-            prompts=tuple(self._entries["prompts"]),
-            missing=frozenset(self._missing),
-            failed=tuple(self._failed),
-            truncated=tuple(self._truncated),
-        )
+        """Return how it ended."""
+        return Listed(missing=frozenset(self._missing), problems=tuple(self._problems))
 
-    def _add(self, kind: Kind, entries: list[msgspec.Raw]) -> bool:
-        """Keep what is new and within the limits; return whether anything was new."""
-        fresh = False
-        for entry in entries:
-            data = bytes(entry)
-            if (kind, data) in self._seen:
-                continue
-            fresh = True
-            if self._count >= self._limits.max_entries or self._bytes + len(data) > self._limits.max_bytes:
-                self._full = True
-                break
-            self._seen.add((kind, data))
-            self._entries[kind].append(msgspec.Raw(data))
-            self._count += 1
-            self._bytes += len(data)
-        self._pages += 1
-        return fresh
-
-    def _over(self, kind: Kind, *, more: bool) -> bool:
-        """Return whether the walk must end here although there is more; notes it for the operator."""
-        cut = self._full or (more and self._pages >= self._limits.max_pages)
-        if cut:
-            so_far = f"{self._pages} pages, {self._count} entries, {self._bytes} bytes"
-            self._truncated.append(f"{METHODS[kind]}: cut after {so_far}")
-        return cut
+    def _cut(self, kind: Kind, reached: str) -> None:
+        self._missing.add(kind)
+        self._problems.append(f"{METHODS[kind]}: cut at {reached}; the server has more")
 
 
-def _keys(capabilities: msgspec.Raw) -> set[str]:
-    """The capabilities that are declared, whatever their value (`{}` counts, `null` does not)."""
+def announced(capabilities: msgspec.Raw) -> frozenset[str]:
+    """Return the capabilities that are declared, whatever their value (`{}` counts, `null` does not)."""
     try:
-        found = msgspec.json.decode(capabilities)
-    except (msgspec.MsgspecError, RecursionError):
-        return set()
-    return {key for key, value in found.items() if value is not None} if isinstance(found, dict) else set()
+        found = msgspec.json.decode(capabilities, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return frozenset()
+    return frozenset(key for key, value in found.items() if bytes(value) != b"null")
+
+
+def _has_id(text: bytes, id_: bytes) -> bool:
+    """Return whether `"id"` is followed by that id somewhere."""
+    return any(part.lstrip(b" \t:").startswith(id_) for part in text.split(b'"id"')[1:])

@@ -14,16 +14,27 @@ import trio
 
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
-from actors.errors import ServerGaveUp, ShuttingDown, SupervisorError, TooManyCalls
+from actors.errors import SupervisorError, TooManyCalls
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started
-from actors.kit import Actor, Gate, Reply
+from actors.kit import Actor, Reply, Starts
 from actors.lifecycle import State
-from actors.messages import CallServer, ReadServer, Result, ServerStatus, SleepServer, StopServer, WakeServer
+from actors.messages import (
+    CallServer,
+    ReadServer,
+    RefreshServer,
+    RestartServer,
+    Result,
+    ServerStatus,
+    SleepServer,
+    StopServer,
+    WakeServer,
+)
 from actors.policy import RestartLog
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
-from actors.server.inbox import CallAbandoned, Message, TimerFired
+from actors.server.inbox import CallAbandoned, Message, PageRead, TimerFired
+from actors.server.journal import Journal
 from actors.server.link import Launcher
 from actors.server.performer import Performer
 from actors.server.record import Record
@@ -35,7 +46,8 @@ class ServerActor(Actor[Message]):
     """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `hide` takes secrets out of what the server
-    says of itself.
+    says of itself. `journal` is what is kept of it for its operator. `desk` is where large pages of lists are read,
+    shared by all servers.
     """
 
     def __init__(
@@ -44,7 +56,7 @@ class ServerActor(Actor[Message]):
         transport: Transport,
         settings: ServerSettings,
         restarts: RestartLog,
-        gate: Gate,
+        starts: Starts,
         reporter: Reporter,
         clock: Callable[[], float],
         *,
@@ -52,15 +64,18 @@ class ServerActor(Actor[Message]):
         known: Offer | None = None,
         era: Era | None = None,
         hide: Callable[[str], str] = str,
+        journal: Journal | None = None,
+        desk: trio.CapacityLimiter | None = None,
     ) -> None:
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
         self.name = name
         self._idle_timeout_s = settings.idle_timeout_s
         self._restarts = restarts
         self._reporter = reporter
-        launcher = Launcher(transport, settings, gate, self.address, identity)
-        record = Record(name, transport.kind, reporter, clock, era, hide)
-        self._server = Performer(name, launcher, settings, restarts, record, self.address, known)
+        journal = journal or Journal(clock)
+        launcher = Launcher(transport, settings, starts, self.address, identity, journal.overhear)
+        record = Record(name, transport.kind, reporter, clock, era, hide, journal, known)
+        self._server = Performer(name, launcher, settings, restarts, record, self.address, known, desk)
         self._traffic = self._server.traffic
         self._timers = self._server.timers
 
@@ -71,7 +86,7 @@ class ServerActor(Actor[Message]):
 
     def started(self) -> None:
         """Start the task that carries facts to the registry."""
-        self._server.nursery = self.nursery
+        self._server.started(self.nursery)
         self.nursery.start_soon(self._reporter.run)
 
     def status(self) -> ServerStatus:
@@ -84,6 +99,9 @@ class ServerActor(Actor[Message]):
             case Received(incarnation=number, messages=messages):
                 if number == self.life.incarnation:
                     self._server.on_received(messages)
+            case PageRead():
+                if message.incarnation == self.life.incarnation:
+                    self._server.on_page_read(message)
             case CallServer():
                 assert reply is not None
                 self._on_call(message, reply)
@@ -104,13 +122,21 @@ class ServerActor(Actor[Message]):
 
     # Orders ---------------------------------------------------------------------------------------------------------
 
-    def _on_order(self, message: ReadServer | WakeServer | SleepServer | StopServer, reply: Reply[Any]) -> None:
+    def _on_order(
+        self,
+        message: ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer,
+        reply: Reply[Any],
+    ) -> None:
         """What operators and the daemon ask for."""
         match message:
             case ReadServer():
                 reply.answer(self.status())
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
+            case RestartServer():
+                self._on_restart(reply)
+            case RefreshServer():
+                self._on_refresh(reply)
             case SleepServer():
                 self._server.orders.sleep(reply)
                 self._server.step(lc.Sleep())
@@ -118,10 +144,30 @@ class ServerActor(Actor[Message]):
                 self._server.orders.stop(reply)
                 self._server.step(lc.Stop())
 
+    def _on_restart(self, reply: Reply[Any]) -> None:
+        if (refusal := self._server.recovery.ending(self.life)) is not None:
+            reply.fail(refusal)
+            return
+        self._restarts.forget()
+        self._server.orders.restart(reply)
+        self._server.step(lc.Restart())
+
+    def _on_refresh(self, reply: Reply[Any]) -> None:
+        if (refusal := self._server.recovery.ending(self.life)) is not None:
+            reply.fail(refusal)
+            return
+        self._server.orders.refresh(reply)
+        if self.life.state in (State.READY, State.DISCOVERING):
+            self._server.read_lists()
+            return
+        self._restarts.forget()
+        self._server.wake(urgent=True)
+        self._server.step(lc.BackoffOver())
+
     def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
         if operator:
             self._restarts.forget()
-        elif (refusal := self._refusal()) is not None:
+        elif (refusal := self._server.recovery.refusal(self.life)) is not None:
             reply.fail(refusal)
             return
         self._server.orders.wake(reply, urgent=urgent)
@@ -129,24 +175,14 @@ class ServerActor(Actor[Message]):
         if operator:  # need not wait for a back-off that belongs to the forgotten failures
             self._server.step(lc.BackoffOver())
 
-    def _refusal(self) -> SupervisorError | None:
-        """Why nothing can be asked of this server now, None if it can. Grants the probe that is due."""
-        if self.life.state is State.STOPPED or self.life.wanted == "stopped":
-            return ShuttingDown(f"server {self.name!r} is being stopped", server=self.name)
-        if self.life.state is not State.FAILED:
-            return None
-        text = f"server {self.name!r} is not available: {self.life.reason}"
-        if self.life.permanent:
-            return ServerGaveUp(f"{text}; correct its configuration and restart the daemon", server=self.name)
-        wait = self._restarts.probe(trio.current_time())
-        return ServerGaveUp(text, server=self.name, retry_after_s=wait) if wait > 0 else None
-
     # Calls ----------------------------------------------------------------------------------------------------------
 
     def _on_call(self, message: CallServer, reply: Reply[Result]) -> None:
         if reply.settled:  # the client went away before anybody looked
             return
-        if (refusal := self._refusal()) is not None:
+        recovery = self._server.recovery
+        deadline = trio.current_time() + message.deadline_s
+        if (refusal := recovery.refusal(self.life) or recovery.too_late(self.life, deadline)) is not None:
             reply.fail(refusal)
             return
         try:
@@ -177,7 +213,9 @@ class ServerActor(Actor[Message]):
     def _on_timer(self, name: str) -> None:
         match name:
             case "deadlines":
-                if self._traffic.time_out(trio.current_time(), self._server.link):
+                link = self._server.link
+                why = self._server.recovery.delay(self.life, self._server.startup.activity(link))
+                if self._traffic.time_out(trio.current_time(), link, *why):
                     self._server.on_silence()
                 self._server.pump()
                 self._watch_deadlines()
@@ -185,18 +223,24 @@ class ServerActor(Actor[Message]):
                 self._on_idle()
             case "backoff":
                 self._server.step(lc.BackoffOver())
+            case "retry":
+                self._server.recovery.begin_retry()
+                self._server.step(lc.Wake())
             case "stage":
                 self._server.on_stage_late()
             case "relist":
                 self._server.read_lists()
             case "listing":
                 self._server.on_listing_late()
+            case "look":
+                self._server.on_look()
             case "silence":
                 self._server.on_silence_over()
 
     def _on_idle(self) -> None:
         left = self._traffic.last_activity + self._idle_timeout_s - trio.current_time()
-        if self._traffic.open:
+        link = self._server.link
+        if self._traffic.open or (link is not None and link.talk.listing):
             left = self._idle_timeout_s
         if left > 0:
             self._timers.start(self.nursery, "idle", left)

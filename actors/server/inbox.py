@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.catalogue.pages import Page
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started
-from actors.messages import CallServer, ReadServer, SleepServer, StopServer, WakeServer
+from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
+from actors.protocol.listing import PageArrived
 
 
 class CallAbandoned(msgspec.Struct, frozen=True):
@@ -21,9 +23,20 @@ class TimerFired(msgspec.Struct, frozen=True):
     number: int
 
 
+class PageRead(msgspec.Struct, frozen=True):
+    """A page of a list was read in a thread; `walk` says for which reading of the lists."""
+
+    incarnation: int
+    walk: int
+    arrived: PageArrived
+    page: Page
+
+
 Message = (
     CallServer
     | WakeServer
+    | RestartServer
+    | RefreshServer
     | SleepServer
     | StopServer
     | ReadServer
@@ -32,6 +45,7 @@ Message = (
     | Started
     | NotStarted
     | Received
+    | PageRead
     | Broken
     | Ended
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import trio
 
 from actors.incarnation import Incarnation
-from actors.kit import Address, Gate
+from actors.kit import Address, Starts
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
 from actors.server.settings import ServerSettings
+from actors.transport.asides import Hear
 from actors.transport.base import Transport
 
 
@@ -61,20 +62,33 @@ class Link:
 
 
 class Launcher:
-    """Makes links. `gate` bounds how many servers start at once; the process posts its facts to `post`."""
+    """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`.
+
+    `hear` is called with whatever a server writes beside its messages.
+    """
 
     def __init__(
-        self, transport: Transport, settings: ServerSettings, gate: Gate, post: Address[Message], identity: Identity
+        self,
+        transport: Transport,
+        settings: ServerSettings,
+        starts: Starts,
+        post: Address[Message],
+        identity: Identity,
+        hear: Hear,
     ) -> None:
         self.kind = transport.kind
         self._transport = transport
         self._settings = settings
-        self._gate = gate
+        self._starts = starts
         self._post = post
         self._identity = identity
+        self._hear = hear
 
-    def launch(self, nursery: trio.Nursery, number: int, era: Era | None, *, urgent: bool) -> Link:
-        """Start incarnation `number` in tasks of the nursery; `era` is what the server spoke before."""
+    def launch(self, nursery: trio.Nursery, number: int, era: Era | None, *, urgent: bool, new: bool) -> Link:
+        """Start incarnation `number` in tasks of the nursery; `era` is what the server spoke before.
+
+        `new`: it was never up, so it may have to be installed.
+        """
         settings = self._settings
         process = Incarnation(
             number,
@@ -82,8 +96,11 @@ class Launcher:
             self._post,
             spawn_timeout_s=settings.start_timeout_s,
             write_timeout_s=settings.write_timeout_s,
+            installer=settings.installer,
+            installs=new,
+            hear=self._hear,
         )
         if urgent:
             process.hurry()
-        nursery.start_soon(process.run, self._gate)
+        nursery.start_soon(process.run, self._starts)
         return Link(process, Conversation(f"s{number}", self._identity, era, settings.list_limits))

@@ -1,48 +1,113 @@
 """What is known of a server's lists, and when they are read again. No I/O, no trio.
 
-- A list that could not be read leaves what was known of it.
-- One empty list of tools may be a hiccup: it counts only if the next reading finds it empty too.
+- A list that could not be read to its end takes nothing away from what was known of it.
+- One empty list of tools may be a hiccup: it counts only if it is still empty a probe interval later.
 - Changes are debounced, readings have a least interval; at most one is under way and one is owed.
+- Lists grow old: after `catalogue_max_age_s`, give or take a tenth so that servers do not all come at once, they are
+  read again. What is doubtful (empty, or not read to its end) is read again at the start of the daemon, and every probe
+  interval while the server is awake.
 """
 
 from __future__ import annotations
 
-from actors.catalogue import validation
+import math
+import zlib
+
+from msgspec.structs import replace
+
+from actors.catalogue.draft import Draft
 from actors.catalogue.entries import Offer
 from actors.protocol.era import Agreement
-from actors.protocol.listing import Listed
+from actors.protocol.listing import Listed, announced
 from actors.server.settings import ServerSettings
+
+SETTLE_S = 10.0
+"""Old lists are read again about this long after the start: servers that are not known at all come first."""
 
 
 class Lists:
-    """`known` is what the catalogue has of the server; `owed`: a reading must follow the one that is under way."""
+    """`known` is what the catalogue has of the server; `owed`: a reading must follow the one that is under way.
 
-    def __init__(self, settings: ServerSettings, known: Offer | None) -> None:
+    All times are seconds of one steady clock, but `read_at` of an offer, which is unix time.
+    """
+
+    def __init__(self, server: str, settings: ServerSettings, known: Offer | None) -> None:
         self.known = known
         self.owed = False
-        self._debounce_s = settings.relist_debounce_s
-        self._interval_s = settings.relist_interval_s
-        self._read_at: float | None = None
-        self._seen_empty = False
+        self._settings = settings
+        self._spread = zlib.crc32(server.encode()) / 2**32  # of servers over an interval; the same at each start
+        self._begun_at: float | None = None
+        self._looked_at = 0.0
+        self._due_at = math.inf
+        self._failed_looks = 0
+        self._empty_since: float | None = None
 
-    def begin(self, now: float) -> None:
-        """Note that a reading begins; `now` in seconds of the trio clock."""
-        self._read_at = now
+    def restore(self, now: float, unix_now: float) -> None:
+        """Note how old the lists are that are known from an earlier run."""
+        if self.known is None or self._settings.catalogue_max_age_s <= 0:
+            return  # who is not known at all is discovered anyway
+        settled = min(SETTLE_S, self._settings.catalogue_max_age_s) * (0.5 + self._spread)
+        read_at = self.known.read_at
+        fresh = not self.doubtful and 0 < read_at <= unix_now
+        self._due_at = now + (max(settled, self._max_age_s - (unix_now - read_at)) if fresh else settled)
+
+    @property
+    def _max_age_s(self) -> float:
+        return (self._settings.catalogue_max_age_s or math.inf) * (0.9 + 0.2 * self._spread)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether what is known may not be all there is."""
+        if self.known is None or self._empty_since is not None or self.known.partial:
+            return True
+        return not self.known.tools and "tools" in announced(self.known.capabilities)
+
+    def begin(self, now: float) -> Draft:
+        """Note that a reading begins; return what it fills."""
+        self._begun_at = now
         self.owed = False
+        return Draft(self._settings.list_limits, self.known)
 
     def next_reading(self, now: float) -> float:
         """Return the moment at which a change that was told of now is read."""
-        earliest = self._read_at + self._interval_s if self._read_at is not None else now
-        return max(now + self._debounce_s, earliest)
+        earliest = self._begun_at + self._settings.relist_interval_s if self._begun_at is not None else now
+        return max(now + self._settings.relist_debounce_s, earliest)
 
-    def take(self, agreement: Agreement, listed: Listed) -> Offer | None:
-        """Take what was read; return what to publish, None if it is to be read once more before it counts."""
-        offer = validation.offer(agreement, listed)
-        if self.known is not None:
-            offer = validation.keeping(offer, self.known, listed.missing)
-            if self.known.tools and not offer.tools and not self._seen_empty:
-                self._seen_empty = self.owed = True
-                return None
-        self._seen_empty = False
+    def next_look(self, *, awake: bool) -> float:
+        """Return the moment at which the lists are read again though nobody told of a change; infinite if never."""
+        probe = self._looked_at + self._settings.probe_interval_s
+        return min(probe, self._due_at) if awake and self.doubtful else self._due_at
+
+    def put_off(self, now: float) -> None:
+        """The server could not be woken to be looked at: try again later, and later each time."""
+        self._failed_looks += 1
+        pause = self._settings.probe_interval_s * 2.0 ** min(self._failed_looks, 20)
+        self._due_at = now + min(pause, self._max_age_s)
+
+    def take(self, now: float, unix_now: float, agreement: Agreement, draft: Draft, listed: Listed) -> Offer:
+        """Take what was read; return what is known now."""
+        offer = draft.offer(agreement, listed)
+        self._looked_at = now
+        self._due_at = now + self._max_age_s
+        self._failed_looks = 0
+        before = self.known.read_at if self.known is not None else 0.0
+        emptied = self.known is not None and bool(self.known.tools) and not offer.tools
+        if not emptied:
+            self._empty_since = None
+        elif self._empty_since is None:
+            self._empty_since = now
+        if self.known is not None and self._empty_since is not None and not self._believed(now):
+            kept = f"its list of tools was empty; those known before stay until it was empty for {self._patience}"
+            offer = replace(offer, tools=self.known.tools, problems=(*offer.problems, kept), read_at=before)
+        else:
+            self._empty_since = None
+            offer = replace(offer, read_at=before if listed.missing else unix_now)
         self.known = offer
         return offer
+
+    @property
+    def _patience(self) -> str:
+        return f"{self._settings.probe_interval_s:g} s"
+
+    def _believed(self, now: float) -> bool:
+        return self._empty_since is not None and now - self._empty_since >= self._settings.probe_interval_s

@@ -1,13 +1,14 @@
-"""What was ordered of a server (wake, sleep, stop) and who waits for it to be done. No I/O, no trio."""
+"""What was ordered of a server (wake, restart, refresh, sleep, stop) and who waits for it. No I/O, no trio."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from actors.errors import ServerError, ServerStarting, SupervisorError
+from actors.errors import ServerError, SupervisorError
 from actors.kit.mailbox import Reply
 from actors.lifecycle import RESTING, State
+from actors.messages import Refreshed
 
 
 class Orders:
@@ -17,17 +18,45 @@ class Orders:
         self._server = server
         self._wakers: list[Reply[Any]] = []
         self._patient: list[Reply[Any]] = []
+        self._restarters: list[Reply[Any]] = []
+        self._refreshers: list[Reply[Refreshed]] = []
+        self._reading_for: list[Reply[Refreshed]] = []
         self._sleepers: list[Reply[Any]] = []
         self._stoppers: list[Reply[Any]] = []
 
     @property
     def urgent(self) -> bool:
         """Whether somebody waits for the server who must not wait behind mere discoveries."""
-        return bool(self._wakers)
+        return bool(self._wakers or self._restarters or self._refreshers)
 
     def wake(self, reply: Reply[Any], *, urgent: bool) -> None:
         """Wait for the server to be ready. Not `urgent`: only until its first failure, to make room for others."""
         (self._wakers if urgent else self._patient).append(reply)
+
+    def restart(self, reply: Reply[Any]) -> None:
+        """Wait for the fresh process to be ready, or for its first failure: whoever restarts it wants to see that."""
+        self._restarters.append(reply)
+
+    def refresh(self, reply: Reply[Refreshed]) -> None:
+        """Wait for a reading of the lists that begins from now on."""
+        self._refreshers.append(reply)
+
+    def reading(self) -> None:
+        """A reading of the lists begins: it is what everybody waits for who asked before."""
+        self._reading_for += self._refreshers
+        self._refreshers = []
+
+    def read(self, found: Callable[[], Refreshed]) -> None:
+        """A reading is done; `found` says what it found, if anybody asks."""
+        if self._reading_for:
+            answer = found()
+            for reply in self._reading_for:
+                reply.answer(answer)
+            self._reading_for = []
+
+    def fail_reading(self, reason: str) -> None:
+        """A reading came to nothing."""
+        _fail(self._reading_for, lambda: ServerError(f"server {self._server!r}: {reason}", server=self._server))
 
     def sleep(self, reply: Reply[Any]) -> None:
         """Wait for the server to have no process."""
@@ -42,6 +71,7 @@ class Orders:
         if state is State.READY:
             _answer(self._wakers)
             _answer(self._patient)
+            _answer(self._restarters)
             _fail(self._sleepers, lambda: ServerError(f"server {self._server!r} was woken again", server=self._server))
         if state in RESTING:
             _answer(self._sleepers)
@@ -50,13 +80,13 @@ class Orders:
 
     def fail_wakers(self, error: Callable[[], SupervisorError]) -> None:
         """The server will not come up."""
-        _fail(self._wakers, error)
-        _fail(self._patient, error)
+        for waiting in (self._wakers, self._patient, self._restarters, self._refreshers, self._reading_for):
+            _fail(waiting, error)
 
-    def fail_patient(self, reason: str) -> None:
-        """The server failed once and is tried again: who only wanted to know its tools need not wait for that."""
-        text = f"server {self._server!r} did not start: {reason}; it is tried again"
-        _fail(self._patient, lambda: ServerStarting(text, server=self._server))
+    def fail_patient(self, error: Callable[[], SupervisorError]) -> None:
+        """The server failed once and is tried again: who wanted to see how it starts need not wait for that."""
+        for waiting in (self._patient, self._restarters, self._refreshers, self._reading_for):
+            _fail(waiting, error)
 
 
 def _answer(replies: list[Reply[Any]]) -> None:

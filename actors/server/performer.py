@@ -6,24 +6,32 @@ Synchronous throughout; what waits runs in tasks of the actor's nursery and come
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import trio
 
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
-from actors.errors import ProtocolViolation, ServerGaveUp, ShuttingDown, SupervisorError
+from actors.errors import ProtocolViolation
 from actors.incarnation import Broken, Ended, NotStarted, Started
 from actors.kit import Address
 from actors.lifecycle import State
 from actors.messages import ServerStatus
 from actors.policy import RestartLog
 from actors.protocol import conversation as talk
-from actors.protocol.listing import Listed
-from actors.server.inbox import Message, TimerFired
+from actors.protocol.listing import PageArrived
+from actors.server.discovery import LATE, Discovery
+from actors.server.inbox import Message, PageRead, TimerFired
 from actors.server.link import Launcher, Link
 from actors.server.lists import Lists
+from actors.server.liveness import Liveness
 from actors.server.orders import Orders
 from actors.server.record import Record
+from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
+from actors.server.startup import Startup
+from actors.server.story import listed_change
 from actors.server.traffic import Traffic
 from actors.timers import Timers
 
@@ -42,6 +50,7 @@ class Performer:
         record: Record,
         post: Address[Message],
         known: Offer | None,
+        desk: trio.CapacityLimiter | None,
     ) -> None:
         self.life = lc.Life()
         self.link: Link | None = None
@@ -49,22 +58,33 @@ class Performer:
         self.orders = Orders(name)
         self.timers = Timers(self._fire)
         self.restarts = restarts
-        self._name = name
+        self.recovery = Recovery(name, restarts, self.timers)
+        self.startup = Startup(settings, new=known is None and record.era is None)
         self._launcher = launcher
         self._settings = settings
         self._post = post
-        self._lists = Lists(settings, known)
+        self._lists = Lists(name, settings, known)
         self._record = record
+        self._liveness = Liveness(settings.unresponsive_s, self.timers)
+        self.discovery = Discovery(self._lists, settings, record, self.timers, post, desk, self._on_listed)
+
+    def started(self, nursery: trio.Nursery) -> None:
+        """Begin to watch over what is known; tasks run in the nursery of the actor."""
+        self.nursery = self.discovery.nursery = nursery
+        self.discovery.restore()
 
     def status(self) -> ServerStatus:
         """Return how the server is doing now."""
-        return self._record.status(self.life, self.link, self._lists.known, self.traffic, self.restarts.total)
+        activity = self.startup.activity(self.link)
+        known = self._lists.known
+        return self._record.status(self.life, self.link, known, self.traffic, self.recovery, activity=activity)
 
     async def _fire(self, name: str, number: int) -> None:
         await self._post.tell(TimerFired(name, number))
 
     def wake(self, *, urgent: bool) -> None:
         """Bring the server up, unless it is up or on its way."""
+        self.discovery.looking = None
         if urgent and self.link is not None:
             self.link.process.hurry()
         self.step(lc.Wake())
@@ -80,18 +100,18 @@ class Performer:
         self.orders.settle(self.life.state)
 
     def _entered(self, previous: State) -> None:
-        self._record.entered()
-        for name in ("stage", "idle", "backoff", "relist", "silence"):
+        self._record.entered(self.life.state)
+        for name in ("stage", "idle", "backoff", "retry", "relist", "silence"):
             self.timers.cancel(name)
         if self.life.state is not State.READY:
             self.timers.cancel("listing")
-        if self.life.state is State.HANDSHAKING:
-            probing = self.link is not None and self.link.talk.probing
-            seconds = self._settings.probe_timeout_s if probing else self._settings.start_timeout_s
-            self.timers.start(self.nursery, "stage", seconds)
+        if self.life.state is State.HANDSHAKING and self.link is not None:
+            self.timers.start(self.nursery, "stage", self.startup.stage_s(self.link))
         elif self.life.state is State.DRAINING:
             self.timers.start(self.nursery, "stage", self._settings.drain_s)
         elif self.life.state is State.FAILED:
+            self.startup.suppose(None)
+            self.recovery.give_up(self.nursery, listed=self._lists.known is not None)
             self._record.last_error = self._record.last_error or self.life.reason
         self._record.changed(self.status(), previous, self.life.reason)
 
@@ -109,17 +129,18 @@ class Performer:
             case lc.Drain():
                 self.pump()
             case lc.Kill(polite=polite) if self.link is not None:
-                self.link.process.stop(polite=polite)
+                self.startup.stop(self.link, self.life.wanted, polite=polite)
             case lc.FailPending(reason=reason):
                 self.traffic.fail_in_flight(reason)
             case lc.FailWaiting(reason=reason):
-                self._fail_waiting(reason)
-            case lc.AskPolicy(reason=reason):
-                self._ask_policy(reason)
+                self.recovery.fail_waiting(self.life.state, reason, self.traffic, self.orders)
+            case lc.AskPolicy():
+                self._ask_policy(effect)
 
     def _spawn(self, number: int) -> None:
         urgent = self.traffic.waiting > 0 or self.orders.urgent
-        self.link = self._launcher.launch(self.nursery, number, self._record.era, urgent=urgent)
+        era = self.startup.begin(self._record.era)
+        self.link = self._launcher.launch(self.nursery, number, era, urgent=urgent, new=self.startup.new)
 
     def _serve(self) -> None:
         now = trio.current_time()
@@ -128,32 +149,27 @@ class Performer:
         if self._settings.idle_timeout_s > 0:
             self.timers.start(self.nursery, "idle", self._settings.idle_timeout_s)
         if self.link is not None:
-            self.link.process.up.set()
             self.link.talk.listen()
         self.pump()
 
-    def _ask_policy(self, reason: str) -> None:
-        delay = self.restarts.admit(trio.current_time())
-        if delay is None:
+    def _ask_policy(self, failure: lc.AskPolicy) -> None:
+        if self.discovery.stop_looking():  # nobody waits for it, and what is known of it stays: no reason to give it up
+            self.step(lc.Sleep())
+        elif (delay := self.recovery.back_off(failure, self.nursery)) is None:
             self.step(lc.GaveUp())
         else:
-            self.orders.fail_patient(reason)
-            self.timers.start(self.nursery, "backoff", delay)
-
-    def _fail_waiting(self, reason: str) -> None:
-        def error() -> SupervisorError:
-            if self.life.state is State.STOPPED:
-                return ShuttingDown(f"server {self._name!r} was stopped", server=self._name)
-            return ServerGaveUp(f"server {self._name!r} is not available: {reason}", server=self._name)
-
-        self.traffic.fail_waiting(error)
-        self.orders.fail_wakers(error)
+            self.orders.fail_patient(lambda: self.recovery.starting(failure.reason))
+            self._record.waits(self.status(), delay)
 
     # The process ----------------------------------------------------------------------------------------------------
 
     def on_stage_late(self) -> None:
         """The deadline of the handshake, or of the drain, passed."""
-        if not self._probe_failed():
+        more = self.startup.more_s(self.link) if self.life.state is State.HANDSHAKING else 0.0
+        if more > 0:
+            self.timers.start(self.nursery, "stage", more)
+            self._record.noted(self.status())
+        elif not self._probe_failed():
             self.step(lc.Expired(self.life.incarnation))
 
     def on_process(self, fact: Started | NotStarted | Broken | Ended) -> None:
@@ -162,10 +178,10 @@ class Performer:
         match fact:
             case Started():
                 self.step(lc.Spawned(number))
-            case NotStarted(reason=reason, permanent=permanent, detail=detail):
-                self._record.last_error = detail or reason
+            case NotStarted(reason=reason, permanent=permanent, detail=detail, scarce=scarce):
+                self._record.not_started(reason, detail, permanent=permanent)
                 self.link = None
-                self.step(lc.SpawnRefused(number, reason, permanent))
+                self.step(lc.SpawnRefused(number, reason, permanent, scarce))
             case Broken(reason=reason):
                 if not self._probe_failed():
                     self.step(lc.Violated(number, reason))
@@ -173,23 +189,17 @@ class Performer:
                 self._on_ended(fact)
 
     def _on_ended(self, ended: Ended) -> None:
-        exit_ = ended.exit
-        if not exit_.asked:
+        if not ended.exit.asked:
             self._probe_failed()
-        idle = self.life.state is State.READY and not self.traffic.open
-        normal = idle and not exit_.asked and exit_.code == 0 and self.restarts.policy.restart != "permanent"
-        failed = not normal and (self.life.state is not State.DRAINING or bool(self.life.reason))
-        self._record.ended(self.life, exit_, failed=failed)
-        if self.link is not None:
-            self._record.noise += self.link.noise
+        normal = self._record.ended(self.life, ended.exit, self.link, self.traffic, self.restarts.policy.restart)
         self.link = None
-        self.step(lc.Exited(ended.incarnation, exit_.reason, normal))
+        self.step(lc.Exited(ended.incarnation, ended.exit.reason, normal))
 
     def _probe_failed(self) -> bool:
         """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed."""
         if self.life.state is not State.HANDSHAKING or self.link is None or self.link.talk.silence() is None:
             return False
-        self._record.learn("legacy")
+        self.startup.suppose("legacy")
         self.step(lc.Fallback(self.life.incarnation))
         return True
 
@@ -197,50 +207,52 @@ class Performer:
 
     def on_received(self, messages: list[bytes]) -> None:
         """Take messages of the present incarnation."""
-        link = self.link
-        if link is None:
+        if (link := self.link) is None:
             return
         for message in messages:
-            try:
-                fact = link.talk.receive(message)
-            except ProtocolViolation:
-                self._record.noise += 1
-                continue
-            link.heard = trio.current_time()
-            if isinstance(fact, talk.CallAnswered | talk.CallRefused | talk.CallMalformed):
-                self.traffic.settle(fact, link, trio.current_time())
-            elif fact is not None:
-                self._on_fact(link, fact)
+            self._receive(link, partial(link.talk.receive, message))
         if self.life.state is State.HANDSHAKING and link.probe_answered():
             self.timers.start(self.nursery, "stage", self._settings.start_timeout_s)
         self.pump()
 
-    def _on_fact(self, link: Link, fact: talk.Agreed | talk.NoAgreement | talk.AllListed | talk.ListsChanged) -> None:
+    def _receive(self, link: Link, meaning: Callable[[], talk.Fact | None]) -> None:
+        """Take one message; `meaning` says what it is about and raises `ProtocolViolation` if it is about nothing."""
+        try:
+            fact = meaning()
+            if isinstance(fact, PageArrived):
+                fact = self.discovery.take(fact, link, self.life.incarnation)
+        except ProtocolViolation:
+            self._record.noise += 1
+            return
+        link.heard = trio.current_time()
+        if isinstance(fact, talk.CallAnswered | talk.CallRefused | talk.CallMalformed):
+            self.traffic.settle(fact, link, trio.current_time())
+        elif fact is not None:
+            self._on_fact(fact, link)
+
+    def _on_fact(self, fact: talk.Fact, link: Link) -> None:
         number = self.life.incarnation
         match fact:
             case talk.Agreed(agreement=agreement):
                 self._record.learn(agreement.era)
-                self.step(lc.Greeted(number))
+                self.startup.greeted()
+                self.step(lc.Greeted(number, known=self._lists.known is not None))
             case talk.NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)
                 self.step(lc.Rejected(number, reason))
-            case talk.AllListed(listed=listed):
-                self._on_listed(link, listed)
             case talk.ListsChanged():
-                self._on_lists_changed(link)
+                self.discovery.changed(link, ready=self.life.state is State.READY)
 
     def on_silence(self) -> None:
         """A call timed out and the server said nothing all the while: ask for a sign of life."""
-        if self.link is not None and self.life.state is State.READY and not self.timers.running("silence"):
-            self.link.talk.ask_for_life()
+        if self.link is not None and self.life.state is State.READY:
+            self._liveness.ask(self.link, self.nursery)
             self._flush()
-            self.timers.start(self.nursery, "silence", self._settings.unresponsive_s)
 
     def on_silence_over(self) -> None:
         """Replace the server if it is still silent."""
-        seconds = self._settings.unresponsive_s
-        if self.link is not None and self.link.heard < trio.current_time() - seconds:
-            self.step(lc.Violated(self.life.incarnation, f"it answers nothing, not even a ping within {seconds:g} s"))
+        if self.link is not None and (doubt := self._liveness.doubt(self.link)):
+            self.step(lc.Violated(self.life.incarnation, doubt))
 
     def pump(self) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""
@@ -254,46 +266,35 @@ class Performer:
         if self.link is not None and not self.link.flush():
             self.step(lc.Violated(self.life.incarnation, "it does not read its input"))
 
-    # Lists ----------------------------------------------------------------------------------------------------------
-
     def read_lists(self) -> None:
         """Begin to read the lists, or note that they must be read again."""
-        if self.link is None:
-            return
-        if self.link.talk.listing:
-            self._lists.owed = True
-            return
-        self._lists.begin(trio.current_time())
-        self.timers.start(self.nursery, "listing", self._settings.discovery_timeout_s)
-        fact = self.link.talk.list_all()
-        self._flush()
-        if fact is not None:
-            self._on_listed(self.link, fact.listed)
+        if self.link is not None:
+            if not self.link.talk.listing:
+                self.orders.reading()
+            self.discovery.begin(self.link, self.life.incarnation)
+            self._flush()
 
-    def _on_lists_changed(self, link: Link) -> None:
-        if link.talk.listing:
-            self._lists.owed = True
-        elif self.life.state is State.READY:
-            self.timers.start_by(self.nursery, "relist", self._lists.next_reading(trio.current_time()))
-
-    def _on_listed(self, link: Link, listed: Listed) -> None:
-        self.timers.cancel("listing")
-        if link.talk.agreement is None:
-            return
-        offer = self._lists.take(link.talk.agreement, listed)
-        if offer is not None:
-            self._record.listed(self.life.incarnation, offer)
-        self.step(lc.Listed(self.life.incarnation))
-        if self._lists.owed:
-            self._on_lists_changed(link)
+    def on_page_read(self, read: PageRead) -> None:
+        """Take a page of the present incarnation that was read in a thread."""
+        if self.link is not None:
+            self._receive(self.link, partial(self.discovery.on_read, read, self.link))
+        self.pump()
 
     def on_listing_late(self) -> None:
         """The lists take too long. What is known stays, and the server can still answer calls."""
-        if self.link is None or (self._lists.known is None and self.life.state is State.DISCOVERING):
+        self.orders.fail_reading(LATE)
+        if self.link is not None and not self.discovery.late(self.link, self.life.incarnation):
             self.step(lc.Expired(self.life.incarnation))
-            return
-        self._record.last_error = "its lists could not be read in time"
-        self.link.talk.stop_listing()
+
+    def on_look(self) -> None:
+        """The lists are old, or doubtful: read them again, waking the server for it if need be."""
+        if self.discovery.look(self.link, self.life, self.traffic.total):
+            self.step(lc.Wake())
+        self._flush()
+
+    def _on_listed(self, link: Link, before: Offer | None, offer: Offer) -> None:
+        self._record.listed(self.life.incarnation, offer, ready=self.life.state is State.READY)
+        self.orders.read(lambda: listed_change(before, offer))
         self.step(lc.Listed(self.life.incarnation))
-        if self._lists.owed:
-            self._on_lists_changed(self.link)
+        if self.discovery.settled(link, self.life, self.traffic.total):
+            self.step(lc.Sleep())

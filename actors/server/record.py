@@ -9,10 +9,14 @@ from msgspec.structs import replace
 from actors.calls import Calls
 from actors.catalogue.entries import Offer
 from actors.lifecycle import Life, State
-from actors.messages import EraLearned, ServerChanged, ServerListed, ServerStatus
+from actors.messages import Activity, EraLearned, ServerChanged, ServerListed, ServerStatus
+from actors.policy import RestartType
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
+from actors.server.journal import Journal
 from actors.server.link import Link
+from actors.server.recovery import Recovery
+from actors.server.story import Story, last_words
 from actors.transport.base import Exit
 
 STDERR_LINES = 20
@@ -29,16 +33,32 @@ class Record:
         clock: Callable[[], float],
         era: Era | None,
         hide: Callable[[str], str],
+        journal: Journal,
+        known: Offer | None,
     ) -> None:
-        self.last_error: str | None = None
         self.era = era
         self.noise = 0
         self.hide = hide
         self._server = server
         self._transport = transport
         self._reporter = reporter
-        self._clock = clock
+        self.clock = clock
         self._since = clock()
+        self._last_error: str | None = None
+        self._last_error_at: float | None = None
+        self._of_before = False
+        self.story = Story(server, journal, known)
+
+    @property
+    def last_error(self) -> str | None:
+        """What is wrong with the server. A server that came up again after it has none."""
+        return self._last_error
+
+    @last_error.setter
+    def last_error(self, text: str | None) -> None:
+        self._last_error = text
+        self._last_error_at = self.clock() if text is not None else None
+        self._of_before = False
 
     def learn(self, era: Era) -> None:
         """Note which era the server speaks."""
@@ -46,27 +66,67 @@ class Record:
             self.era = era
             self._reporter.report(EraLearned(server=self._server, era=era))
 
-    def entered(self) -> None:
-        """Note that the server is in another state from now on."""
-        self._since = self._clock()
+    def entered(self, state: State) -> None:
+        """Note that the server is in another state. What was wrong before this start is over once it is up."""
+        self._since = self.clock()
+        if state is State.SPAWNING:
+            self._of_before = True
+        elif state is State.READY and self._of_before:
+            self.last_error = None
 
     def changed(self, status: ServerStatus, previous: State, reason: str) -> None:
         """Tell that the server is in another state."""
+        self.story.entered(status, previous, reason)
         self._reporter.report(ServerChanged(status=status, previous=previous, reason=reason))
 
-    def listed(self, incarnation: int, offer: Offer) -> None:
-        """Tell what the server offers."""
+    def noted(self, status: ServerStatus) -> None:
+        """Tell that the server is in the same state as before, but there is more to say of it."""
+        self._reporter.report(ServerChanged(status=status, previous=status.state, reason=""))
+
+    def waits(self, status: ServerStatus, delay_s: float) -> None:
+        """Tell that the server is started again after a while."""
+        self.story.waits(delay_s)
+        self.noted(status)
+
+    def listed(self, incarnation: int, offer: Offer, *, ready: bool = False) -> None:
+        """Tell what the server offers; `ready`: it was up already, so what differs is news."""
         shown = replace(offer, problems=tuple(self.hide(problem) for problem in offer.problems))
+        self.story.listed(shown, ready=ready)
         self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=shown))
 
-    def ended(self, life: Life, exit_: Exit, *, failed: bool) -> None:
-        """Note an exit. What it wrote to stderr is for operators; clients get the plain reason."""
-        if failed:
-            words = f"; last words: {exit_.last_stderr}" if exit_.last_stderr else ""
-            self.last_error = (life.reason or exit_.reason) + words
+    def not_started(self, reason: str, detail: str, *, permanent: bool) -> None:
+        """Note that there is no process. `detail` is for operators."""
+        self.last_error = detail or reason
+        self.story.not_started(self.last_error, permanent=permanent)
 
-    def status(self, life: Life, link: Link | None, known: Offer | None, calls: Calls, restarts: int) -> ServerStatus:
+    def ended(self, life: Life, exit_: Exit, link: Link | None, calls: Calls, restart: RestartType) -> bool:
+        """Note an exit; return whether the process ended by itself with nothing to do, which is no failure.
+
+        What it wrote to stderr is for operators; clients get the plain reason.
+        """
+        idle = life.state is State.READY and not calls.in_flight and not calls.waiting
+        normal = idle and not exit_.asked and exit_.code == 0 and restart != "permanent"
+        failed = not normal and (life.state is not State.DRAINING or bool(life.reason))
+        self.story.ended(life, exit_, calls.in_flight, failed=failed)
+        if failed:
+            words = last_words(exit_.last_stderr)
+            self.last_error = (life.reason or exit_.reason) + (f"; last words: {words}" if words else "")
+        if link is not None:
+            self.noise += link.noise
+        return normal
+
+    def status(
+        self,
+        life: Life,
+        link: Link | None,
+        known: Offer | None,
+        calls: Calls,
+        recovery: Recovery,
+        *,
+        activity: Activity | None,
+    ) -> ServerStatus:
         """Return how the server is doing now."""
+        next_start_s = recovery.next_start_s()
         agreement = link.talk.agreement if link is not None else None
         return ServerStatus(
             server=self._server,
@@ -78,8 +138,11 @@ class Record:
             pid=link.pid if link is not None else None,
             era=self.era,
             protocol_version=agreement.version if agreement is not None else (known.version if known else None),
-            restarts=restarts,
+            restarts=recovery.restarts,
+            activity=activity,
+            next_start=None if next_start_s is None else self.clock() + next_start_s,
             last_error=self.last_error,
+            last_error_at=self._last_error_at,
             in_flight=calls.in_flight,
             waiting=calls.waiting,
             calls=calls.total,

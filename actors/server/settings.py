@@ -5,15 +5,24 @@ from __future__ import annotations
 import msgspec
 
 from actors.protocol.listing import ListLimits
+from actors.transport.stdio.installer import Installer
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Deadlines in seconds and bounds of one server. `idle_timeout_s` 0 means never.
 
     `unresponsive_s`: a server that said nothing during a whole call is asked for a sign of life, and replaced if none
-    comes within this time.
+    comes within this time. `probe_interval_s`: lists that look wrong are left alone for so long.
+    `catalogue_max_age_s`: how old lists may grow; 0 means that age does not matter.
+    `installer`: what starts the server may install it first. Such a start may take up to `install_timeout_s`, if it is
+    never quiet (does nothing that can be seen) for `install_quiet_s`; when it is ended all the same, it has
+    `install_grace_s` after SIGTERM.
     """
 
+    installer: Installer | None = None
+    install_timeout_s: float = 900.0
+    install_quiet_s: float = 90.0
+    install_grace_s: float = 10.0
     idle_timeout_s: float = 180.0
     start_timeout_s: float = 60.0
     probe_timeout_s: float = 20.0
@@ -23,6 +32,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     unresponsive_s: float = 5.0
     relist_debounce_s: float = 0.25
     relist_interval_s: float = 1.0
+    probe_interval_s: float = 300.0
+    catalogue_max_age_s: float = 86_400.0
     max_in_flight: int = 64
     max_queued: int = 128
     list_limits: ListLimits = ListLimits()

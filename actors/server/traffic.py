@@ -64,13 +64,13 @@ class Traffic(Calls):
         if self.drop(number) and link is not None:
             link.talk.cancel(number, "the client went away")
 
-    def time_out(self, now: float, link: Link | None) -> bool:
-        """Fail the calls whose deadline passed, and tell the server of those that were sent.
+    def time_out(self, now: float, link: Link | None, why: str, retry_after_s: float) -> bool:
+        """Fail the calls whose deadline passed, and tell the server of those that were sent; see `Calls.expire`.
 
         Return whether the server said nothing at all during one of them.
         """
         silent = False
-        for call in self.expire(now):
+        for call in self.expire(now, why, retry_after_s):
             if link is not None and call.sent_at is not None:
                 link.talk.cancel(call.number, "deadline passed")
                 silent |= link.heard <= call.sent_at

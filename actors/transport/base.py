@@ -12,6 +12,12 @@ from typing import Protocol
 
 import msgspec
 
+from actors.transport.asides import Asides
+
+BUSY_CPU_S = 0.02
+BUSY_BYTES = 1024
+"""Less than this between two looks a second apart is idleness."""
+
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How one incarnation ended. `code` is None where there is no process; `signal` is its number if one killed it."""
@@ -40,10 +46,31 @@ class Counters(msgspec.Struct, kw_only=True):
     stderr_bytes: int = 0
 
 
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What the processes of a connection have done so far. `cpu_s`: processor time; `moved_bytes`: read and written.
+
+    `processes` are their ids. They show whether a server that says nothing yet does anything at all.
+    """
+
+    cpu_s: float = 0.0
+    moved_bytes: int = 0
+    processes: frozenset[int] = frozenset()
+
+    def busy_since(self, before: Work) -> bool:
+        """Return whether so much was done that it is more than waiting: timers and wake-ups cost a little, too."""
+        return (
+            abs(self.cpu_s - before.cpu_s) >= BUSY_CPU_S
+            or abs(self.moved_bytes - before.moved_bytes) >= BUSY_BYTES
+            or self.processes != before.processes
+        )
+
+
 class Connection(Protocol):
     """One incarnation: a process, or one memory pair in tests."""
 
     counters: Counters
+    asides: Asides
+    """What the server writes beside its messages."""
 
     @property
     def pid(self) -> int | None:
@@ -66,11 +93,17 @@ class Connection(Protocol):
     async def wait(self) -> Exit:
         """Wait for the end and return how it came. Safe to call more than once and after the end."""
 
-    async def stop(self) -> None:
-        """Run the polite stop sequence, bounded in time; afterwards nothing of the server is left."""
+    async def stop(self, *, term_s: float | None = None) -> None:
+        """Run the polite stop sequence, bounded in time; afterwards nothing of the server is left.
+
+        With `term_s` it is told to terminate at once, and has that many seconds to do so.
+        """
 
     def kill(self) -> None:
         """Kill everything of this incarnation at once, without waiting."""
+
+    async def work(self) -> Work | None:
+        """Look what the server's processes have done so far; None if nobody can tell. A checkpoint."""
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest lines the server wrote to stderr, control characters made visible."""

@@ -23,8 +23,11 @@ INHERITED = (
     # Where uv keeps what it downloaded: without it a daemon with its own cache directory downloads everything again.
     "XDG_CACHE_HOME",
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy"),
+    # Where certificates are: behind a proxy that has its own, no server can speak TLS without them. OpenSSL, Node.js,
+    # Python's requests, and curl.
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
 )
-"""The variables of our own environment that a server may see; nothing secret belongs in them."""
+"""The variables of our own environment that every server sees; nothing secret belongs in them."""
 
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SHEBANG_BYTES = 256
@@ -85,13 +88,32 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
     return found
 
 
+WANTS = {
+    errno.EMFILE: "the daemon has no free file descriptors (EMFILE)",
+    errno.ENFILE: "the system has no free file descriptors (ENFILE)",
+    errno.EAGAIN: "the daemon may not start more processes or threads (EAGAIN)",
+    errno.ENOMEM: "the system has no free memory (ENOMEM)",
+}
+"""What a process cannot be started without, and is no fault of the server."""
+_NO_THREAD = "can't start new thread"
+
+
+def no_thread(error: RuntimeError) -> SpawnFailed:
+    """Return the error for a thread that could not be started. Raises any other `RuntimeError` again: a bug."""
+    if str(error) != _NO_THREAD:
+        raise error
+    return SpawnFailed(WANTS[errno.EAGAIN], scarce=True)
+
+
 def explain_exec(program: str, number: int) -> SpawnFailed:
     """Return the error for an `errno` that executing `program` gave. What lacks resources is not permanent."""
+    if number in WANTS:
+        return SpawnFailed(WANTS[number], scarce=True, detail=f"cannot start {program}: {WANTS[number]}")
     if number == errno.ENOEXEC:
         return _refused(f"{program} is neither a program nor a script with a #! line")
     if number == errno.E2BIG:
         return _refused("the arguments and the environment together are too long for the system")
-    transient = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY, errno.EIO}
+    transient = {errno.ETXTBSY, errno.EIO}
     return SpawnFailed(f"cannot start {program}: {os.strerror(number)}", permanent=number not in transient)
 
 

@@ -12,6 +12,7 @@ Nothing here uses `preexec_fn`: trio starts processes in threads that retire, an
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -26,6 +27,7 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.transport.command import explain_exec
+from actors.transport.descriptors import SPAWN, free
 from actors.transport.orphans import sweep
 
 UMASK = 0o077
@@ -69,9 +71,9 @@ class Containment(Protocol):
         """
 
 
-def default_containment() -> Containment:
-    """Return the strongest containment this platform has."""
-    return ShimContainment() if sys.platform == "linux" else GroupContainment()
+def default_containment(descriptors: int = 0) -> Containment:
+    """Return the strongest containment this platform has; `descriptors` as `ShimContainment` takes it."""
+    return ShimContainment(descriptors=descriptors) if sys.platform == "linux" else GroupContainment()
 
 
 async def _open(
@@ -135,19 +137,23 @@ class _Group:
 class ShimContainment:
     """One `kill_shim.py` for each server: about 8 ms at the start and 4 MB of memory each."""
 
-    def __init__(self, *, python: str = sys.executable, start_s: float = 10.0) -> None:
+    def __init__(self, *, python: str = sys.executable, start_s: float = 10.0, descriptors: int = 0) -> None:
+        """`descriptors` is the soft limit (RLIMIT_NOFILE) that servers get, 0 leaves them ours."""
         self._python = python
         self._start_s = start_s
+        self._descriptors = descriptors
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
         """See `Containment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
+        if free() < SPAWN:  # half a start would take what clients and files need; without its pidfd, even a thread
+            raise explain_exec(argv[0], errno.EMFILE)
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
             raise explain_exec(argv[0], error.errno or 0) from error
         ours.setblocking(False)
         with theirs:
-            shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), "--", *argv]
+            shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), str(self._descriptors), "--", *argv]
             try:
                 process = await _open(shim, argv[0], env, cwd, own_session=False, fds=(theirs.fileno(),))
             except BaseException:
@@ -191,7 +197,8 @@ class _Shimmed:
         if word == b"failed":
             raise explain_exec(program, int(number))
         if word != b"pid":
-            raise SpawnFailed(f"the process that should start {program} died first")
+            # Ours, before the server ran at all: mostly the system was out of something.
+            raise SpawnFailed(f"the process that should start {program} died first", scarce=True)
         self.pid = int(number)
 
     def terminate(self) -> None:

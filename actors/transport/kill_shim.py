@@ -1,6 +1,6 @@
 """Runs one server and takes all of its processes along, whoever of the three dies. Linux, no privileges.
 
-    python -I -S kill_shim.py CONTROL_FD -- /absolute/program argument...
+    python -I -S kill_shim.py CONTROL_FD DESCRIPTORS -- /absolute/program argument...
 
 A script of its own, started for each server: it imports nothing of this package and as little of the standard library
 as it can, because its start is part of every wake (`signal` costs as much as all the rest, hence `_signal`).
@@ -8,6 +8,9 @@ as it can, because its start is part of every wake (`signal` costs as much as al
 CONTROL_FD is one end of a socket pair. We write lines: `pid N` once the server runs or `failed ERRNO` if it could not
 be executed, then `exit CODE` or `signal NUMBER`. We read single bytes: `T` asks the server's group to terminate (and
 to continue, if it is stopped), `K` kills everything. The end of the file is a `K`: the daemon died, however it died.
+
+DESCRIPTORS is the soft limit of open files that the server gets, 0 leaves it the one it inherits: the daemon raises its
+own, and programs that use select(2) or close all that could be open do not bear a large one.
 
 - We are a subreaper: whatever the server starts stays below us, also what forked twice or has its own session.
 - The server dies with us (`PR_SET_PDEATHSIG`; sound here, where one thread does all, and a trap in the daemon, where
@@ -53,7 +56,7 @@ def original_environment() -> dict[bytes, bytes]:
     return {name: value for name, found, value in (entry.partition(b"=") for entry in entries) if found}
 
 
-def start(argv: list[str]) -> tuple[int, int]:
+def start(argv: list[str], descriptors: int) -> tuple[int, int]:
     """Start the server; return (its pid, 0), or (0, errno) if it could not be executed."""
     report, child_report = os.pipe()  # closed by a successful exec
     environment = original_environment()
@@ -64,7 +67,7 @@ def start(argv: list[str]) -> tuple[int, int]:
         return 0, error.errno or 1
     if not pid:
         try:
-            become_server(argv, environment, shim)
+            become_server(argv, environment, shim, descriptors)
         except OSError as error:
             os.write(child_report, b"%d" % (error.errno or 1))
         finally:
@@ -78,8 +81,8 @@ def start(argv: list[str]) -> tuple[int, int]:
     return pid, 0
 
 
-def become_server(argv: list[str], environment: dict[bytes, bytes], shim: int) -> None:
-    """In the child: own session, dies with the shim, default signal dispositions, then exec."""
+def become_server(argv: list[str], environment: dict[bytes, bytes], shim: int, descriptors: int) -> None:
+    """In the child: own session, dies with the shim, default signal dispositions and limits, then exec."""
     os.setsid()
     prctl(PR_SET_PDEATHSIG, SIGKILL)
     if os.getppid() != shim:
@@ -91,7 +94,17 @@ def become_server(argv: list[str], environment: dict[bytes, bytes], shim: int) -
         except OSError:  # SIGKILL, SIGSTOP and what the C library keeps to itself
             continue
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+    if descriptors:
+        limit_descriptors(descriptors)
     os.execve(argv[0], argv, environment)
+
+
+def limit_descriptors(soft: int) -> None:
+    """Set the soft limit of open files, at most to the hard one."""
+    import resource  # 0.2 ms, only where it is needed
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
 def children() -> dict[int, list[int]]:
@@ -200,10 +213,10 @@ def prepare(control: int) -> int:
     return wakeup
 
 
-def main(control: int, argv: list[str]) -> int:
+def main(control: int, descriptors: int, argv: list[str]) -> int:
     """Run the server to its end; return the exit code, 128 + the number of a signal."""
     wakeup = prepare(control)
-    server, number = start(argv)
+    server, number = start(argv, descriptors)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
@@ -222,4 +235,4 @@ def main(control: int, argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    os._exit(main(int(sys.argv[1]), sys.argv[3:]))
+    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]))

@@ -14,8 +14,8 @@ import trio
 
 from actors.errors import ServerExited
 from actors.protocol.framing import LineSplitter, is_message
-from actors.transport.base import Counters, Exit
-from actors.transport.stderr_tail import StderrTail
+from actors.transport.asides import Asides
+from actors.transport.base import Counters, Exit, Work
 
 _PIPE_BYTES = 65536
 _KILLED = 9
@@ -61,8 +61,10 @@ class MemoryPeer:
     def __init__(self, stderr_bytes: int) -> None:
         self._stdin = _Pipe()
         self._stdout = _Pipe()
-        self._tail = StderrTail(stderr_bytes)
+        self.asides = Asides(stderr_bytes)
         self._stderr_bytes = 0
+        self.work = Work()
+        """What a process would have done so far: set it to look busy."""
 
     async def read(self) -> bytes:
         """Return what the client wrote, empty once it closed its side."""
@@ -76,7 +78,7 @@ class MemoryPeer:
         """Write to stderr, which never blocks."""
         data = text.encode(errors="surrogateescape")
         self._stderr_bytes += len(data)
-        self._tail.feed(data)
+        self.asides.stderr(data)
 
     def close_input(self) -> None:
         """Read no more: the client's next send fails."""
@@ -129,6 +131,7 @@ class MemoryConnection:
 
     def __init__(self, peer: MemoryPeer, max_line_bytes: int, stop_s: float) -> None:
         self.counters = Counters()
+        self.asides = peer.asides
         self._peer = peer
         self._splitter = LineSplitter(max_line_bytes)
         self._stop_s = stop_s
@@ -151,7 +154,7 @@ class MemoryConnection:
             lines = self._splitter.feed(data)
             messages = [line for line in lines if is_message(line)]
             self.counters.messages_received += len(messages)
-            self.counters.stdout_noise += len(lines) - len(messages)
+            self.counters.stdout_noise += self.asides.noise(lines, messages)
             if messages:
                 return messages
         self._splitter.close()
@@ -163,11 +166,11 @@ class MemoryConnection:
         assert self._exit is not None
         return self._exit
 
-    async def stop(self) -> None:
-        """Close the server's input, wait up to `stop_s`, then cancel it."""
+    async def stop(self, *, term_s: float | None = None) -> None:
+        """Close the server's input, wait up to `stop_s` or `term_s`, then cancel it."""
         self._asked = True
         self._peer.close_input()
-        with trio.move_on_after(self._stop_s):
+        with trio.move_on_after(self._stop_s if term_s is None else term_s):
             await self._exited.wait()
         self._scope.cancel()
         await self._exited.wait()
@@ -178,9 +181,14 @@ class MemoryConnection:
             self._asked = True
             self._scope.cancel()
 
+    async def work(self) -> Work | None:
+        """Return what the function says it has done."""
+        await trio.lowlevel.checkpoint()
+        return self._peer.work
+
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest `lines` lines of what was logged, unprintable characters escaped."""
-        return self._peer._tail.text(lines)
+        return self.asides.last_stderr(lines)
 
     async def _run(self, serve: Serve) -> None:
         code: int | None = None

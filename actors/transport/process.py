@@ -19,11 +19,12 @@ import trio
 
 from actors.errors import ServerExited, SpawnFailed
 from actors.protocol.framing import LineSplitter, is_message
-from actors.transport.base import Counters, Exit
-from actors.transport.command import build_environment, check_directory, check_strings, resolve_command
+from actors.transport.asides import Asides
+from actors.transport.base import Counters, Exit, Work
+from actors.transport.command import build_environment, check_directory, check_strings, no_thread, resolve_command
 from actors.transport.containment import Contained, Containment, default_containment
 from actors.transport.mask import Mask
-from actors.transport.stderr_tail import StderrTail
+from actors.transport.stdio.work import look
 
 _CHUNK_BYTES = 65536
 """What a pipe holds on Linux: more is never there to be read at once."""
@@ -98,7 +99,9 @@ class ProcessTransport:
             return await self._containment.spawn(argv, env=env, cwd=cwd)
         except SpawnFailed as error:
             message, detail = self._mask(error.message), self._mask(error.detail)
-            raise SpawnFailed(message, permanent=error.permanent, detail=detail) from None
+            raise SpawnFailed(message, permanent=error.permanent, scarce=error.scarce, detail=detail) from None
+        except RuntimeError as error:
+            raise no_thread(error) from error
 
     def _resolve(self) -> tuple[list[str], dict[str, str], str]:
         """Look at the file system: what to execute, with which environment, where. Blocks."""
@@ -123,7 +126,7 @@ class ProcessConnection:
             for stream in (contained.process.stdin, contained.process.stdout, contained.process.stderr)
         )
         self._splitter = LineSplitter(limits.max_line_bytes)
-        self._tail = StderrTail(limits.stderr_ring_bytes, mask)
+        self.asides = Asides(limits.stderr_ring_bytes, mask)
         self._background = trio.CancelScope(shield=True)
         self._exit: Exit | None = None
         self._exited = trio.Event()
@@ -164,7 +167,7 @@ class ProcessConnection:
             if lines:
                 messages = [line for line in lines if is_message(line)]
                 self.counters.messages_received += len(messages)
-                self.counters.stdout_noise += len(lines) - len(messages)
+                self.counters.stdout_noise += self.asides.noise(lines, messages)
                 if messages:
                     return messages
         await self._exited.wait()
@@ -176,7 +179,7 @@ class ProcessConnection:
         assert self._exit is not None
         return self._exit
 
-    async def stop(self) -> None:
+    async def stop(self, *, term_s: float | None = None) -> None:
         """Run the stop sequence; a second caller waits for the first one's end."""
         self._asked = True
         if self._stopping:
@@ -185,7 +188,7 @@ class ProcessConnection:
         self._stopping = True
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._drain_stdout)
-            await self._stop_in_steps()
+            await self._stop_in_steps(term_s)
             nursery.cancel_scope.cancel()
 
     def kill(self) -> None:
@@ -196,7 +199,11 @@ class ProcessConnection:
 
     def last_stderr(self, lines: int = _TAIL_LINES) -> str:
         """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
-        return self._tail.text(lines)
+        return self.asides.last_stderr(lines)
+
+    async def work(self) -> Work | None:
+        """Look into /proc; None where that cannot be done."""
+        return await look(self._contained.process.pid, self._contained.pid)
 
     async def _read(self) -> bytes:
         """Read what is there, empty at the end."""
@@ -209,12 +216,12 @@ class ProcessConnection:
         finally:
             self._reading = False
 
-    async def _stop_in_steps(self) -> None:
+    async def _stop_in_steps(self, term_s: float | None) -> None:
         limits = self._limits
         self._stdin.close()
         for grace_s, next_step in (
-            (limits.stop_eof_s, self._contained.terminate),
-            (limits.stop_term_s, self._contained.kill),
+            (limits.stop_eof_s if term_s is None else 0.0, self._contained.terminate),
+            (limits.stop_term_s if term_s is None else term_s, self._contained.kill),
             (limits.reap_s, self._contained.destroy),
         ):
             with trio.move_on_after(grace_s):
@@ -250,7 +257,7 @@ class ProcessConnection:
         with suppress(*_GONE):
             while data := await self._stderr.receive_some(_CHUNK_BYTES):
                 self.counters.stderr_bytes += len(data)
-                self._tail.feed(data)
+                self.asides.stderr(data)
         self._stderr_over.set()
 
     async def _watch(self) -> None:

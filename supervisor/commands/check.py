@@ -10,7 +10,10 @@ import click
 
 from actors.errors import ConfigError
 from supervisor.commands.common import BadConfiguration, console, plain, table
+from supervisor.commands.run import check_exposure
 from supervisor.config import Configuration, ServerConfig, load
+from supervisor.config.remarks import lines
+from supervisor.datadir import default_data_dir, problems_of
 
 DISTRIBUTION = "mcpvisor"
 
@@ -31,6 +34,24 @@ def check(file: Path) -> None:
         lines = [str(problem) for problem in configuration.problems]
         lines.append(f"{count} problem{'s' if count > 1 else ''}; the other servers can be used")
         raise BadConfiguration("\n".join(lines))
+    obstacles = obstacles_of(configuration)
+    if obstacles:
+        raise BadConfiguration("\n".join([*map(str, obstacles), "the daemon would not start"]))
+
+
+def obstacles_of(configuration: Configuration) -> list[ConfigError]:
+    """Return what would keep a daemon from starting although the file is fine: its address, its data directory."""
+    settings = configuration.settings
+    found = []
+    try:
+        check_exposure(settings)
+    except ConfigError as error:
+        found.append(error)
+    try:
+        chosen = Path(settings.data_dir) if settings.data_dir else default_data_dir(os.environ)
+        return [*found, *problems_of(chosen.absolute())]
+    except ConfigError as error:
+        return [*found, error]
 
 
 def clashes(distributions: list[str]) -> list[str]:
@@ -50,8 +71,8 @@ def _show(configuration: Configuration) -> None:
     out = console()
     out.print(rows)
     out.print(f"front: {configuration.settings.listen}", markup=False)
-    for note in configuration.notes:
-        out.print(f"note: {note}", markup=False)
+    for line in lines(configuration.notes):
+        out.print(f"note: {line}", markup=False)
 
 
 def _target(server: ServerConfig) -> str:

@@ -25,6 +25,8 @@ T = TypeVar("T")
 EXIT_FAILED = 1
 EXIT_UNAVAILABLE = 69
 """sysexits.h EX_UNAVAILABLE: no daemon answers."""
+EXIT_WANT = 75
+"""sysexits.h EX_TEMPFAIL: the system lacks what the command needs; it may have it later."""
 EXIT_CONFIG = 78
 """sysexits.h EX_CONFIG: the configuration cannot be used."""
 EXIT_INTERRUPTED = 130
@@ -39,7 +41,7 @@ url_option = click.option(
     default=DEFAULT_URL,
     show_default=True,
     metavar="URL",
-    help="Address of the daemon; also MCPVISOR_URL.",
+    help="Address of the daemon, with or without /mcp; also MCPVISOR_URL.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
@@ -49,6 +51,7 @@ STATE_STYLES = {
     "failed": "bold red",
     "respawning": "red",
     "stopped": "dim",
+    "disabled": "dim",
 }
 
 
@@ -81,12 +84,15 @@ def ask(question: Callable[[], Awaitable[T]]) -> T:
         ) from None
 
 
-def page(url: str, path: str, parameters: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return one of the daemon's pages. Raises `NoDaemon`, and `CommandFailed` if the daemon refuses the parameters."""
+def page(url: str, path: str, parameters: Sequence[tuple[str, str]], *, needs: str) -> dict[str, Any]:
+    """Return one of the daemon's pages, which has the member `needs`.
+
+    Raises `NoDaemon`, and `CommandFailed` if the daemon refuses the parameters.
+    """
 
     async def question() -> dict[str, Any]:
         async with connect(url) as daemon:
-            return await daemon.page(path, parameters)
+            return await daemon.page(path, parameters, needs=needs)
 
     try:
         return ask(question)

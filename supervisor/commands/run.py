@@ -10,7 +10,9 @@ import ipaddress
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 import click
 from msgspec.structs import replace
@@ -18,8 +20,11 @@ from msgspec.structs import replace
 from actors.errors import ConfigError
 from supervisor.commands.common import BadConfiguration
 from supervisor.config import Configuration, load
-from supervisor.config.structs import Settings, split_address
+from supervisor.config.address import split_address
+from supervisor.config.remarks import lines as lines_of
+from supervisor.config.structs import Settings
 from supervisor.datadir import DataDir, open_data_dir
+from supervisor.host.interrupt import plain_interrupt
 from supervisor.logs import logging_to_stderr
 
 LISTENING = "listening on "
@@ -51,7 +56,7 @@ def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
 @click.option("--listen", metavar="HOST:PORT", help='Instead of the setting "listen"; port 0 takes a free one.')
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help='Instead of the setting "data_dir".')
 def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
-    """Run the daemon until it gets SIGINT, SIGTERM or SIGHUP."""
+    """Run the daemon until it gets SIGINT or SIGTERM."""
     try:
         code = _run(find_config(config, os.environ), listen, data_dir)
     except ConfigError as error:
@@ -60,10 +65,13 @@ def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
 
 
 def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
-    # Imported here: the other commands start in half the time without the web server.
-    from supervisor import daemon
-    from supervisor.front.serve import open_sockets
+    with plain_interrupt():
+        # Imported here: the other commands start in half the time without the web server.
+        from supervisor import daemon
+        from supervisor.front.serve import open_sockets
+        from supervisor.host.signals import outlive_terminal
 
+    outlive_terminal()
     configuration = with_listen(load(path, os.environ), listen)
     settings = configuration.settings
     check_exposure(settings)
@@ -114,12 +122,21 @@ def _introduce(configuration: Configuration, data: DataDir) -> None:
         + (f", {len(configuration.problems)} problems" if configuration.problems else ""),
         f"data in {data.root}",
         *(f"problem: {problem}" for problem in configuration.problems),
-        *(f"note: {note}" for note in configuration.notes),
+        *(f"note: {line}" for line in lines_of(configuration.notes)),
     ]
-    click.echo("\n".join(lines), err=True)
+    _say("\n".join(lines), sys.stderr)
 
 
 def _announce(urls: list[str]) -> None:
-    for url in urls:
-        click.echo(f"{LISTENING}{url}")
-    click.echo(f"MCP clients connect to {urls[0]}/mcp", err=True)
+    _say("\n".join(f"{LISTENING}{url}" for url in urls), sys.stdout)
+    _say(f"MCP clients connect to {urls[0]}/mcp", sys.stderr)
+
+
+def _say(text: str, stream: TextIO) -> None:
+    """Print a line. Nobody may be there to read it (a closed terminal, an ended pipe): the daemon goes on."""
+    try:
+        click.echo(text, file=stream)
+    except OSError:
+        # What is left in the buffer must not fail again at exit.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

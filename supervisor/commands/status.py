@@ -1,19 +1,27 @@
-"""`status`: how the servers of a running daemon are doing."""
+"""`status`: how the servers of a running daemon are doing.
+
+- What needs attention comes last, next to the prompt.
+- Below 120 columns a server is a line of numbers, and under it, wrapped at words, what is wrong with it.
+- What is wrong is said once, also if the daemon tells it of the configuration and of the server.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-from rich.console import RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
 
-from supervisor.client import connect
 from supervisor.commands.common import (
-    ask,
+    STATE_STYLES,
     console,
     duration,
     json_option,
+    page,
     plain,
     print_json,
     state_text,
@@ -21,8 +29,20 @@ from supervisor.commands.common import (
     url_option,
 )
 
-COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "LAST ERROR")
+PATH = "/api/status"
+COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "PROBLEMS")
 NUMBERS = ("SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS")
+CARD_COLUMNS = (("STATE", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALLS", 5), ("RESTARTS", 8))
+"""The numbers of a card and how wide they are; the name has the rest, up to what the longest needs."""
+WIDE = 120
+MIN_NAME = 12
+MAX_PROBLEMS = 3
+INDENT = (0, 0, 0, 4)
+ORDER = ("disabled", "stopped", "dormant", "ready")
+"""Servers in these states come first, then those on their way, then those that are tried again, then failed ones."""
+TROUBLED = ("respawning", "failed")
+
+Row = dict[str, Any]
 
 
 @click.command()
@@ -30,49 +50,151 @@ NUMBERS = ("SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS")
 @url_option
 def status(*, as_json: bool, url: str) -> None:
     """Show all servers of the running daemon, and the tokens saved."""
-
-    async def question() -> dict[str, Any]:
-        async with connect(url) as daemon:
-            return await daemon.status()
-
-    found = ask(question)
+    found = page(url, PATH, (), needs="servers")
     if as_json:
         print_json(found)
         return
     out = console()
-    out.print(servers_table(found["servers"], time.time()))
+    out.print(servers_shown(found["servers"], time.time(), out))
     out.print(f"\nmcpvisor {found['version']} at {url}, up {duration(found['uptime_s'])}", markup=False)
     out.print(savings_line(found["totals"], found["tokens"]), markup=False)
+    told = {row.get("last_error") for row in found["servers"]}
     for problem in found["configuration_problems"]:
-        out.print(plain(f"problem: {problem}"))
+        if problem not in told:
+            out.print(plain(f"problem: {problem}"))
+    for line in attention(ordered(found["servers"])):
+        out.print(line)
 
 
-def servers_table(servers: list[dict[str, Any]], now: float) -> RenderableType:
+def state_of(row: Row) -> str:
+    """Return the word for how a server is doing."""
+    return "disabled" if row.get("disabled") else str(row["state"])
+
+
+def ordered(servers: list[Row]) -> list[Row]:
+    """Return the rows, what needs attention last, else by name."""
+
+    def key(row: Row) -> tuple[int, str]:
+        state = state_of(row)
+        if state in ORDER:
+            return ORDER.index(state), row["server"]
+        return len(ORDER) + (TROUBLED.index(state) + 1 if state in TROUBLED else 0), row["server"]
+
+    return sorted(servers, key=key)
+
+
+def servers_shown(servers: list[Row], now: float, out: Console) -> RenderableType:
+    """Return the rows of `/api/status` as a table, or as cards if it is narrow; `now` is unix time in seconds."""
+    if out.width >= WIDE:
+        return servers_table(servers, now)
+    return servers_cards(servers, now, out.width)
+
+
+def servers_table(servers: list[Row], now: float) -> RenderableType:
     """Return the rows of `/api/status` as a table; `now` is unix time in seconds."""
     rows = table(*COLUMNS, right=NUMBERS)
-    for row in servers:
+    for row in ordered(servers):
         rows.add_row(
             plain(row["server"]),
-            state_text(row["state"]),
+            state_text(state_of(row)),
             duration(now - row["since"]),
             _number(row.get("pid")),
             _number(row.get("tools")),
             _number(row.get("tokens")),
             _number(row.get("calls")),
             _number(row.get("restarts")),
-            plain(row.get("last_error") or ""),
+            Text("; ").join(_details(row, now)),
         )
     return rows
+
+
+def servers_cards(servers: list[Row], now: float, width: int) -> RenderableType:
+    """Return the rows of `/api/status` for a terminal of `width` columns; `now` is unix time in seconds."""
+    columns = _fitting(width)
+    longest = max((len(plain(row["server"])) for row in servers), default=0)
+    size = max(MIN_NAME, min(width - _width_of(columns), longest))
+    head = _card_line(Text("SERVER"), [Text(name) for name, _ in columns], columns, size)
+    head.stylize("bold")
+    lines: list[RenderableType] = [head]
+    for row in ordered(servers):
+        facts = [state_text(state_of(row)), Text(duration(now - row["since"]))]
+        facts += [Text(_number(row.get(name.lower()))) for name, _ in columns[len(facts) :]]
+        lines.append(_card_line(plain(row["server"]), facts, columns, size))
+        lines += [Padding(detail, INDENT) for detail in _details(row, now)]
+    return Group(*lines)
+
+
+def _fitting(width: int) -> Sequence[tuple[str, int]]:
+    """Return the columns that have room; state and age always do."""
+    columns: Sequence[tuple[str, int]] = CARD_COLUMNS
+    while len(columns) > 2 and width - _width_of(columns) < MIN_NAME:
+        columns = columns[:-1]
+    return columns
+
+
+def _width_of(columns: Sequence[tuple[str, int]]) -> int:
+    return sum(size + 2 for _, size in columns)
+
+
+def _card_line(name: Text, facts: list[Text], columns: Sequence[tuple[str, int]], size: int) -> Text:
+    found = Text()
+    if len(name) > size:  # a name that has no room stands alone: it must be there whole, to be copied
+        found.append_text(name).append("\n" + " " * size)
+    else:
+        found.append_text(name).append(" " * (size - len(name)))
+    for place, (fact, (_, width)) in enumerate(zip(facts, columns, strict=True)):
+        space = " " * (width - len(fact))
+        found.append("  ")
+        found.append_text(fact).append(space) if place == 0 else found.append(space).append_text(fact)
+    return found
+
+
+def _details(row: Row, now: float) -> Iterator[Text]:
+    """Return what there is to say of a server beside numbers, each once."""
+    if row.get("activity"):
+        yield plain(row["activity"])
+    error = row.get("last_error")
+    if error:
+        at = row.get("last_error_at")
+        ago = f" ({duration(now - at)} ago)" if at is not None else ""
+        yield plain(f"error{ago}: {error}")
+    again = row.get("next_start")
+    if again is not None and again > now:
+        yield plain(f"tried again in {duration(again - now)}")
+    problems = [problem for problem in row.get("problems") or () if problem != error]
+    for problem in problems[:MAX_PROBLEMS]:
+        yield plain(f"problem: {problem}")
+    if len(problems) > MAX_PROBLEMS:
+        yield Text(f"and {len(problems) - MAX_PROBLEMS} more problems; --json has all")
+
+
+def attention(servers: list[Row]) -> Iterator[Text]:
+    """Return which servers need attention, and what helps."""
+    troubled = [row for row in servers if state_of(row) in TROUBLED]
+    misconfigured = [row for row in troubled if row.get("wanted") == "stopped"]
+    failing = [row for row in troubled if row.get("wanted") != "stopped"]
+    if misconfigured:
+        yield _named("cannot run as configured", misconfigured, "correct that, then restart the daemon")
+    if failing:
+        yield _named("failing", failing, "see `mcpvisor logs SERVER`, then `mcpvisor restart SERVER`")
+
+
+def _named(what: str, servers: list[Row], advice: str) -> Text:
+    names = Text(", ").join(plain(row["server"]) for row in servers)
+    return Text.assemble((what, STATE_STYLES["failed"]), ": ", names, "; ", advice)
 
 
 def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
     """Return what the four meta-tools save, with the numbers behind it."""
     about = "" if tokens["exact"] else ("about " if tokens["counted"] else "so far about ")
-    return (
-        f"{totals['tools']} tools of {totals['servers']} servers would cost a model {about}"
-        f"{tokens['exposed_tokens']:,} tokens; the four meta-tools cost {tokens['meta_tokens']:,}: "
-        f"{tokens['saved_tokens']:,} saved ({tokens['saved_percent']:g} %)"
+    exposed, cost = tokens["exposed_tokens"], tokens["meta_tokens"]
+    said = (
+        f"{totals['tools']} tools of {totals['servers']} servers would cost a model {about}{exposed:,} tokens; "
+        f"the four meta-tools cost {cost:,}: "
     )
+    if exposed > cost:
+        return f"{said}{tokens['saved_tokens']:,} saved ({tokens['saved_percent']:g} %)"
+    return f"{said}with so few tools they save nothing"
 
 
 def _number(value: object) -> str:

@@ -25,7 +25,7 @@ MAX_ROWS = 1000
 def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> None:
     """Show the tokens of the tools, of each server, and those saved; the most expensive first."""
     pairs = [("limit", str(limit)), *(("servers", server) for server in servers)]
-    found = page(url, PATH, pairs)
+    found = page(url, PATH, pairs, needs="tools")
     if as_json:
         print_json(found)
         return

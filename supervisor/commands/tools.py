@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import click
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from actors.catalogue.criteria import MAX_LIMIT, SortBy
@@ -19,6 +20,10 @@ SAFETY_STYLES = {"safe": "green", "moderate": "yellow", "dangerous": "bold red"}
 COLUMNS = ("PATH", "SAFETY", "CATEGORY", "TOKENS", "CALLS", "SUCCESS", "AVG MS", "WARNINGS", "DESCRIPTION")
 NUMBERS = ("TOKENS", "CALLS", "SUCCESS", "AVG MS", "WARNINGS")
 MAX_DESCRIPTION_CHARS = 100
+MAX_CARD_CHARS = 300
+WIDE = 160
+"""Columns that the table needs for descriptions to be read."""
+INDENT = (0, 0, 0, 4)
 
 
 @click.command()
@@ -58,13 +63,13 @@ MAX_DESCRIPTION_CHARS = 100
 def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
     """List the tools that fit all criteria, with what is known of them."""
     pairs = parameters({**criteria, "sort_by": sort_by.replace("-", "_")})
-    found = page(url, PATH, pairs)
+    found = page(url, PATH, pairs, needs="tools")
     if as_json:
         print_json(found)
         return
     out = console()
     if found["tools"]:
-        out.print(rows_of(found["tools"]))
+        out.print(rows_of(found["tools"]) if out.width >= WIDE else cards_of(found["tools"]))
     levels = ", ".join(f"{count} {level}" for level, count in found["by_safety"].items())
     out.print(f"{len(found['tools'])} of {found['total']} tools ({levels})", markup=False)
 
@@ -95,10 +100,44 @@ def rows_of(found: list[dict[str, Any]]) -> RenderableType:
             _number(row["calls"]),
             "-" if row["success_rate"] is None else f"{row['success_rate']:.0%}",
             _number(row["avg_ms"]),
-            _number(sum(finding["severity"] == "warning" for finding in metadata["findings"])),
+            _number(_warnings(row)),
             description,
         )
     return rows
+
+
+def cards_of(found: list[dict[str, Any]]) -> RenderableType:
+    """Return rows of `/api/tools` for a narrow terminal: a line for each tool, its description below."""
+    lines: list[RenderableType] = []
+    for row in found:
+        lines.append(plain(row["path"]).append("  ").append_text(_facts(row)))
+        if row["description"]:
+            lines.append(Padding(_description(row), INDENT))
+    return Group(*lines)
+
+
+def _facts(row: dict[str, Any]) -> Text:
+    metadata = row["metadata"]
+    found = Text().append(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], ""))
+    facts = [plain(metadata["category"]).plain]
+    if row["tokens"] is not None:
+        facts.append(f"{row['tokens']} tokens")
+    if row["calls"]:
+        success = "" if row["success_rate"] is None else f", {row['success_rate']:.0%} good"
+        facts.append(f"{row['calls']} calls{success}")
+    if warned := _warnings(row):
+        facts.append(f"{warned} warning{'s' if warned > 1 else ''}")
+    return found.append(", " + ", ".join(facts), style="dim")
+
+
+def _description(row: dict[str, Any]) -> Text:
+    found = plain(row["description"])
+    found.truncate(MAX_CARD_CHARS, overflow="ellipsis")
+    return found
+
+
+def _warnings(row: dict[str, Any]) -> int:
+    return sum(finding["severity"] == "warning" for finding in row["metadata"]["findings"])
 
 
 def _number(value: object) -> str:

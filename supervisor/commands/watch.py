@@ -40,16 +40,19 @@ def watch(*, as_json: bool, url: str) -> None:
     def say(text: str) -> None:
         click.echo(text, err=True)
 
-    ask(lambda: follow(url, show, say))
+    ask(lambda: follow(url, lambda: EVENTS, show, say))
 
 
-async def follow(url: str, show: Callable[[Event], None], say: Callable[[str], None]) -> None:
-    """Show every event for ever. Raises `DaemonUnreachable` if the first connection fails; later ones are retried."""
+async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None], say: Callable[[str], None]) -> None:
+    """Show every message of a WebSocket for ever; `path` is asked for before each connection.
+
+    Raises `DaemonUnreachable` if the first connection fails; later ones are retried.
+    """
     connected = False
     backoff_s = BACKOFF_INITIAL_S
     while True:
         try:
-            async with open_socket(url, EVENTS) as socket:
+            async with open_socket(url, path()) as socket:
                 if connected:
                     say("connected again")
                 connected = True

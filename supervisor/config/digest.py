@@ -1,7 +1,8 @@
 """The digest of a launch: equal launches may share one process, different ones never do.
 
 Rules of this file:
-- Everything that the started process can see goes in: program, arguments, directory, environment, address, headers.
+- Everything of the configuration that the started process can see goes in: program, arguments, directory, environment,
+  address, headers. What it inherits from us as it happens to be (`passed`: a display, a socket of an agent) stays out.
   Settings of ours (timeouts, limits) stay out: changing them needs no new process.
 - The digest is keyed, so that it may be shown or stored: without the key, guesses of a secret cannot be tried
   against it. The key stays in the data directory.
@@ -30,7 +31,8 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
     """
     if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
         raise ValueError(f"the key must have {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes")
-    environment = {**environ, **server.env}
+    configured = {name: value for name, value in server.env.items() if name not in server.passed}
+    environment = {**environ, **configured}
     # JSON with sorted keys: no two launches give the same text. Its \u escapes take values that are not UTF-8, too.
     launch = json.dumps(
         {

@@ -2,8 +2,8 @@
 
 Rules of this file:
 - Everything comes from the annotations in `structs.py` and the tables in `keys.py`; nothing is written twice.
-- Each table stands between marker comments, so that `docs/configuration.md` can hold it among prose. `--write FILE`
-  replaces the tables of a file; a test compares them.
+- Each table or list stands between marker comments, so that `docs/configuration.md` can hold it among prose.
+  `--write FILE` replaces them in a file; a test compares them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from actors.transport.command import INHERITED
 from supervisor.config.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.structs import ServerConfig, Settings
 from supervisor.config.values import Key, keys_of
@@ -54,6 +55,7 @@ def blocks() -> dict[str, str]:
         "top-level": _table(("key", "meaning"), top),
         "supervisor": _settings_table(keys_of(Settings)),
         "server": _settings_table(server_keys()),
+        "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
         "foreign": _table(("key", "written by", "is", "effect"), foreign),
     }
 

@@ -10,18 +10,25 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
 
 from actors.errors import ConfigError
+from supervisor.config.address import split_address
+from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
 from supervisor.config.jsonc import Document, read_document
 from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
+from supervisor.config.origins import allowed_host, allowed_origin
+from supervisor.config.presence import missing_of
+from supervisor.config.remarks import Remark
 from supervisor.config.servers import Surroundings, read_server
-from supervisor.config.structs import ServerConfig, Settings, split_address
+from supervisor.config.structs import ServerConfig, Settings
 from supervisor.config.values import Findings, build, keys_of
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -30,8 +37,21 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
 
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+_NOT_A_FILE = "write it to a file and name that"
+
 _SERVER_KEYS = ("mcpServers", "servers")
 _LOOPBACK = ("localhost", "::1")
+_NAMES: tuple[tuple[str, Callable[[str], object], str], ...] = (
+    ("allowed_hosts", allowed_host, '"mcp.example.com" or "mcp.example.com:8443"'),
+    ("allowed_origins", allowed_origin, '"https://app.example.com", without a path'),
+)
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,13 +69,17 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: Path, environ: Mapping[str, str]) -> Configuration:
     """Read and parse the file. Blocks on the disk. Raises `ConfigError` for problems of the file as a whole."""
-    return parse(read_text(path), path, environ)
+    return parse(read_text(path), path, environ, missing=partial(missing_of, environ=environ))
 
 
 def read_text(path: PurePath) -> str:
-    """Return the text of a UTF-8 file of at most 4 MiB. Raises `ConfigError`."""
+    """Return the text of a UTF-8 file of at most 4 MiB. Never waits for a writer. Raises `ConfigError`."""
     shown = str(path)
     try:
+        # Looked at before it is opened: opening a pipe waits for whoever writes into it, for ever if nobody does.
+        kind = stat.S_IFMT(Path(path).stat().st_mode)
+        if kind != stat.S_IFREG:
+            raise ConfigError(f"this is {_KINDS.get(kind, 'something else')}, not a file", path=shown, hint=_NOT_A_FILE)
         with Path(path).open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -71,11 +95,17 @@ def read_text(path: PurePath) -> str:
 
 
 def parse(
-    text: str, path: Path, environ: Mapping[str, str], *, read_file: Callable[[PurePath], str] = read_text
+    text: str,
+    path: Path,
+    environ: Mapping[str, str],
+    *,
+    read_file: Callable[[PurePath], str] = read_text,
+    missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: (),
 ) -> Configuration:
     """Return the configuration of a text. `path` is named in problems, and relative paths start at its directory.
 
-    Raises `ConfigError` for problems of the file as a whole; `read_file` raises it for an unreadable `envFile`.
+    `missing` looks for the program and the directory of an entry; see `Surroundings`. Raises `ConfigError` for problems
+    of the file as a whole; `read_file` raises it for an unreadable `envFile`.
     """
     document = read_document(text, str(path))
     findings = Findings(document, str(path))
@@ -83,7 +113,16 @@ def parse(
     entries = _entries(top, findings)
     _raise_first(_duplicates(document, findings))
     settings = _settings(top.get("supervisor"), path.parent, environ, findings)
-    around = Surroundings(findings=findings, environ=environ, directory=path.parent, read_file=read_file)
+    from_ours = passed(settings.pass_env, environ, findings)
+    around = Surroundings(
+        findings=findings,
+        environ=environ,
+        directory=path.parent,
+        read_file=read_file,
+        shared={**from_ours, **settings.env},
+        passed=tuple(name for name in from_ours if name not in settings.env),
+        missing=missing,
+    )
     read = {
         (section, name): read_server(name, top[section][name], (section, name), around) for section, name in entries
     }
@@ -130,11 +169,17 @@ def _top_level(document: Document, findings: Findings) -> dict[str, Any]:
         if key not in TOP_LEVEL and not is_comment(key):
             fatal.append(findings.error((key,), "unknown key", _top_level_hint(key, value)))
         elif key in (*_SERVER_KEYS, "supervisor") and not isinstance(value, dict):
-            fatal.append(findings.error((key,), "must be an object", "write {} if there is nothing in it"))
+            fatal.append(findings.error((key,), "must be an object", _object_hint(key, value)))
         elif key in ("inputs", "sandbox") and value:
             findings.note((key,), TOP_LEVEL[key])
     _raise_first(fatal)
     return top
+
+
+def _object_hint(key: str, value: object) -> str:
+    if key in _SERVER_KEYS and isinstance(value, list) and value:
+        return 'the name of a server is the key of its entry: write {"NAME": {"command": ...}, ...} instead of a list'
+    return "write {} if there is nothing in it"
 
 
 def _top_level_hint(key: str, value: object) -> str:
@@ -205,12 +250,19 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         raise findings.error(("supervisor", "listen"), str(error), 'for example "127.0.0.1:3001"') from None
     if host not in _LOOPBACK and not host.startswith("127."):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
+    for key, read, example in _NAMES:
+        for number, entry in enumerate(own.get(key, ())):
+            try:
+                read(entry)
+            except ValueError as error:
+                raise findings.error(("supervisor", key, number), str(error), f"for example {example}") from None
     if own.get("data_dir"):
         try:
             expanded = expand_home(expand(own["data_dir"], environ), environ)
         except ConfigError as error:
             raise findings.error(("supervisor", "data_dir"), error.message, error.hint) from None
         own["data_dir"] = str(directory / expanded)
+    own["env"] = shared(own, environ, findings)
     settings: Settings = build(Settings, own)
     return settings
 

@@ -10,7 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from actors.errors import ConfigError
 from supervisor.config.expand import expand, expand_home, is_env_name, parse_env_file
 from supervisor.config.jsonc import KeyPath
 from supervisor.config.keys import FOREIGN, is_comment, is_header_name, name_fault, nearest, suggest_name, translate
+from supervisor.config.remarks import Remark, remarks
 from supervisor.config.structs import Kind, ServerConfig, Settings
 from supervisor.config.values import Findings, build, keys_of
 
@@ -51,12 +52,19 @@ _SCHEMES: Mapping[Kind, tuple[str, ...]] = {
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What entries are read against. `directory` is that of the configuration file."""
+    """What entries are read against. `directory` is that of the configuration file.
+
+    `shared` are the variables of all servers, `passed` the names of those that come from our own environment. `missing`
+    looks for what an entry starts, given its keys, expanded, and remarks on what is not there.
+    """
 
     findings: Findings
     environ: Mapping[str, str]
     directory: PurePath
     read_file: Callable[[PurePath], str]
+    shared: Mapping[str, str] = {}
+    passed: tuple[str, ...] = ()
+    missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: ()
 
 
 def read_server(name: str, members: object, where: KeyPath, around: Surroundings) -> ServerConfig | None:
@@ -75,6 +83,7 @@ class _Entry:
         self._own: dict[str, Any] = {}
         self._spelled: dict[str, str] = {}
         self._kind: Kind = "stdio"
+        self._remarks: tuple[Remark, ...] = ()
         self._failed = False
 
     def read(self) -> ServerConfig | None:
@@ -86,6 +95,7 @@ class _Entry:
         missing = self._unknown(self._members)
         self._own, self._spelled = translate(self._members, keys_of(ServerConfig).keys() - {"name"})
         if self._types():
+            self._remarks = tuple(remarks(self._own))
             self._transport(self._members, missing)
         for step in (self._expand, self._environment, self._limits, self._address):
             if not self._failed:
@@ -192,9 +202,19 @@ class _Entry:
             return text
 
     def _environment(self) -> None:
+        """Put the variables of all servers below those of `envFile`, and these below those of `env`."""
+        if self._own.get("disabled"):
+            return
+        self._env_file()
+        own = self._own.get("env", {})
+        if self._kind == "stdio":
+            self._own["env"] = {**self._around.shared, **own}
+            self._own["passed"] = [name for name in self._around.passed if name not in own]
+
+    def _env_file(self) -> None:
         """Put the variables of `envFile` below those of `env`."""
         name = self._members.get("envFile") if isinstance(self._members, dict) else None
-        if not name or self._own.get("disabled"):
+        if not name:
             return
         expanded = self._home(("envFile",), self._expanded(("envFile",), name))
         if self._failed:
@@ -263,23 +283,15 @@ class _Entry:
         for key, foreign in FOREIGN.items():
             if foreign.treatment == "noted" and isinstance(self._members, dict) and key in self._members:
                 self._note((key,), foreign.effect)
-        args = tuple(self._own.get("args", ()))
-        program = PurePath(self._own.get("command", "")).name
-        packages = [text for text in args if not text.startswith("-")][:1]
-        if program in ("npx", "uvx", "bunx", "pnpx") and packages and _unpinned(packages[0]):
-            self._note(
-                ("args",), "the package has no fixed version: each start may run other code", "name@1.2.3 pins it"
-            )
-        if " " in program and not args:
-            self._note(("command",), "looks like a whole command line", 'put the arguments into "args"')
+        if self._own.get("disabled"):
+            return
+        for remark in self._remarks:
+            self._note((self._at(str(remark.below[0])), *remark.below[1:]), remark.message, remark.hint)
+        if self._kind == "stdio":
+            for remark in self._around.missing(self._own):
+                self._note((self._at(str(remark.below[0])),), remark.message, remark.hint)
 
     def _build(self) -> ServerConfig:
         members = {key: value for key, value in self._own.items() if value is not None}
         server: ServerConfig = build(ServerConfig, {**members, "name": self._name, "kind": self._kind})
         return server
-
-
-def _unpinned(package: str) -> bool:
-    """Return whether a package argument of a runner names no version. `@scope/name@1.2.3` names one."""
-    version = package[1:].rpartition("@")[2] if "@" in package[1:] else ""
-    return version in ("", "latest") and "==" not in package

@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from supervisor.config.address import split_address
+
 Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
 """A duration of at most a year."""
 
@@ -60,6 +62,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     allowed_origins: Annotated[
         tuple[str, ...], Meta(description="Web origins accepted in the `Origin` header besides the own one.")
     ] = ()
+    env: Annotated[
+        dict[str, str],
+        Meta(description="Environment variables of every local server; its own `envFile` and `env` go over them."),
+    ] = field(default_factory=dict)
+    pass_env: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Names of variables that every local server gets from the daemon's environment, besides those "
+            "that always pass; a `*` at the end stands for any rest, as in `AWS_*`."
+        ),
+    ] = ()
     max_body_bytes: Annotated[Size, Meta(description="Largest HTTP request body.")] = 4 * MIB
     max_buffered_bytes: Annotated[
         Size,
@@ -82,7 +95,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         PositiveSeconds, Meta(description="Deadline of a call, queueing and waking included.")
     ] = 60.0
     max_in_flight: Annotated[Count, Meta(description="Calls in flight in the whole daemon; more are refused.")] = 1024
-    cold_starts: Annotated[Count, Meta(description="Servers that may be starting at the same time.")] = 4
+    cold_starts: Annotated[
+        Count,
+        Meta(
+            description="Servers that may be starting at the same time; the last place is kept for one that is called."
+        ),
+    ] = 4
+    spawn_slot_s: Annotated[
+        Seconds, Meta(description="A server that says nothing counts as starting for this long, then others may.")
+    ] = 1.0
+    starts_per_s: Annotated[
+        Annotated[float, Meta(ge=0.1, le=1000)], Meta(description="Servers started in a second, after a first few.")
+    ] = 10.0
+    max_installs: Annotated[
+        Count, Meta(description="Servers that may be installing (npx, uvx, docker, ...) at the same time.")
+    ] = 4
     session_idle_s: Annotated[PositiveSeconds, Meta(description="A session without traffic ends after this time.")] = (
         1800.0
     )
@@ -144,6 +171,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = "auto"
 
+    def __repr__(self) -> str:
+        return f"Settings(listen={self.listen!r}, ...)"
+
     @property
     def drain_within_s(self) -> float:
         """Return how long calls may go on at shutdown: the rest of `shutdown_s` is for stopping the servers."""
@@ -172,6 +202,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         default_factory=dict
     )
     kind: Kind = "stdio"
+    passed: tuple[str, ...] = ()
+    """The names in `env` whose values come from the daemon's own environment (`pass_env`)."""
     slug: Annotated[
         str | None, Meta(description="Name in tool paths instead of the key; the same rules as for keys.")
     ] = None
@@ -186,6 +218,22 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     probe_timeout_s: Annotated[
         PositiveSeconds, Meta(description="How long the server may take to answer which protocol era it speaks.")
     ] = 20.0
+    install_timeout_s: Annotated[
+        PositiveSeconds,
+        Meta(
+            description="A server started by a launcher that installs (npx, uvx, docker, ...) has this long instead of "
+            "the two above, while its processes work."
+        ),
+    ] = 900.0
+    install_quiet_s: Annotated[
+        PositiveSeconds,
+        Meta(
+            description="Such a launcher that does nothing for this time at a first start is not installing any more."
+        ),
+    ] = 90.0
+    install_grace_s: Annotated[
+        Seconds, Meta(description="To stop it while it installs, SIGTERM, and after this time SIGKILL.")
+    ] = 10.0
     unresponsive_s: Annotated[
         PositiveSeconds,
         Meta(description="After a call during which it said nothing at all, the time it has for any sign of life."),
@@ -213,8 +261,26 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     ] = 5
     period_s: Annotated[PositiveSeconds, Meta(description="The window of `max_restarts`.")] = 600.0
     probe_interval_s: Annotated[
-        PositiveSeconds, Meta(description="A server given up is tried again on demand at most this often.")
+        PositiveSeconds,
+        Meta(
+            description="A server given up is tried again on demand at most this often; lists that look wrong (empty, "
+            "or not read to their end) are read again this often while the server is awake."
+        ),
     ] = 300.0
+    retry_max_s: Annotated[
+        PositiveSeconds,
+        Meta(
+            description="A server given up whose tools were never listed is tried again by itself, after "
+            "`probe_interval_s` and then ever more rarely, at least this often."
+        ),
+    ] = 1800.0
+    catalogue_max_age_s: Annotated[
+        Seconds,
+        Meta(
+            description="Lists older than this are read again, give or take a tenth; a server that sleeps is woken for "
+            "it when nothing else waits to start. 0: age does not matter."
+        ),
+    ] = 86_400.0
     stable_s: Annotated[
         PositiveSeconds, Meta(description="A process ready for this long counts as stable and forgives one failure.")
     ] = 60.0
@@ -226,19 +292,3 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"ServerConfig(name={self.name!r}, kind={self.kind!r}, disabled={self.disabled!r}, ...)"
-
-
-def split_address(listen: str) -> tuple[str, int]:
-    """Return host and port of `host:port` or `[ipv6]:port`. Raises `ValueError` with what is wrong."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not host:
-        raise ValueError("an address is host:port")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
-        raise ValueError("the port is a number from 0 to 65535")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError("an IPv6 address needs brackets: [::1]:3001")
-    if not host or any(not ("!" <= character <= "~") for character in host):
-        raise ValueError("the host is a name or an address")
-    return host, int(port)

@@ -23,6 +23,13 @@ MAX_PROBLEMS = 20
 """Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
 
 
+_EXAMPLES: Mapping[str, str] = {
+    "a list of strings": 'for example ["-y", "some-package"], each word a string of its own',
+    "an object of strings": 'for example {"NAME": "value"}',
+}
+"""What to write instead of a value of another type."""
+
+
 class Key(Struct, frozen=True, kw_only=True):
     """One key of a configuration object. `type` is msgspec's description of what it takes."""
 
@@ -174,7 +181,7 @@ class Findings:
             if name in members:
                 written = (spelled or {}).get(name, name)
                 for below, text in faults(members[name], key.type, _unit(name)):
-                    hint = "put quotes around it" if below and text == "a string" else ""
+                    hint = "put quotes around it" if below and text == "a string" else _EXAMPLES.get(text, "")
                     self.problem((*where, written, *below), f"must be {text}", hint, server)
                     right = False
         return right

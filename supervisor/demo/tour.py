@@ -18,7 +18,7 @@ from rich.console import Console
 
 from supervisor.client import DaemonClient, DaemonUnreachable, Refused, Socket, connect, open_socket
 from supervisor.commands.common import console, plain
-from supervisor.commands.status import savings_line, servers_table
+from supervisor.commands.status import savings_line, servers_shown
 from supervisor.demo.setting import IDLE_S, LOG_NAME, Daemon, TourFailed, configuration, last_lines, running_daemon
 from supervisor.metatools import DISCOVER, EXECUTE
 
@@ -105,7 +105,8 @@ class Steps:
             if failed:
                 raise TourFailed(f"{failed[0]['server']} failed: {failed[0]['last_error']}")
             await trio.sleep(POLL_S)
-        self._out.print(servers_table(status["servers"], status["started"] + status["uptime_s"]))
+        now = status["started"] + status["uptime_s"]
+        self._out.print(servers_shown(status["servers"], now, self._out))
 
     async def discover(self) -> None:
         """Search for a tool by its purpose, and with typing errors."""

@@ -6,6 +6,7 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,13 +18,15 @@ from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
 from actors.errors import ConfigError, SupervisorError
-from actors.kit import Feed, Latest, Reply
+from actors.kit import Degraded, Feed, Latest, Reply
 from actors.lifecycle import State
 from actors.messages import ReadServer, ServerStatus
 from actors.registry import Happening
 from actors.server import Message as ServerMessage
+from actors.server.journal import Journal
 from supervisor.counting import META_TOKENS
 from supervisor.front.described import Described, findings, warnings
+from supervisor.front.orders import Control
 from supervisor.tokens import savings
 
 ASK_S = 2.0
@@ -48,10 +51,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[ConfigError, ...] = ()
     show_debug: bool = True
     store: Callable[[], Any] = dict
+    degraded: Callable[[], list[Degraded]] = list
     usage: Callable[[], Any] = dict
     counters: Callable[[], Any] = dict
     log_records_lost: Callable[[], int] = int
     totals: Callable[[], Usage] = dict
+    control: Control | None = None
+    journals: Callable[[str], Journal | None] = lambda server: None
     described: Described = msgspec.field(default_factory=Described)
 
 
@@ -95,7 +101,8 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     statuses = view.statuses.value
     known = view.catalogue.value.entries
     failing = sorted(name for name, found in statuses.items() if _fails(found, name in known))
-    discovering = sorted(name for name in statuses if name not in known and name not in failing)
+    coming = (name for name, found in statuses.items() if found.state is not State.STOPPED)
+    discovering = sorted(name for name in coming if name not in known and name not in failing)
     reason = ""
     if view.closing.is_set():
         reason = "the daemon is shutting down"
@@ -133,6 +140,21 @@ async def _fresh(view: View) -> dict[str, ServerStatus]:
     return dict(sorted(found.items()))
 
 
+async def server_row(view: View, server: str) -> dict[str, Any]:
+    """Return the row of `/api/status` for one server; only its name if nothing is known of it yet."""
+    status = view.statuses.value.get(server)
+    address = view.directory.find(server)
+    with trio.move_on_after(ASK_S), suppress(SupervisorError):
+        if address is not None:
+            status = await address.ask(ReadServer())
+    if status is None:
+        return {"server": server}
+    catalogue = view.catalogue.value
+    row = _row(status, catalogue, view.clock(), token_savings(catalogue)["exposed_tokens"])
+    described = await view.described.of(catalogue)
+    return {**row, "warnings": warnings(described.get(server, {}))}
+
+
 async def _status(view: View) -> dict[str, Any]:
     catalogue = view.catalogue.value
     now = view.clock()
@@ -150,6 +172,7 @@ async def _status(view: View) -> dict[str, Any]:
         "totals": _totals(servers),
         "tokens": tokens,
         "configuration_problems": [str(problem) for problem in view.problems],
+        "degraded": view.degraded(),
         "store": view.store(),
         "log_records_lost": view.log_records_lost(),
     }
@@ -225,8 +248,8 @@ async def _events(view: View) -> None:
     """Send every event from now on; a client that falls behind is told how many it missed."""
     await websocket.accept()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_end_with, nursery.cancel_scope, view.closing)
-        nursery.start_soon(_end_when_gone, nursery.cancel_scope)
+        nursery.start_soon(end_with, nursery.cancel_scope, view.closing)
+        nursery.start_soon(end_when_gone, nursery.cancel_scope)
         await _tell_events(view)
     if view.closing.is_set():
         await websocket.close(GOING_AWAY, "the daemon is shutting down")
@@ -245,12 +268,13 @@ async def _tell_events(view: View) -> None:
             await trio.lowlevel.checkpoint()  # after the peer is gone, sends return at once
 
 
-async def _end_with(scope: trio.CancelScope, closing: trio.Event) -> None:
+async def end_with(scope: trio.CancelScope, closing: trio.Event) -> None:
+    """End the scope with the daemon."""
     await closing.wait()
     scope.cancel()
 
 
-async def _end_when_gone(scope: trio.CancelScope) -> None:
+async def end_when_gone(scope: trio.CancelScope) -> None:
     """Read what the client says, which means nothing, so that its going away is noticed."""
     while True:
         await websocket.receive()

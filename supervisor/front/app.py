@@ -19,6 +19,7 @@ from quart import make_response
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
+from actors.kit import is_want, reason_of
 from supervisor.front.asgi import JSON, Application, Receive, Scope, Send, respond
 from supervisor.front.guard import Guard
 
@@ -59,6 +60,8 @@ def create_app(
         PROVIDE_AUTOMATIC_OPTIONS=False,  # there is no CORS: a preflight gets 405
     )
     app.register_error_handler(HTTPException, _as_json)
+    for kind in (OSError, RuntimeError, MemoryError):
+        app.register_error_handler(kind, _as_busy)
     register(app)
     app.asgi_app = _Front(guard, mcp_http, mcp_websocket, app.asgi_app)  # type: ignore[method-assign]  # Quart's own way to add middleware
     return app
@@ -99,6 +102,16 @@ async def _as_json(error: HTTPException) -> Any:
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
     body = msgspec.json.encode({"error": {"code": status, "message": message}})
     return await make_response(body, status, {**headers, "Content-Type": JSON.decode()})
+
+
+async def _as_busy(error: Exception) -> Any:
+    """Answer 503 for want of resources; any other exception is the bug that it was."""
+    if not is_want(error):
+        raise error
+    log.debug("a page was not made for want: %s", reason_of(error))
+    message = f"the daemon lacks what this page needs ({reason_of(error)}); /api/status says what is degraded"
+    body = msgspec.json.encode({"error": {"code": 503, "message": message}})
+    return await make_response(body, 503, {"Retry-After": "1", "Content-Type": JSON.decode()})
 
 
 def _hardened(send: Send) -> Send:

@@ -11,6 +11,7 @@ import trio
 from actors.catalogue.entries import Tool
 from actors.catalogue.metadata import Metadata, describe_all
 from actors.catalogue.snapshot import Catalogue, Entry
+from actors.kit import is_want
 
 MAX_FINDINGS = 100
 """Of each server, on the page that lists them."""
@@ -29,13 +30,21 @@ class Described:
         self._one = trio.CapacityLimiter(1)
 
     async def of(self, catalogue: Catalogue) -> dict[str, Mapping[str, Metadata]]:
-        """Return what is known of each tool. A checkpoint; a long one only after a server listed other tools."""
+        """Return what is known of each tool, less for want of resources: the pages must be there above all then.
+
+        A checkpoint; a long one only after a server listed other tools.
+        """
         async with self._one:
             stale = [entry for name, entry in catalogue.entries.items() if not self._fresh(name, entry)]
             if stale:
-                made = await trio.to_thread.run_sync(_describe, stale)
+                try:
+                    made = await trio.to_thread.run_sync(_describe, stale)
+                except (OSError, RuntimeError, MemoryError) as error:
+                    if not is_want(error):
+                        raise
+                    made = {}
                 self._kept = {name: kept for name, kept in {**self._kept, **made}.items() if name in catalogue.entries}
-            return {name: self._kept[name].metadata for name in catalogue.entries}
+            return {name: self._kept[name].metadata for name in catalogue.entries if name in self._kept}
 
     def _fresh(self, server: str, entry: Entry) -> bool:
         return server in self._kept and self._kept[server].tools is entry.offer.tools

@@ -13,24 +13,17 @@ Rules of this file:
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
-from typing import TypeVar
 
 import msgspec
 
 from actors.protocol import jsonrpc
-
-T = TypeVar("T")
+from supervisor.config.origins import Authority, allowed_host, allowed_origin, authority, origin_of
 
 Headers = Iterable[tuple[bytes, bytes]]
 """Names in lower case and values, as ASGI has them."""
 
-MAX_SHOWN_CHARS = 80
-
-_AUTHORITY = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?")
-_ORIGIN = re.compile(r"(?P<scheme>https?|wss?)://(?P<authority>[^/?#@\\]+)", re.IGNORECASE)
 _WILDCARDS = frozenset({"", "0.0.0.0", "::", "*"})
 
 
@@ -48,17 +41,6 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
         if self.setting:
             data["setting"] = self.setting
         return jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, self.message, data)
-
-
-class _Authority(msgspec.Struct, frozen=True):
-    """A host in lower case without brackets, and its port if one was written."""
-
-    name: str
-    port: int | None
-
-    def __str__(self) -> str:
-        name = f"[{self.name}]" if ":" in self.name else self.name
-        return (name if self.port is None else f"{name}:{self.port}")[:MAX_SHOWN_CHARS]
 
 
 class Guard:
@@ -79,8 +61,8 @@ class Guard:
         self._ports = frozenset(ports)
         self._own = listen_host.strip("[]").lower()
         self._loopback = self._own in _WILDCARDS or _is_loopback(self._own)
-        self._hosts = frozenset(_required(_authority(entry), entry) for entry in allowed_hosts)
-        self._origins = frozenset(_required(_origin(entry), entry) for entry in allowed_origins)
+        self._hosts = frozenset(allowed_host(entry) for entry in allowed_hosts)
+        self._origins = frozenset(allowed_origin(entry) for entry in allowed_origins)
 
     def check(self, headers: Headers, target: bytes = b"/") -> Refusal | None:
         """Return why a request with these headers and this request target is refused, or None."""
@@ -104,10 +86,10 @@ class Guard:
             )
         return self._check_origin(fields.get(b"origin", []), host)
 
-    def _check_origin(self, values: list[bytes], host: _Authority) -> Refusal | None:
+    def _check_origin(self, values: list[bytes], host: Authority) -> Refusal | None:
         if not values:
             return None
-        origin = _origin(_text(values[0])) if len(values) == 1 else None
+        origin = origin_of(_text(values[0])) if len(values) == 1 else None
         if origin is not None and self._is_our_page(origin, host):
             return None
         shown = f'"{origin[0]}://{origin[1]}"' if origin is not None else "of this request"
@@ -118,14 +100,14 @@ class Guard:
             setting="allowed_origins",
         )
 
-    def _is_ours(self, host: _Authority) -> bool:
-        if host in self._hosts or _Authority(host.name, None) in self._hosts:
+    def _is_ours(self, host: Authority) -> bool:
+        if host in self._hosts or Authority(host.name, None) in self._hosts:
             return True
         if self._loopback:
             return _is_loopback(host.name)
         return host.name == self._own and (host.port is None or host.port in self._ports)
 
-    def _is_our_page(self, origin: tuple[str, _Authority], host: _Authority) -> bool:
+    def _is_our_page(self, origin: tuple[str, Authority], host: Authority) -> bool:
         scheme, page = origin
         if origin in self._origins:
             return True
@@ -146,31 +128,8 @@ def _text(value: bytes) -> str:
     return value.decode("ascii", "replace")
 
 
-def _only_host(values: list[bytes]) -> _Authority | None:
-    return _authority(_text(values[0])) if len(values) == 1 else None
-
-
-@lru_cache(maxsize=256)
-def _authority(text: str) -> _Authority | None:
-    found = _AUTHORITY.fullmatch(text)
-    if found is None:
-        return None
-    port = found["port"]
-    if port is not None and int(port) > 65535:
-        return None
-    return _Authority(found["name"].strip("[]").lower(), None if port is None else int(port))
-
-
-def _origin(text: str) -> tuple[str, _Authority] | None:
-    found = _ORIGIN.fullmatch(text)
-    authority = None if found is None else _authority(found["authority"])
-    return None if found is None or authority is None else (found["scheme"].lower(), authority)
-
-
-def _required(value: T | None, entry: str) -> T:
-    if value is None:
-        raise ValueError(f"not a host or origin: {entry!r}")
-    return value
+def _only_host(values: list[bytes]) -> Authority | None:
+    return authority(_text(values[0])) if len(values) == 1 else None
 
 
 @lru_cache(maxsize=256)

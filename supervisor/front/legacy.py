@@ -10,6 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -52,7 +53,10 @@ class LegacyFront:
         settings: HttpSettings,
         closing: trio.Event,
         keep_alive: KeepAlive,
+        kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
     ) -> None:
+        """`kept` waits until what was ended would survive the end of the daemon, or as long as is sensible."""
+        self._kept = kept
         self._service = service
         self._sessions = sessions
         self._settings = settings
@@ -115,6 +119,7 @@ class LegacyFront:
             await _no_session(send, NULL)
             return
         self._sessions.end(session)
+        await self._kept()  # who is told that it is over must not find it alive again, whatever ends us
         await reply(send, 204, b"")
 
     async def _notify(self, session: Session, stream: EventStream, receive: Receive) -> None:

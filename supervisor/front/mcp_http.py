@@ -10,7 +10,7 @@ Rules of this file:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -55,6 +55,8 @@ class McpHttp:
         settings: HttpSettings | None = None,
         now: Callable[[], float] = time.time,
         ended: Callable[[str, float], None] = lambda digest, expires_at: None,
+        ended_until: Callable[[float], None] = lambda moment: None,
+        kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
         already_ended: Mapping[str, float] | None = None,
         limit: StreamLimit | None = None,
         principal_of: Callable[[Scope], str] = local_principal,
@@ -64,8 +66,9 @@ class McpHttp:
         """`closing`: all streams end gracefully when it is set. `now`: wall time in unix seconds, for session ids.
 
         `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
-        earlier lives. `limit` counts subscriptions and `budget` the bytes of requests; both may be shared with other
-        transports.
+        earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
+        as long as is sensible. `limit` counts subscriptions and `budget` the bytes of requests; both may be shared with
+        other transports.
         `wanted_headers` knows the `Mcp-Param-*` headers of tools whose schemas have `x-mcp-header`.
         """
         settings = settings or HttpSettings()
@@ -82,10 +85,11 @@ class McpHttp:
             max_age_s=settings.session_max_age_s,
             max_sessions=settings.max_sessions,
             ended=ended,
+            ended_until=ended_until,
             already_ended=already_ended or {},
         )
         self._legacy = LegacyFront(
-            service, self.sessions, settings=settings, closing=closing, keep_alive=self._keep_alive
+            service, self.sessions, settings=settings, closing=closing, keep_alive=self._keep_alive, kept=kept
         )
         self._modern = ModernFront(
             service,

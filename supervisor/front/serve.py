@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import errno
 import logging
-import resource
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 import msgspec
 import trio
@@ -26,10 +24,13 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.utils import wrap_app
 
 from actors.errors import ConfigError
+from actors.kit import Conditions
+from supervisor.front.accept import accept_for_ever
 from supervisor.front.asgi import Application
 from supervisor.front.budget import Budget
 from supervisor.front.connection import Connection, Counters
 from supervisor.front.websocket_frames import FrameSettings
+from supervisor.host import descriptors
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of the server. The daemon fills it from the configuration."""
 
     max_connections: int = 1000
-    """Open at the same time; half of the file descriptor limit bounds it, too."""
+    """Open at the same time; the share of clients in the file descriptors bounds it, too."""
     head_timeout_s: float = 10.0
     """For the head of a request to be complete, and for a kept-alive connection to be used again."""
     send_timeout_s: float = 10.0
@@ -191,13 +192,13 @@ class _Server:
         self._config = hypercorn_config(settings)
         self._app = wrap_app(app, self._config.wsgi_max_body_size, "asgi")
         self._context = WorkerContext(None)
-        self._limit = min(settings.max_connections, _file_limit() // 2)
         self._open: set[Connection] = set()
         self._left = trio.lowlevel.ParkingLot()
         self._refusing = 0
 
     async def handle(self, stream: trio.SocketStream) -> None:
-        if len(self._open) >= self._limit:
+        most = min(self._settings.max_connections, descriptors.for_clients())
+        if len(self._open) >= most or not descriptors.spare():
             await self._refuse(stream)
             return
         connection = Connection(
@@ -222,7 +223,7 @@ class _Server:
 
     async def _refuse(self, stream: trio.SocketStream) -> None:
         self._counters.refused += 1
-        if self._refusing >= MAX_REFUSING:
+        if self._refusing >= MAX_REFUSING or not descriptors.spare():
             return
         self._refusing += 1
         try:
@@ -247,11 +248,6 @@ class _Server:
             connection.abort()
 
 
-def _file_limit() -> int:
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return 1 << 20 if soft == resource.RLIM_INFINITY else soft
-
-
 async def serve(
     app: Application,
     sockets: Sequence[socket.socket],
@@ -260,6 +256,7 @@ async def serve(
     *,
     counters: Counters | None = None,
     budget: Budget | None = None,
+    conditions: Conditions | None = None,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve `app` on the sockets of `open_sockets` until `closing` is set; return when the connections are gone.
@@ -268,13 +265,14 @@ async def serve(
     set; the rest takes at most `graceful_timeout_s`. Cancelling it closes everything at once.
     """
     server = _Server(app, settings, counters or Counters(), budget or Budget())
+    conditions = conditions or Conditions()
     urls = [_url(listener) for listener in sockets]
     listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(listener)) for listener in sockets]
     async with trio.open_nursery() as connections:
         try:
             async with trio.open_nursery() as accepting:
-                run = partial(trio.serve_listeners, server.handle, listeners, handler_nursery=connections)
-                await accepting.start(run)
+                for listener in listeners:
+                    accepting.start_soon(accept_for_ever, listener, server.handle, connections, conditions)
                 task_status.started(urls)
                 await closing.wait()
                 accepting.cancel_scope.cancel()

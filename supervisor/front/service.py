@@ -12,8 +12,8 @@ from typing import Protocol
 
 import msgspec
 
-from actors.errors import SupervisorError
-from actors.kit import Latest
+from actors.errors import Starved, SupervisorError
+from actors.kit import Latest, is_want, reason_of
 from actors.protocol import jsonrpc
 from actors.protocol.versions import ASSUMED_LEGACY, Era
 
@@ -88,7 +88,11 @@ async def answer(service: Service, client: Client, id_: bytes, method: str, para
         remote = error.error
         data = remote.data if bytes(remote.data) else None
         return Answer(jsonrpc.failure(id_, remote.code, remote.message, data))
-    except Exception:  # the border: a bug must neither reach the client as text nor end the connection
+    except Exception as error:  # the border: a bug must neither reach the client as text nor end the connection
+        if is_want(error):
+            lacking = reason_of(error)
+            log.debug("%s was not performed for want: %s", method, lacking)
+            return failure(id_, Starved(f"the daemon lacks what this request needs ({lacking}); retry shortly"))
         log.exception("a bug while performing %s", method)
         return Answer(jsonrpc.failure(id_, jsonrpc.INTERNAL_ERROR, "internal error; the daemon's log says more"))
 

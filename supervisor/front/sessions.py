@@ -5,7 +5,9 @@ Rules of this file:
   daemon: an unknown but valid token silently becomes a live session again.
 - Unknown, forged, expired, idle, deleted and somebody else's: all of them are "no such session", without a difference
   (MCP 2025-11-25, basic/transports, "Session Management").
-- What was deleted or fell idle stays dead: its digest is remembered here, bounded, and by `ended` beyond our life.
+- What was deleted or fell idle stays dead: its digest is remembered here, and by `ended` beyond our life. Too many of
+  them are remembered as one moment: whatever expires by then and is not alive now is over. Nothing revives by that; a
+  client that comes back after a restart opens a new session.
 - Too many sessions: the longest idle is forgotten, not ended; its client comes back by its token, at its own cost.
 - No task: sessions are looked through when one is opened or asked for, oldest use first.
 """
@@ -23,9 +25,10 @@ from supervisor.front.listen import NOTHING_TOLD
 from supervisor.front.service import Client, Revisions
 from supervisor.front.verdict import Key
 from supervisor.sealed import SealBroken, Sealer, SessionClaims, session_digest
+from supervisor.store import ALL_UNTIL
 
 NONCE_BYTES: Final = 16
-MAX_REMEMBERED: Final = 100_000
+MAX_REMEMBERED: Final = 20_000
 
 
 class Session:
@@ -77,11 +80,13 @@ class Sessions:
         max_sessions: int,
         ended: Callable[[str, float], None],
         already_ended: Mapping[str, float],
+        ended_until: Callable[[float], None] = lambda moment: None,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
         """`now` is wall time (unix s), `clock` measures idleness (s).
 
-        `ended(digest, expires_at)` must remember an ended session until then; `already_ended` is what it remembered.
+        `ended(digest, expires_at)` must remember an ended session until then, and `ended_until(moment)` that all are
+        ended which expire by then; `already_ended` is what they remembered, the moment under `ALL_UNTIL`.
         """
         self._sealer = sealer
         self._now = now
@@ -90,8 +95,11 @@ class Sessions:
         self._max_age_s = max_age_s
         self._max_sessions = max_sessions
         self._on_ended = ended
-        self._ended = dict(already_ended)
+        self._on_ended_until = ended_until
+        self._ended: dict[str, float] = {}
+        self._ended_until = 0.0
         self._live: dict[bytes, Session] = {}
+        self.take_ended(already_ended)
 
     def __len__(self) -> int:
         return len(self._live)
@@ -166,7 +174,7 @@ class Sessions:
         except (UnicodeDecodeError, SealBroken):
             return None
         digest = session_digest(text)
-        if claims.principal != principal or digest in self._ended:
+        if claims.principal != principal or digest in self._ended or claims.expires_at <= self._ended_until:
             return None
         # What its client was told is not known any more, so it is told once that everything may have changed.
         return self._admit(text, digest, claims, NOTHING_TOLD)
@@ -198,10 +206,27 @@ class Sessions:
         if session.stream is not None:
             session.stream.cancel()
 
+    def take_ended(self, ended: Mapping[str, float]) -> None:
+        """Take what was remembered of ended sessions by earlier lives: those that are alive end."""
+        self._ended_until = max(self._ended_until, ended.get(ALL_UNTIL, 0.0))
+        self._ended |= {digest: until for digest, until in ended.items() if digest != ALL_UNTIL}
+        for session in [session for session in self._live.values() if session.digest in self._ended]:
+            self._forget(session)
+        self._bound()
+
     def _remember(self, digest: str, expires_at: float) -> None:
-        if len(self._ended) >= MAX_REMEMBERED:
-            now = self._now()
-            self._ended = {key: until for key, until in self._ended.items() if until > now}
-            while len(self._ended) >= MAX_REMEMBERED:
-                del self._ended[next(iter(self._ended))]
         self._ended[digest] = expires_at
+        self._bound()
+
+    def _bound(self) -> None:
+        """Forget the names of the half that expires first, for one moment that covers them all."""
+        if len(self._ended) <= MAX_REMEMBERED:
+            return
+        now = self._now()
+        kept = {digest: until for digest, until in self._ended.items() if until > now}
+        if len(kept) > MAX_REMEMBERED // 2:
+            moment = sorted(kept.values())[len(kept) - MAX_REMEMBERED // 2 - 1]
+            kept = {digest: until for digest, until in kept.items() if until > moment}
+            self._ended_until = max(self._ended_until, moment)
+            self._on_ended_until(self._ended_until)
+        self._ended = kept

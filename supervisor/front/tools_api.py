@@ -19,6 +19,7 @@ from actors.catalogue.criteria import Criteria, Selection, Text, Texts, select
 from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
+from supervisor.config.keys import nearest
 from supervisor.front.api import View, token_savings
 from supervisor.front.query import decode
 
@@ -62,6 +63,7 @@ async def _answer(made: Callable[[Parameters], Awaitable[dict[str, Any]]]) -> Re
 
 async def _tools(view: View, parameters: Parameters) -> dict[str, Any]:
     criteria = decode(parameters, Criteria)
+    _check_servers(view, criteria.servers)
     catalogue = view.catalogue.value
     described = await view.described.of(catalogue)
     found: Selection = await trio.to_thread.run_sync(select, catalogue, view.totals(), criteria, described)
@@ -77,7 +79,19 @@ async def _tools(view: View, parameters: Parameters) -> dict[str, Any]:
 
 
 async def _tokens(view: View, parameters: Parameters) -> dict[str, Any]:
-    return await trio.to_thread.run_sync(token_page, view.catalogue.value, decode(parameters, TokenQuery))
+    query = decode(parameters, TokenQuery)
+    _check_servers(view, query.servers)
+    return await trio.to_thread.run_sync(token_page, view.catalogue.value, query)
+
+
+def _check_servers(view: View, asked: Iterable[str]) -> None:
+    """Raise `InvalidArguments` for a name that no server has: "none" would be taken for an answer."""
+    known = view.statuses.value.keys() | view.catalogue.value.entries.keys()
+    for name in asked:
+        if name not in known:
+            likely = nearest(name, known)
+            hint = f"did you mean {likely!r}?" if likely else "`mcpvisor status` lists them"
+            raise InvalidArguments(f"there is no server {name[:80]!a}; {hint}", details={"nearest": likely})
 
 
 def token_page(catalogue: Catalogue, query: TokenQuery) -> dict[str, Any]:

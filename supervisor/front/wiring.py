@@ -8,6 +8,7 @@ from socket import socket
 import trio
 
 from actors.errors import ConfigError
+from actors.kit import Conditions
 from supervisor.config import Settings
 from supervisor.datadir import DataDir
 from supervisor.front.api import View, routes
@@ -21,6 +22,7 @@ from supervisor.front.listen import StreamLimit
 from supervisor.front.mcp_http import McpHttp
 from supervisor.front.mcp_websocket import McpWebSocket
 from supervisor.front.serve import ServeSettings, serve
+from supervisor.front.servers_api import server_routes
 from supervisor.front.service import Service
 from supervisor.front.settings import HttpSettings
 from supervisor.front.tools_api import tool_routes
@@ -30,7 +32,6 @@ from supervisor.front.welcome import welcome_routes
 from supervisor.sealed import Sealer
 from supervisor.store import Store
 
-KEY_BYTES = 32
 FAREWELL_S = 2.0
 """For the last answers to leave, once no call is in flight any more."""
 
@@ -42,9 +43,21 @@ class Front:
     """The front of one daemon. `open`, then `serve` until the daemon's `closing` is set."""
 
     def __init__(
-        self, settings: Settings, sockets: list[socket], app: Application, http: McpHttp, drain: Drain, budget: Budget
+        self,
+        settings: Settings,
+        sockets: list[socket],
+        app: Application,
+        http: McpHttp,
+        store: Store,
+        clock: Callable[[], float],
+        conditions: Conditions,
+        drain: Drain,
+        budget: Budget,
     ) -> None:
         self._settings = settings
+        self._conditions = conditions
+        self._store = store
+        self._clock = clock
         self._sockets = sockets
         self._app = app
         self._http = http
@@ -62,6 +75,7 @@ class Front:
         data: DataDir,
         store: Store,
         clock: Callable[[], float],
+        conditions: Conditions,
     ) -> Front:
         """Read the ended sessions and build the application. `view` gets a function that returns the counters."""
         counters: list[Counters] = []
@@ -71,12 +85,14 @@ class Front:
         http = McpHttp(
             _nothing_here,
             service,
-            sealer=Sealer(data.key("session", KEY_BYTES)),
+            sealer=Sealer(data.key("session")),
             closing=shown.closing,
             settings=_http_settings(settings),
             now=clock,
             ended=store.end_session,
-            already_ended=await store.load_ended_sessions(clock()),
+            ended_until=store.end_sessions_until,
+            kept=store.keep,
+            already_ended=await store.load_ended_sessions(clock()) if store.opened.is_set() else {},
             limit=StreamLimit(),
             budget=budget,
         )
@@ -89,8 +105,9 @@ class Front:
             max_body_bytes=PAGE_BODY_BYTES,
         )
         tool_routes(shown)(app)
+        server_routes(shown)(app)
         welcome_routes(shown.version)(app)
-        front = cls(settings, sockets, app, http, drain, budget)
+        front = cls(settings, sockets, app, http, store, clock, conditions, drain, budget)
         counters.append(front.counters)
         return front
 
@@ -105,6 +122,8 @@ class Front:
         """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._http.run)
+            if not self._store.opened.is_set():
+                nursery.start_soon(self._learn_late)
             await serve(
                 self._app,
                 self._sockets,
@@ -112,9 +131,15 @@ class Front:
                 closing,
                 counters=self.counters,
                 budget=self._budget,
+                conditions=self._conditions,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
+
+    async def _learn_late(self) -> None:
+        """Read which sessions have ended as soon as the store can be opened."""
+        await self._store.opened.wait()
+        self._http.sessions.take_ended(await self._store.load_ended_sessions(self._clock()))
 
 
 async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,57 +2,72 @@
 
 - Saving is a plain `def`: it queues and returns, so a handler of an actor may call it.
 - SQLite runs on one thread at a time (a limiter of one), never on the loop.
-- A failing disk costs persistence only: the writes are counted, the state is "degraded", and the batch is tried again
-  together with the next write, and at close.
+- A disk that fails, is full or locked, or want of threads costs persistence only: the writes are counted, the state is
+  "degraded", and the batch is tried again by itself, with pauses, together with what came meanwhile; the newest wins.
+- A file that cannot be opened at the start holds nobody up: it is opened later, and `opened` says when.
 - The writer is shielded from the cancellation of its surroundings: only closing ends it, after a last flush.
 """
 
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal, TypeVar, TypeVarTuple
 
 import trio
 
-from actors.errors import ConfigError
+from actors.kit import Conditions, Pauses
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
+from supervisor.store.disk import MAX_PAUSE_S, Disk, Outage
 from supervisor.store.records import EraName, SavedEra, SavedServer, StoreStatus, ToolUsage
 from supervisor.store.writes import (
     MAX_KEYS,
     AddUsage,
     EndSession,
+    EndSessionsUntil,
     ForgetServer,
     Payload,
     SaveEra,
     SaveServer,
+    SwitchServer,
     Write,
     WriteQueue,
 )
 
-P = ParamSpec("P")
 R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 log = logging.getLogger(__name__)
 
 FLUSH_S = 5.0
 LINGER_S = 0.2
-# RuntimeError: the system has no thread left to give.
-_FAILURES = (sqlite3.Error, OSError, ConfigError, RuntimeError)
+OPEN_S = 3.0
+"""For a slow disk at the start; a locked file is given up sooner, after SQLite's own wait."""
+
+CLOSE_S = 2.0
+KEEP_S = 1.0
+READ_S = 5.0
 
 
 class Store:
     """The daemon's memory across restarts. Opened with `open_store`; none of its methods raises because of the disk."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float], linger_s: float, max_keys: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock: Callable[[], float],
+        linger_s: float,
+        max_keys: int,
+        conditions: Conditions | None = None,
+    ) -> None:
+        self._disk = Disk(database, conditions or Conditions(clock))
         self._database = database
         self._clock = clock
         self._linger_s = linger_s
-        self._limiter = trio.CapacityLimiter(1)
         self._queue = WriteQueue(max_keys=max_keys)
         self._unsettled = 0  # writes of the batch that is with the thread now
         self._flushes: list[trio.Event] = []
@@ -61,12 +76,16 @@ class Store:
         self._writer = trio.CancelScope(shield=True)
         self._closed = False
         self._lost_writes = 0
-        self._last_error = ""
+
+    @property
+    def opened(self) -> trio.Event:
+        """Set once the file could be opened."""
+        return self._disk.opened
 
     @property
     def state(self) -> Literal["ok", "degraded"]:
         """Whether the last use of the disk succeeded."""
-        return "degraded" if self._last_error else "ok"
+        return "degraded" if self._disk.trouble else "ok"
 
     @property
     def lost_writes(self) -> int:
@@ -79,7 +98,7 @@ class Store:
             state=self.state,
             lost_writes=self._lost_writes,
             pending_writes=len(self._queue) + self._unsettled,
-            last_error=self._last_error,
+            last_error=self._disk.trouble,
         )
 
     def save_server(self, name: str, digest: str, payload: Payload) -> None:
@@ -90,6 +109,10 @@ class Store:
         """Remove the snapshot of a server; its usage stays."""
         self._put(ForgetServer(name=name))
 
+    def switch_server(self, name: str, *, disabled: bool) -> None:
+        """Keep whether an operator has switched a server off."""
+        self._put(SwitchServer(name=name, disabled=disabled, updated_at=self._clock()))
+
     def save_era(self, digest: str, payload: bytes, *, era: EraName) -> None:
         """Keep the era verdict (JSON) of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
         self._put(SaveEra(digest=digest, era=era, payload=payload, updated_at=self._clock()))
@@ -97,6 +120,10 @@ class Store:
     def end_session(self, session_id: str, expires_at: float) -> None:
         """Remember an ended session by the digest of its token until `expires_at` (unix s)."""
         self._put(EndSession(id=session_id, expires_at=expires_at, now=self._clock()))
+
+    def end_sessions_until(self, moment: float) -> None:
+        """Remember that every session that expires at `moment` (unix s) or before is ended, instead of each by name."""
+        self._put(EndSessionsUntil(moment=moment))
 
     def add_usage(self, used: Iterable[ToolUsage]) -> None:
         """Add to the usage of tools; what waits for the disk is summed up per tool."""
@@ -107,13 +134,17 @@ class Store:
         """Return every saved server by name. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_servers) or {}
 
+    async def load_disabled(self) -> frozenset[str]:
+        """Return the servers that an operator has switched off. A checkpoint; empty if the disk cannot be read."""
+        return await self._read(self._database.load_disabled) or frozenset()
+
     async def load_eras(self, now: float) -> dict[str, SavedEra]:
         """Return the verdicts not expired at `now` (unix s) by launch digest. A checkpoint; empty on failure."""
         return await self._read(self._database.load_eras, now) or {}
 
     async def load_ended_sessions(self, now: float) -> dict[str, float]:
-        """Return the expiry (unix s) of each session ended and not expired at `now`, by digest. A checkpoint; empty on
-        failure.
+        """Return the expiry (unix s) of each session ended and not expired at `now`, by digest; the moment of
+        `end_sessions_until` is under `ALL_UNTIL`. A checkpoint; empty on failure.
         """
         return await self._read(self._database.load_ended_sessions, now) or {}
 
@@ -134,42 +165,32 @@ class Store:
             return not self._queue and not self._unsettled
         return False
 
+    async def keep(self) -> bool:
+        """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
+        return self.state == "ok" and await self.flush(KEEP_S)
+
     def _put(self, write: Write) -> None:
         if self._closed or not self._queue.put(write):
             self._lost_writes += 1
-            self._degrade("the store is closed" if self._closed else "too many writes wait for the disk")
+            self._disk.fail("the store is closed" if self._closed else "too many writes wait for the disk")
             return
         self._wake.set()
 
-    async def _read(self, load: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+    async def _read(self, load: Callable[[*Ts], R], *args: *Ts) -> R | None:
         await self.flush()  # so that a reader finds what was saved before
-        try:
-            found = await self._in_thread(load, *args, **kwargs)
-        except _FAILURES as error:
-            self._degrade(str(error))
-            return None
-        if not self._queue:
-            self._last_error = ""
-        return found
-
-    def _degrade(self, why: str) -> None:
-        if not self._last_error:  # once per outage, not once per write
-            log.warning("the store is degraded, nothing is saved until the disk recovers: %s", why)
-        self._last_error = why or "unknown error"
-
-    async def _in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        # An abandoned thread keeps its place in the limiter until it ends, so two never use the file together.
-        return await trio.to_thread.run_sync(
-            lambda: work(*args, **kwargs), limiter=self._limiter, abandon_on_cancel=True
-        )
-
-    async def _open(self) -> None:
-        try:
-            await self._in_thread(self._database.open)
-        except (sqlite3.Error, OSError, RuntimeError) as error:
-            self._degrade(str(error))  # the next write tries again
+        with trio.move_on_after(READ_S):
+            try:
+                found = await self._disk.use(load, *args)
+            except Outage:
+                return None
+            if not self._queue:
+                self._disk.recover()
+            return found
+        self._disk.fail(f"the disk did not answer within {READ_S:g} s")
+        return None
 
     async def _write_behind(self) -> None:
+        pauses = Pauses(max_s=MAX_PAUSE_S)
         with self._writer:
             while True:
                 await self._wake.wait()
@@ -177,34 +198,48 @@ class Store:
                     await self._hurry.wait()
                 self._wake, self._hurry = trio.Event(), trio.Event()
                 flushes, self._flushes = self._flushes, []
-                await self._write_batch(self._queue.take())
+                saved = await self._write_batch(self._queue.take())
                 for tried in flushes:
                     tried.set()
+                if saved:
+                    pauses.reset()
+                else:
+                    self._wake.set()
+                    with trio.move_on_after(pauses.next()):
+                        await self._hurry.wait()
 
-    async def _write_batch(self, batch: list[Write]) -> None:
+    async def _write_batch(self, batch: list[Write]) -> bool:
+        """Save a batch or keep it for the next attempt; return whether none is needed."""
         if not batch:
-            return
+            return True
         self._unsettled = len(batch)
         try:
-            dropped = await self._in_thread(self._database.write, batch)
-        except _FAILURES as error:
-            self._degrade(str(error))
+            dropped = await self._disk.use(self._database.write, batch)
+        except Outage:
             self._lost_writes += self._queue.put_back(batch)
-        else:
-            self._lost_writes += dropped
-            self._last_error = ""
+            self._unsettled = 0
+            return False
+        self._lost_writes += dropped
         self._unsettled = 0
+        self._disk.recover()
+        return True
+
+    def _write_here(self) -> None:
+        """Save on the loop: at the end nobody else needs it."""
+        self._lost_writes += self._database.write(self._queue.take())
 
     async def _flush_and_close(self, close_s: float) -> None:
         await self.flush(close_s)
-        await self._in_thread(self._database.close)
+        await self._disk.close(self._write_here)
 
     def _stop(self) -> None:
         self._closed = True
         self._writer.cancel()
         unsaved = len(self._queue) + self._unsettled
         if unsaved:
-            log.warning("%d writes were not saved before the store closed: %s", unsaved, self._last_error or "too slow")
+            log.warning(
+                "%d writes were not saved before the store closed: %s", unsaved, self._disk.trouble or "too slow"
+            )
 
 
 @asynccontextmanager
@@ -213,24 +248,30 @@ async def open_store(
     *,
     clock: Callable[[], float] = time.time,
     linger_s: float = LINGER_S,
-    close_s: float = FLUSH_S,
+    open_s: float = OPEN_S,
+    close_s: float = CLOSE_S,
     busy_timeout_s: float = BUSY_TIMEOUT_S,
     max_keys: int = MAX_KEYS,
+    conditions: Conditions | None = None,
 ) -> AsyncIterator[Store]:
     """Open the store at `path` (its directory must exist) and keep its writer running until the block is left.
 
-    Writes are gathered for `linger_s` before they go to disk; leaving the block tries for `close_s` to save the rest.
+    Opening takes at most `open_s`, and goes on in the background if it failed. Writes are gathered for `linger_s`
+    before they go to disk; leaving the block tries for `close_s` to save the rest.
     `busy_timeout_s` is how long SQLite waits for a lock that another process holds.
     Raises `ConfigError` if the file was written by a newer version. Any other trouble with the disk makes the store
-    "degraded". There is a nursery inside, so exceptions of the block arrive in an exception group.
+    "degraded", which `conditions` is told. There is a nursery inside, so exceptions of the block arrive in a group.
     """
-    store = Store(Database(path, busy_timeout_s=busy_timeout_s), clock=clock, linger_s=linger_s, max_keys=max_keys)
-    await store._open()
+    database = Database(path, busy_timeout_s=busy_timeout_s)
+    store = Store(database, clock=clock, linger_s=linger_s, max_keys=max_keys, conditions=conditions)
+    await store._disk.open(open_s)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store._write_behind)
+        nursery.start_soon(store._disk.open_later)
         try:
             yield store
         finally:
+            nursery.cancel_scope.cancel()
             with trio.move_on_after(close_s, shield=True):
                 await store._flush_and_close(close_s)
             store._stop()

@@ -1,8 +1,9 @@
-"""The SQLite file: schema, opening, reading, writing. Synchronous; one thread at a time, never the loop's.
+"""The database: opening, reading, writing. Synchronous; one thread at a time, never the loop's.
 
 - A batch is one transaction: all of it is saved or none of it.
-- A file that is damaged is moved aside and a fresh one is made: what is in it can be found out again.
-- A file of a newer version is left alone (`ConfigError`): it is not ours to change.
+- A file that is damaged, found at opening or later, is moved aside and a fresh one is made: what is in it can be found
+  out again. So is what no version of ours writes: rows with values of other types are not returned.
+- A file that vanished is made anew: SQLite would go on writing into one without a name.
 - An `sqlite3.Error` or `OSError` that leaves this module is about the disk, not about one row.
 """
 
@@ -10,39 +11,38 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from actors.errors import ConfigError
-from supervisor.store.records import ERA_TTL_S, SavedEra, SavedServer, ToolUsage
-from supervisor.store.writes import AddUsage, EndSession, ForgetServer, SaveEra, SaveServer, Write
+from actors.kit import is_want
+from supervisor.store.file import connect, identity, is_corrupt, move_aside
+from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, ToolUsage
+from supervisor.store.rows import DisabledRow, EndedSessionRow, EraRow, Row, ServerRow, UsageRow, checked
+from supervisor.store.writes import (
+    AddUsage,
+    EndSession,
+    EndSessionsUntil,
+    ForgetServer,
+    SaveEra,
+    SaveServer,
+    SwitchServer,
+    Write,
+)
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 1
-BUSY_TIMEOUT_S = 5.0
-MAX_CORRUPT_COPIES = 9
+BUSY_TIMEOUT_S = 0.5
+"""How long a writer waits for another process before the attempt has failed."""
 
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS servers (name TEXT PRIMARY KEY, digest TEXT NOT NULL, payload BLOB NOT NULL,"
-    " updated_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS eras (digest TEXT PRIMARY KEY, era TEXT NOT NULL, payload BLOB NOT NULL,"
-    " updated_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS ended_sessions (id TEXT PRIMARY KEY, expires_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE INDEX IF NOT EXISTS ended_sessions_expiry ON ended_sessions (expires_at)",
-    "CREATE TABLE IF NOT EXISTS tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL,"
-    " failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID",
-)
 _ADD_USAGE = (
     "INSERT INTO tool_usage (server, tool, calls, failures, total_ms) VALUES (?, ?, ?, ?, ?)"
     " ON CONFLICT (server, tool) DO UPDATE SET calls = calls + excluded.calls,"
     " failures = failures + excluded.failures, total_ms = total_ms + excluded.total_ms"
 )
 # What sqlite3 raises when a value cannot be bound: too large, or text with half a surrogate pair.
-_UNSAVABLE = (sqlite3.DataError, sqlite3.InterfaceError, OverflowError, ValueError)
+_UNSAVABLE = (sqlite3.DataError, sqlite3.InterfaceError)
 
 
 class Database:
@@ -52,6 +52,7 @@ class Database:
         self._path = path
         self._busy_timeout_s = busy_timeout_s
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # device and inode of what is open
 
     def open(self) -> None:
         """Open the file, making or replacing it where needed.
@@ -59,15 +60,19 @@ class Database:
         Raises `ConfigError` for a file of a newer version, `sqlite3.Error` or `OSError` if the disk refuses.
         """
         if self._connection is not None:
-            return
+            if self._file == identity(self._path):
+                return
+            log.warning("%s vanished or was replaced; it is opened again", self._path)
+            self.close()
         try:
-            self._connection = _connect(self._path, self._busy_timeout_s)
+            self._connection = connect(self._path, self._busy_timeout_s)
         except sqlite3.DatabaseError as error:
-            if not _is_corrupt(error):
+            if not is_corrupt(error):
                 raise
             log.warning("%s is damaged (%s); it is moved aside and a fresh one is made", self._path, error)
             move_aside(self._path)
-            self._connection = _connect(self._path, self._busy_timeout_s)
+            self._connection = connect(self._path, self._busy_timeout_s)
+        self._file = identity(self._path)
 
     def close(self) -> None:
         """Close the file; the write-ahead log is folded into it. Closing twice is fine."""
@@ -85,16 +90,18 @@ class Database:
             for write in batch:
                 try:
                     _execute(connection, write)
-                except _UNSAVABLE:
+                except Exception as error:
+                    if is_about_the_disk(error):
+                        raise
+                    log.warning("one write cannot be stored: %s", type(error).__name__)
                     dropped += 1
         return dropped
 
     def load_servers(self) -> dict[str, SavedServer]:
         """Return every saved server by name."""
-        rows = self._rows("SELECT name, digest, payload, updated_at FROM servers")
+        rows = self._rows(ServerRow, "SELECT name, digest, payload, updated_at FROM servers")
         return {
-            name: SavedServer(digest=digest, payload=payload, updated_at=updated_at)
-            for name, digest, payload, updated_at in rows
+            row.name: SavedServer(digest=row.digest, payload=row.payload, updated_at=row.updated_at) for row in rows
         }
 
     def load_eras(self, now: float) -> dict[str, SavedEra]:
@@ -102,29 +109,33 @@ class Database:
         # A date in the future was written by a wrong clock, and would otherwise never expire.
         expired = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
         values = (now, ERA_TTL_S["legacy"], ERA_TTL_S["modern"])
-        rows = self._rows(f"SELECT digest, era, payload, updated_at FROM eras WHERE NOT {expired}", values)
+        rows = self._rows(EraRow, f"SELECT digest, era, payload, updated_at FROM eras WHERE NOT {expired}", values)
         self._purge(f"DELETE FROM eras WHERE {expired}", values)
-        return {
-            digest: SavedEra(era=era, payload=payload, updated_at=updated_at)
-            for digest, era, payload, updated_at in rows
-        }
+        return {row.digest: SavedEra(era=row.era, payload=row.payload, updated_at=row.updated_at) for row in rows}
 
     def load_ended_sessions(self, now: float) -> dict[str, float]:
         """Return the expiry (unix s) of each ended session that is not past at `now`; expired ones are removed."""
-        rows = self._rows("SELECT id, expires_at FROM ended_sessions WHERE expires_at > ?", (now,))
+        rows = self._rows(EndedSessionRow, "SELECT id, expires_at FROM ended_sessions WHERE expires_at > ?", (now,))
         self._purge("DELETE FROM ended_sessions WHERE expires_at <= ?", (now,))
-        return dict(rows)
+        return {row.id: row.expires_at for row in rows}
 
     def load_usage(self) -> list[ToolUsage]:
         """Return the usage of every tool, by server and tool name."""
-        rows = self._rows("SELECT server, tool, calls, failures, total_ms FROM tool_usage ORDER BY server, tool")
+        rows = self._rows(
+            UsageRow, "SELECT server, tool, calls, failures, total_ms FROM tool_usage ORDER BY server, tool"
+        )
         return [
-            ToolUsage(server=server, tool=tool, calls=calls, failures=failures, total_ms=total_ms)
-            for server, tool, calls, failures, total_ms in rows
+            ToolUsage(server=row.server, tool=row.tool, calls=row.calls, failures=row.failures, total_ms=row.total_ms)
+            for row in rows
         ]
 
-    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
-        return self._opened().execute(sql, values).fetchall()
+    def load_disabled(self) -> frozenset[str]:
+        """Return the names of the servers that an operator has switched off."""
+        return frozenset(row.name for row in self._rows(DisabledRow, "SELECT name, updated_at FROM disabled_servers"))
+
+    def _rows(self, kind: type[Row], sql: str, values: Sequence[object] = ()) -> list[Row]:
+        with self._watched() as connection:
+            return checked(kind, connection.execute(sql, values).fetchall())
 
     def _purge(self, sql: str, values: Sequence[object]) -> None:
         # Expired rows are never returned, so one that cannot be removed on a full or read-only disk does no harm.
@@ -138,17 +149,27 @@ class Database:
         return self._connection
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        connection = self._opened()
-        connection.execute("BEGIN IMMEDIATE")
+    def _watched(self) -> Iterator[sqlite3.Connection]:
+        """Give the open database; damage found meanwhile closes it, so that the next use moves the file aside."""
         try:
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            # SQLite has already rolled back after some errors (a full disk), and then refuses to do it again.
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
+            yield self._opened()
+        except sqlite3.DatabaseError as error:
+            if is_corrupt(error):
+                self.close()
             raise
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._watched() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                # SQLite has already rolled back after some errors (a full disk), and then refuses to do it again.
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
 
 
 def _execute(connection: sqlite3.Connection, write: Write) -> None:
@@ -159,62 +180,24 @@ def _execute(connection: sqlite3.Connection, write: Write) -> None:
             run("INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)", (name, digest, made, at))
         case ForgetServer(name=name):
             run("DELETE FROM servers WHERE name = ?", (name,))
+        case SwitchServer(name=name, disabled=True, updated_at=at):
+            run("INSERT OR REPLACE INTO disabled_servers VALUES (?, ?)", (name, at))
+        case SwitchServer(name=name):
+            run("DELETE FROM disabled_servers WHERE name = ?", (name,))
         case SaveEra(digest=digest, era=era, payload=payload, updated_at=at):
             run("INSERT OR REPLACE INTO eras VALUES (?, ?, ?, ?)", (digest, era, payload, at))
         case EndSession(id=session_id, expires_at=expires_at, now=now):
             run("DELETE FROM ended_sessions WHERE expires_at <= ?", (now,))
             run("INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)", (session_id, expires_at))
+        case EndSessionsUntil(moment=moment):
+            run("DELETE FROM ended_sessions WHERE expires_at <= ?", (moment,))
+            run("INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)", (ALL_UNTIL, moment))
         case AddUsage(usage=usage):
             run(_ADD_USAGE, (usage.server, usage.tool, usage.calls, usage.failures, usage.total_ms))
 
 
-def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    # Made by us first, because SQLite would make it with the umask's mode; its log files copy the mode of the file.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
-    try:
-        _prepare(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
-        raise ConfigError(
-            f"the database was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})",
-            path=str(path),
-            hint="run the newer version, or move the file away to start afresh",
-        )
-    if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-        raise _Corrupt("the quick check found damage")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in _SCHEMA:
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.execute("COMMIT")
-
-
-class _Corrupt(sqlite3.DatabaseError):
-    """Damage that SQLite reported as a row, not as an error."""
-
-
-def _is_corrupt(error: sqlite3.DatabaseError) -> bool:
-    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte of an extended code is its family
-    return isinstance(error, _Corrupt) or code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-
-
-def move_aside(path: Path) -> None:
-    """Rename the file and its logs to `*.corrupt-N`, the first N that is free up to 9. Raises `OSError`."""
-    numbers = range(1, MAX_CORRUPT_COPIES)
-    free = (number for number in numbers if not path.with_name(f"{path.name}.corrupt-{number}").exists())
-    number = next(free, MAX_CORRUPT_COPIES)  # the last one is replaced: damage must not fill the disk
-    path.replace(path.with_name(f"{path.name}.corrupt-{number}"))
-    for suffix in ("-wal", "-shm"):
-        beside = path.with_name(path.name + suffix)
-        if beside.exists():
-            beside.replace(path.with_name(f"{path.name}.corrupt-{number}{suffix}"))
+def is_about_the_disk(error: BaseException) -> bool:
+    """Return whether an exception concerns the file as a whole, and not the values of one write."""
+    if isinstance(error, _UNSAVABLE):
+        return False
+    return isinstance(error, sqlite3.Error | OSError) or is_want(error)

@@ -18,6 +18,10 @@ DAY_S = 86_400.0
 ERA_TTL_S: dict[EraName, float] = {"legacy": 7 * DAY_S, "modern": 90 * DAY_S}
 
 
+ALL_UNTIL = "*"
+"""In the place of a session's digest: all sessions that expire by then are ended."""
+
+
 class SavedServer(msgspec.Struct, frozen=True, kw_only=True):
     """The catalogue part of one server: `payload` is one encoded snapshot, valid for the launch `digest`."""
 

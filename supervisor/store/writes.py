@@ -44,6 +44,19 @@ class ForgetServer(msgspec.Struct, frozen=True, kw_only=True):
         return ("server", self.name)
 
 
+class SwitchServer(msgspec.Struct, frozen=True, kw_only=True):
+    """Keep whether an operator has switched a server off."""
+
+    name: str
+    disabled: bool
+    updated_at: float
+
+    @property
+    def key(self) -> Key:
+        """Where a newer write replaces this one."""
+        return ("switch", self.name)
+
+
 class SaveEra(msgspec.Struct, frozen=True, kw_only=True):
     """Put the era verdict of a launch in the place of any older one."""
 
@@ -71,6 +84,17 @@ class EndSession(msgspec.Struct, frozen=True, kw_only=True):
         return ("session", self.id)
 
 
+class EndSessionsUntil(msgspec.Struct, frozen=True, kw_only=True):
+    """Remember that all sessions that expire at `moment` (unix s) or before are ended, in the place of each of them."""
+
+    moment: float
+
+    @property
+    def key(self) -> Key:
+        """Where a newer write replaces this one."""
+        return ("sessions",)
+
+
 class AddUsage(msgspec.Struct, frozen=True, kw_only=True):
     """Add to the usage of one tool."""
 
@@ -82,7 +106,7 @@ class AddUsage(msgspec.Struct, frozen=True, kw_only=True):
         return ("usage", self.usage.server, self.usage.tool)
 
 
-Write = SaveServer | ForgetServer | SaveEra | EndSession | AddUsage
+Write = SaveServer | ForgetServer | SwitchServer | SaveEra | EndSession | EndSessionsUntil | AddUsage
 
 
 class WriteQueue:

@@ -13,12 +13,15 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer
-from actors.kit import Gate, Mailbox
+from actors.kit import Mailbox, Starts
 from actors.lifecycle import State
 from actors.messages import (
     CallServer,
     EraLearned,
     ReadServer,
+    Refreshed,
+    RefreshServer,
+    RestartServer,
     ServerChanged,
     ServerListed,
     ServerStatus,
@@ -31,6 +34,7 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.reporter import Reporter
 from actors.server import ServerActor, ServerSettings
+from actors.server.journal import Journal
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
 from tests.fakes.mcp_server import FakeServer
@@ -46,7 +50,20 @@ class Rig:
     actor: ServerActor
     fake: FakeServer
     restarts: RestartLog
+    journal: Journal
     facts: list[Any] = field(default_factory=list)
+    told: trio.Event = field(default_factory=trio.Event)
+
+    def take(self, fact: Any) -> None:
+        """Note what the actor reported."""
+        self.facts.append(fact)
+        self.told.set()
+        self.told = trio.Event()
+
+    async def until_listed(self, times: int) -> None:
+        """Wait until the actor has told so often what its server lists."""
+        while len(self.listed) < times:
+            await self.told.wait()
 
     async def call(self, tool: str = "echo", deadline_s: float = 60.0, **arguments: Any) -> Any:
         """Call a tool and return its structured content."""
@@ -60,6 +77,18 @@ class Rig:
 
     async def sleep(self) -> None:
         await self.actor.address.ask(SleepServer(server="s"))
+
+    async def restart(self) -> None:
+        await self.actor.address.ask(RestartServer(server="s"))
+
+    async def refresh(self) -> Refreshed:
+        return await self.actor.address.ask(RefreshServer(server="s"))
+
+    @property
+    def story(self) -> list[str]:
+        """What was told of the server, in order."""
+        lines = self.journal.shown(self.journal.last(1000))
+        return [line.text for line in lines if line.source == "supervisor"]
 
     async def stop(self) -> None:
         await self.actor.address.ask(StopServer())
@@ -96,31 +125,37 @@ async def running_server(
     settings: ServerSettings | None = None,
     policy: RestartPolicy | None = None,
     transport: Transport | None = None,
-    gate: Gate | None = None,
+    starts: Starts | None = None,
     known: Offer | None = None,
     era: Era | None = "legacy",
+    now_s: float = 0.0,
 ) -> AsyncIterator[Rig]:
-    """Run a server actor for the block, at most a week of virtual time; everything is settled at the end."""
+    """Run a server actor for the block, at most a week of virtual time; everything is settled at the end.
+
+    `now_s` is the unix time, which stands still.
+    """
     fake = fake or FakeServer()
     restarts = RestartLog(policy or RestartPolicy(), lambda: 1.0)
     box: Mailbox[Any] = Mailbox(4096)
+    journal = Journal(lambda: 0.0)
     actor = ServerActor(
         "s",
         transport or MemoryTransport(fake.serve),
         settings or ServerSettings(),
         restarts,
-        gate or Gate(4),
+        starts or Starts(),
         Reporter(box.address),
-        lambda: 0.0,
+        lambda: now_s,
         identity=Identity(),
         known=known,
         era=era,
+        journal=journal,
     )
-    rig = Rig(actor, fake, restarts)
+    rig = Rig(actor, fake, restarts, journal)
 
     async def collect() -> None:
         while True:
-            rig.facts.append((await box.receive()).message)
+            rig.take((await box.receive()).message)
 
     with trio.fail_after(WEEK_S):
         async with trio.open_nursery() as nursery:

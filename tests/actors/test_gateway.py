@@ -16,7 +16,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.directory import Directory
 from actors.errors import InvalidArguments, ServerError, SupervisorError, UnknownMethod, UnknownPrompt, UnknownTool
-from actors.kit import Gate
+from actors.kit import Starts
 from actors.messages import StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
 from actors.protocol.era import Identity
@@ -160,7 +160,7 @@ async def gateway(era: Era = "legacy", **settings: Any) -> AsyncIterator[Rig]:
         MemoryTransport(server.serve),
         ServerSettings(),
         RestartLog(RestartPolicy(), lambda: 1.0),
-        Gate(1),
+        Starts(1),
         Reporter(registry.address),
         lambda: 0.0,
         identity=Identity(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -9,15 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
+from actors import indexer
 from actors.catalogue.entries import Offer, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
+from actors.kit import Conditions
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
-from actors.registry import Counted, Indexed, Registry
-from actors.search import Embedder
+from actors.registry import UNCOUNTED, Counted, Indexed, Registry
+from actors.search import Embedder, Index, analyse
 from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.want import no_threads
 
 
 @dataclass
@@ -26,8 +32,10 @@ class Kept:
 
     offers: dict[str, Offer] = field(default_factory=dict)
     eras: dict[str, str] = field(default_factory=dict)
+    writes: int = 0
 
     def save_offer(self, server: str, offer: Offer) -> None:
+        self.writes += 1
         self.offers[server] = offer
 
     def forget(self, server: str) -> None:
@@ -43,12 +51,15 @@ class Counting:
 
     calls: int = 0
     held: trio.Event | None = None
+    failures: list[Exception] = field(default_factory=list)
 
     async def __call__(self, offer: Offer) -> tuple[dict[str, int], bool]:
         self.calls += 1
         if self.held is not None:
             await self.held.wait()
         await trio.lowlevel.checkpoint()
+        if self.failures:
+            raise self.failures.pop()
         return {tool.name: len(tool.description) for tool in offer.tools}, True
 
 
@@ -76,10 +87,15 @@ class Rig:
     def __init__(
         self, known: dict[str, tuple[str, Offer]], load_embedder: Callable[[], Embedder | None] = lambda: None
     ) -> None:
+        self.now_s = 1.0
         self.kept = Kept()
         self.count = Counting()
-        self.registry = Registry(known, self.kept, self.count, lambda: 1.0, load_embedder=load_embedder)
+        self.conditions = Conditions()
+        self.registry = Registry(
+            known, self.kept, self.count, lambda: self.now_s, load_embedder=load_embedder, conditions=self.conditions
+        )
         self.revisions: list[int] = []
+        self.whole = True
 
     async def tell(self, *facts: Any) -> None:
         for fact in facts:
@@ -104,7 +120,7 @@ class Rig:
             catalogue = cell.value
             self.revisions.append(catalogue.revision)
             found = catalogue.index.search("*", limit=1000)
-            assert found.total == sum(len(entry.tools) for entry in catalogue.entries.values())
+            assert not self.whole or found.total == sum(len(entry.tools) for entry in catalogue.entries.values())
             seen = await cell.changed(seen)
 
 
@@ -170,6 +186,20 @@ async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
         assert back.revision == hidden.revision + 1
 
 
+async def test_a_server_that_is_switched_off_is_hidden_until_it_is_switched_on() -> None:
+    off = ServerStatus(server="s", state=State.STOPPED, wanted="stopped", since=0.0, disabled=True)
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")), listed("t", offering("b")))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+        await rig.tell(ServerChanged(status=off, previous=State.STOPPED))
+        hidden = await rig.until(lambda seen: seen.visible == {"t"})
+        assert rig.registry.offer("s") is not None
+        assert rig.registry.offer("nobody") is None
+        assert hidden.find_tool("s:a") is not None
+        await rig.tell(changed("s", State.DORMANT))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+
+
 async def test_a_removed_server_leaves_nothing_behind() -> None:
     async with running(s=offering("a"), t=offering("b")) as rig:
         await rig.until(lambda seen: seen.indexed)
@@ -197,11 +227,46 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
         assert list(rig.registry.feed._events)[-1].data == {"added": ("b",), "removed": ("a",)}
 
 
-async def test_a_partial_offer_is_shown_but_not_kept() -> None:
+async def test_what_more_there_is_to_say_of_a_server_is_shown_but_no_event() -> None:
     async with running() as rig:
-        await rig.tell(listed("s", offering(partial=True)))
-        await rig.until(lambda seen: "s" in seen.entries)
-        assert rig.kept.offers == {}
+        moved = changed("a", State.RESPAWNING)
+        more = ServerChanged(status=msgspec.structs.replace(moved.status, next_start=7.0), previous=State.RESPAWNING)
+        await rig.tell(moved, more)
+        await wait_all_tasks_blocked()
+        assert rig.registry.statuses.value["a"].next_start == 7.0
+        assert rig.events == [("server_state", "a")]
+
+
+async def test_a_partial_offer_is_shown_and_kept_only_if_there_is_something_in_it() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering(partial=True)), listed("t", offering("a", partial=True)))
+        await rig.until(lambda seen: {"s", "t"} <= seen.entries.keys())
+        assert rig.kept.offers.keys() == {"t"}
+
+
+async def test_a_reading_that_changed_nothing_is_neither_written_nor_indexed_again() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a", read_at=1.0)))
+        counted = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        writes = rig.kept.writes
+        for turn in range(10):
+            await rig.tell(listed("s", offering("a", read_at=2.0 + turn)))
+        await rig.tell(listed("t", offering("b")))
+        seen = await rig.until(lambda seen: "t" in seen.entries and seen.entries["t"].offer.tokens_exact)
+        assert rig.kept.writes - writes == 2
+        assert seen.entries["s"] is counted.entries["s"]
+        assert rig.count.calls == 2
+
+
+async def test_the_time_of_the_last_reading_is_written_again_after_an_hour() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a", read_at=1.0)))
+        await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        rig.now_s += 3601
+        await rig.tell(listed("s", offering("a", read_at=3602.0)), listed("t", offering("b")))
+        await rig.until(lambda seen: "t" in seen.entries)
+        assert rig.kept.offers["s"].read_at == 3602.0
+        assert rig.kept.offers["s"].token_counts == {"a": 5}
 
 
 async def test_an_era_is_kept() -> None:
@@ -276,3 +341,79 @@ async def test_the_index_is_built_with_the_embedder_which_is_loaded_once_and_off
         assert catalogue.index.embedder is embedder
         assert catalogue.index.search("feed the beasts").hits[0].document.server == "zoo"
         nursery.cancel_scope.cancel()
+
+
+async def test_a_system_without_threads_keeps_the_old_index_and_catches_up_by_itself() -> None:
+    async with running(s=offering("a")) as rig:
+        before = await rig.until(lambda seen: seen.indexed and seen.entries["s"].offer.tokens_exact)
+        with no_threads():
+            await rig.tell(listed("s", offering("a", "b")), listed("t", offering("c")))
+            await wait_all_tasks_blocked()
+            assert [condition.what for condition in rig.conditions.now()] == ["search index"]
+            assert rig.registry.catalogue.value is before
+            assert before.index.search("s:a").hits[0].document.name == "a"
+        after = await rig.until(lambda seen: "t" in seen.entries and seen.entries["t"].offer.tokens_exact)
+        assert {hit.document.name for hit in after.index.search("*").hits} == {"a", "b", "c"}
+        assert rig.conditions.now() == []
+
+
+async def test_counting_that_lacks_memory_is_taken_up_again() -> None:
+    async with running() as rig:
+        rig.count.failures = [MemoryError(), OSError(errno.EMFILE, "Too many open files")]
+        await rig.tell(listed("s", offering("a")))
+        seen = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        assert seen.entries["s"].offer.token_counts == {"a": 5}
+        assert rig.count.calls == 3
+
+
+async def test_an_embedder_that_lacks_descriptors_is_loaded_once_there_are_some() -> None:
+    embedder = FakeEmbedder({"beasts": "animals"})
+    wants: list[Exception] = [OSError(errno.EMFILE, "Too many open files")]
+
+    def load() -> FakeEmbedder:
+        if wants:
+            raise wants.pop()
+        return embedder
+
+    rig = Rig({"farm": ("stdio", offering("a"))}, load)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.registry.run)
+        catalogue = await rig.until(lambda catalogue: catalogue.indexed)
+        assert catalogue.index.embedder is embedder
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("place", ["analyse", "Index.replace"])
+async def test_a_bug_with_the_texts_of_one_server_costs_that_server_its_place_in_the_search_only(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, place: str
+) -> None:
+    real = Index.replace if place == "Index.replace" else analyse
+
+    def buggy(first: Any, second: Any, **more: Any) -> Any:
+        if "poison" in (first, getattr(second, "server", None)):
+            raise ZeroDivisionError("a bug")
+        return real(first, second, **more)
+
+    monkeypatch.setattr(f"actors.indexer.{place}", buggy)
+    async with running(before=offering("x")) as rig:
+        await rig.until(lambda seen: seen.indexed)
+        rig.whole = False  # the index lacks a server from now on
+        await rig.tell(listed("good", offering("a")), listed("poison", offering("b")), listed("other", offering("c")))
+        seen = await rig.until(lambda seen: {"good", "poison", "other"} <= seen.entries.keys())
+        assert {hit.document.server for hit in seen.index.search("*").hits} == {"before", "good", "other"}
+        assert seen.find_tool("poison:b") is not None
+        assert seen.entries["poison"].offer.problems == (indexer.UNSEARCHABLE,)
+        assert rig.kept.offers["poison"].problems == ()
+        assert "a bug while indexing poison" in caplog.text
+
+
+async def test_a_bug_in_counting_one_server_is_a_problem_of_that_server_only(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as rig:
+        rig.count.failures = [ZeroDivisionError("a bug")]
+        await rig.tell(listed("poison", offering("a")))
+        seen = await rig.until(lambda seen: "poison" in seen.entries and seen.entries["poison"].offer.problems)
+        assert seen.entries["poison"].offer.problems == (UNCOUNTED,)
+        await rig.tell(listed("good", offering("b")))
+        seen = await rig.until(lambda seen: "good" in seen.entries and seen.entries["good"].offer.tokens_exact)
+        assert seen.entries["good"].offer.token_counts == {"b": 5}
+        assert "a bug while counting the tokens of poison" in caplog.text

@@ -14,9 +14,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors import server
 from actors.directory import Directory
-from actors.errors import MailboxFull, ShuttingDown, TooManyCalls, UnknownTool
+from actors.errors import MailboxFull, ServerDisabled, ShuttingDown, TooManyCalls, UnknownServer, UnknownTool
 from actors.kit import Mailbox, Reply
-from actors.messages import CallServer, Result, SleepServer, WakeServer
+from actors.messages import CallServer, RefreshServer, RestartServer, Result, SleepServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
 from actors.router import BeginShutdown, ReadLoad, Router
 from supervisor.tree import supervise
@@ -65,7 +65,21 @@ async def test_a_call_goes_to_its_server_and_the_answer_back_past_the_router(aut
 @pytest.mark.parametrize("message", [call("t"), WakeServer(server="t"), SleepServer(server="t")])
 async def test_a_server_that_is_not_there_is_unknown(autojump_clock: MockClock, message: Any) -> None:
     async with running() as rig:
-        with pytest.raises(UnknownTool):
+        with pytest.raises(UnknownServer):
+            await rig.router.address.ask(message)
+
+
+@pytest.mark.parametrize(
+    "message", [call("off"), WakeServer(server="off"), RestartServer(server="off"), RefreshServer(server="off")]
+)
+async def test_who_asks_for_a_server_that_does_not_run_is_told_why(autojump_clock: MockClock, message: Any) -> None:
+    async with running() as rig:
+        rig.directory.explain("off", lambda: ServerDisabled("it is switched off", server="off"))
+        with pytest.raises(ServerDisabled, match="it is switched off"):
+            await rig.router.address.ask(message)
+        assert await rig.load() == 0
+        rig.directory.explain("off", None)
+        with pytest.raises(UnknownServer):
             await rig.router.address.ask(message)
 
 

@@ -101,10 +101,11 @@ async def test_a_crash_in_a_call_settles_it_at_once_and_the_next_call_works_afte
             await rig.call("crash")
         assert caught.value.outcome == "unknown"
         assert trio.current_time() - before < 0.5
+        assert "exit code 3" in ((await rig.status()).last_error or "")
         assert await rig.call(b=2) == {"b": 2}
         assert 0.5 <= trio.current_time() - before < 2
         assert State.RESPAWNING in rig.states
-        assert "exit code 3" in ((await rig.status()).last_error or "")
+        assert (await rig.status()).last_error is None
 
 
 async def test_a_call_that_takes_too_long_fails_and_is_cancelled_at_the_server(autojump_clock: MockClock) -> None:

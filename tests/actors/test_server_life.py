@@ -10,9 +10,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.catalogue.entries import Offer, Tool
 from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, SpawnFailed
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started
-from actors.kit import Gate
+from actors.kit import Starts
 from actors.lifecycle import State
 from actors.messages import StopServer
 from actors.policy import RestartPolicy
@@ -23,17 +24,28 @@ from actors.transport.memory import MemoryTransport
 from tests.actors.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
 
+KNOWN = Offer(tools=(Tool(name="echo"),))
+
 
 class Unstartable:
-    """A transport that starts nothing the first `failures` times."""
+    """A transport that starts nothing the first `failures` times, and then `fake`."""
 
     kind = "memory"
 
-    def __init__(self, *, permanent: bool, after_s: float = 0.0, failures: int = 1000) -> None:
+    def __init__(
+        self,
+        *,
+        permanent: bool = False,
+        scarce: bool = False,
+        after_s: float = 0.0,
+        failures: int = 1000,
+        fake: FakeServer | None = None,
+    ) -> None:
         self.tries = 0
         self._failures = failures
-        self._real = MemoryTransport(FakeServer().serve)
+        self._real = MemoryTransport((fake or FakeServer()).serve)
         self._permanent = permanent
+        self._scarce = scarce
         self._after_s = after_s
 
     @asynccontextmanager
@@ -41,7 +53,7 @@ class Unstartable:
         self.tries += 1
         await trio.sleep(self._after_s)
         if self.tries <= self._failures:
-            raise SpawnFailed("there is no such program", permanent=self._permanent)
+            raise SpawnFailed("there is no such program", permanent=self._permanent, scarce=self._scarce)
         async with self._real.connect() as connection:
             yield connection
 
@@ -73,7 +85,7 @@ async def test_a_crash_loop_ends_after_the_budget_and_waiting_calls_fail_typed(a
 
 
 async def test_a_failed_server_is_probed_on_demand_once_per_interval(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(exits_at="initialize")) as rig:
+    async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
         await outcome(rig, rig.wake)
         for probes in range(1, 4):
             await trio.sleep(301)
@@ -83,7 +95,7 @@ async def test_a_failed_server_is_probed_on_demand_once_per_interval(autojump_cl
 
 
 async def test_a_probe_long_after_the_failures_still_costs_one_start_only(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(exits_at="initialize")) as rig:
+    async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
         await outcome(rig, rig.wake)
         await trio.sleep(86400)
         assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
@@ -91,7 +103,7 @@ async def test_a_probe_long_after_the_failures_still_costs_one_start_only(autoju
 
 
 async def test_a_failed_server_that_was_repaired_answers_the_call_that_probes_it(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(exits_at="initialize")) as rig:
+    async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
         await outcome(rig, rig.wake)
         rig.fake.exits_at = None
         await trio.sleep(301)
@@ -119,13 +131,13 @@ async def test_an_operator_need_not_wait_for_a_back_off(autojump_clock: MockCloc
 
 async def test_a_permanent_failure_to_start_costs_no_restarts(autojump_clock: MockClock) -> None:
     transport = Unstartable(permanent=True)
-    async with running_server(transport=transport) as rig:
-        with pytest.raises(ServerGaveUp, match="no such program"):
-            await rig.call()
-        await trio.sleep(1000)
-        with pytest.raises(ServerGaveUp, match="configuration"):
-            await rig.call()
-        assert transport.tries == 1
+    async with running_server(transport=transport, known=KNOWN) as rig:
+        for tries in (1, 2):
+            for _ in range(2):
+                with pytest.raises(ServerGaveUp, match="no such program"):
+                    await rig.call()
+            assert transport.tries == tries
+            await trio.sleep(1000)
         assert (await rig.status()).restarts == 0
 
 
@@ -227,6 +239,18 @@ async def test_a_probe_without_answer_means_a_fresh_process_with_initialize_once
         assert (await rig.status()).last_error is None
 
 
+async def test_a_modern_server_that_was_silent_once_is_not_taken_for_legacy_for_ever(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="silent"), era="modern") as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.call)
+        await rig.reach(State.HANDSHAKING)
+        rig.fake.probe = "modern"
+        await rig.reach(State.READY)
+        await rig.sleep()
+        await rig.call()
+        assert [asked[0] for asked in rig.fake.asked] == ["server/discover", "initialize", "server/discover"]
+        assert rig.eras == []
+
+
 async def test_a_server_that_closes_its_output_under_the_probe_gets_a_fresh_process(autojump_clock: MockClock) -> None:
     fake = FakeServer(probe="silent", ignores_eof=True)
     async with running_server(fake, era=None) as rig, trio.open_nursery() as nursery:
@@ -252,7 +276,7 @@ async def test_no_mutual_version_is_permanent(autojump_clock: MockClock) -> None
     async with running_server(fake, era=None) as rig:
         with pytest.raises(ServerGaveUp, match="2099-01-01"):
             await rig.call()
-        await trio.sleep(1000)
+        await trio.sleep(100)
         assert fake.starts == 1
         assert fake.count("initialize") == 0
 
@@ -294,10 +318,10 @@ FAKES: dict[State, Callable[[], FakeServer]] = {
 @asynccontextmanager
 async def server_in(state: State) -> AsyncIterator[tuple[Rig, list[Exception | None]]]:
     """A server in that state, somebody waiting for it to wake, and one call."""
-    gate = Gate(0) if state is State.SPAWNING else None
+    starts = Starts(0) if state is State.SPAWNING else None
     settings = ServerSettings(idle_timeout_s=0)
     outcomes: list[Exception | None] = []
-    async with running_server(FAKES[state](), settings=settings, gate=gate) as rig, trio.open_nursery() as nursery:
+    async with running_server(FAKES[state](), settings=settings, starts=starts) as rig, trio.open_nursery() as nursery:
 
         async def note(action: Callable[[], Any]) -> None:
             outcomes.append(await outcome(rig, action))
@@ -408,12 +432,12 @@ async def test_a_server_that_does_not_read_while_it_starts_is_replaced(autojump_
 
 @pytest.mark.parametrize("was_waiting", [True, False])
 async def test_urgent_starts_pass_those_that_wait_for_discovery(autojump_clock: MockClock, was_waiting: bool) -> None:
-    gate = Gate(1)
+    starts = Starts(1, slot_s=60)
     slow, patient, urgent = FakeServer(start_s=5), FakeServer(start_s=5), FakeServer(start_s=5)
     async with (
-        running_server(slow, gate=gate) as first,
-        running_server(patient, gate=gate) as second,
-        running_server(urgent, gate=gate) as third,
+        running_server(slow, starts=starts) as first,
+        running_server(patient, starts=starts) as second,
+        running_server(urgent, starts=starts) as third,
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(lambda: first.wake(urgent=False))

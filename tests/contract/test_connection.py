@@ -14,6 +14,7 @@ import trio
 import trio.testing
 
 from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
+from actors.transport.asides import Source
 from actors.transport.base import Connection, Transport
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
@@ -121,6 +122,29 @@ async def test_messages_come_back_in_order_and_are_counted(make: Make) -> None:
         await connection.send(ONE + b"\n")
         assert await received(connection, 3) == [ONE, TWO, ONE]
         assert (connection.counters.messages_sent, connection.counters.messages_received) == (3, 3)
+
+
+@every_transport
+async def test_what_is_written_beside_messages_is_told_as_it_comes(make: Make) -> None:
+    heard: dict[str, bytes] = {"stdout": b"", "stderr": b""}
+
+    def hear(source: Source, data: bytes) -> None:
+        heard[source] += data
+
+    for serve in (noisy, failing):
+        async with make(serve).connect() as connection:
+            connection.asides.hear = hear
+            if serve is noisy:
+                await received(connection, 2)
+            else:
+                with trio.fail_after(PATIENCE_S):
+                    await connection.wait()
+    assert heard["stderr"] == b"starting\nfatal: \x1b[1mno key\n"
+    assert [line for line in heard["stdout"].split(b"\n") if line] == [
+        b"Welcome!",
+        b'{"level":"info"}',
+        b'{"jsonrpc":"\xff"}',
+    ]
 
 
 @every_transport

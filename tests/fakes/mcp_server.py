@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import trio
 
+from actors.transport.base import Work
 from actors.transport.memory import MemoryPeer
 
 Probe = Literal["error", "silent", "exit", "modern"]
@@ -30,7 +31,7 @@ class FakeServer:
 
     `probe`: what `server/discover` does. `exits_at`: the method at which it exits with code 1. `silent_at`: methods it
     never answers. `deaf`: it reads nothing after its next message. `errors_at`: the JSON-RPC error it answers to a
-    method. `page`: tools per page.
+    method. `page`: tools per page. `installs_s`: before it reads anything it works for so long, as an installer does.
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
     exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation.
     """
@@ -46,6 +47,7 @@ class FakeServer:
     deaf: bool = False
     page: int = 1000
     start_s: float = 0.0
+    installs_s: float = 0.0
     starts: int = 0
     exits: int = 0
     asked: list[list[str]] = field(default_factory=list)
@@ -70,11 +72,17 @@ class FakeServer:
 
     async def _live(self, peer: MemoryPeer) -> None:
         async with trio.open_nursery() as nursery:
+            await self._install(peer)
             await trio.sleep(self.start_s)
             await self._read(peer, nursery)
             if self.ignores_eof or self.deaf:
                 await trio.sleep_forever()
             nursery.cancel_scope.cancel()
+
+    async def _install(self, peer: MemoryPeer) -> None:
+        while self.installs_s > peer.work.cpu_s:
+            await trio.sleep(0.5)
+            peer.work = Work(cpu_s=peer.work.cpu_s + 0.5)
 
     async def notify(self, method: str, times: int = 1) -> None:
         """Send a notification, in one write."""

@@ -16,7 +16,7 @@ from jsonschema.validators import validator_for
 
 from actors.catalogue.entries import Offer
 from actors.directory import Directory
-from actors.kit import Gate
+from actors.kit import Starts
 from actors.messages import EraLearned, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
 from actors.protocol.era import Identity
@@ -168,7 +168,7 @@ def _actor(name: str, server: Publisher, registry: Registry) -> ServerActor:
         MemoryTransport(server.serve),
         ServerSettings(),
         RestartLog(RestartPolicy(), lambda: 1.0),
-        Gate(1),
+        Starts(1),
         Reporter(registry.address),
         lambda: 0.0,
         identity=Identity(),

@@ -272,7 +272,7 @@ async def test_watch_connects_again_and_says_so(monkeypatch: pytest.MonkeyPatch)
                 if len(shown) == 2:
                     nursery.cancel_scope.cancel()
 
-            await watch.follow(f"http://127.0.0.1:{server.port}", show, said.append)
+            await watch.follow(f"http://127.0.0.1:{server.port}", lambda: "/", show, said.append)
     assert shown == [1, 2]
     assert said[0].endswith("the connection ended with code 1001; trying again in 0.01 s")
     assert said[1] == "connected again"

@@ -142,3 +142,11 @@ async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
 
 def test_the_most_rows_are_those_of_the_daemon() -> None:
     assert MAX_ROWS == MAX_TOKEN_ROWS
+
+
+@pytest.mark.parametrize("command", ["tools", "tokens"])
+async def test_a_server_that_does_not_exist_is_an_error_and_not_an_empty_list(command: str) -> None:
+    result = await invoke(f"{command} --server flies")
+    assert result.exit_code == 1
+    assert "there is no server 'flies'; did you mean 'files'?" in result.stderr
+    assert (await invoke(f"{command} --server new")).exit_code == 0  # nothing is known of it yet

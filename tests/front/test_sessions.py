@@ -12,6 +12,7 @@ from supervisor.front import sessions as sessions_module
 from supervisor.front.service import Revisions
 from supervisor.front.sessions import Session, Sessions
 from supervisor.sealed import Sealer
+from supervisor.store import ALL_UNTIL
 
 
 class Times:
@@ -81,22 +82,57 @@ async def test_the_stream_of_the_longest_unused_session_ends_when_there_are_too_
     assert len(sessions) == 1
 
 
-def test_the_memory_of_ended_sessions_is_bounded_and_forgets_the_expired_first(
+def test_the_memory_of_ended_sessions_is_bounded_and_no_session_comes_back_to_life_by_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sessions_module, "MAX_REMEMBERED", 3)
+    monkeypatch.setattr(sessions_module, "MAX_REMEMBERED", 4)
+    times, moments = Times(), list[float]()
+    sessions = sessions_of(times, max_sessions=100, ended_until=moments.append)
+    others = open_one(sessions)
+    ended = []
+    for _ in range(50):
+        times.wall += 1
+        ended.append(open_one(sessions))
+        sessions.end(ended[-1])
+        assert len(sessions._ended) <= 4
+        assert [session for session in ended if sessions.find(session.token, "local")] == []
+    assert sessions.find(others.token, "local") is others
+    assert moments == sorted(moments)
+    assert open_one(sessions).token not in {session.token for session in ended}
+
+
+def test_what_was_remembered_as_one_moment_stays_ended_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_module, "MAX_REMEMBERED", 2)
+    times, kept = Times(), dict[str, float]()
+
+    def until(moment: float) -> None:
+        for digest in [digest for digest, expires in kept.items() if expires <= moment]:
+            del kept[digest]
+        kept[ALL_UNTIL] = moment
+
+    sessions = sessions_of(times, max_sessions=100, ended=kept.__setitem__, ended_until=until)
+    ended = []
+    for _ in range(10):
+        times.wall += 1
+        ended.append(open_one(sessions))
+        sessions.end(ended[-1])
+    times.wall += 1
+    alive = open_one(sessions)
+    assert len(kept) <= 3
+    following = sessions_of(times, already_ended=kept)
+    assert [session for session in ended if following.find(session.token, "local")] == []
+    assert following.find(alive.token, "local") is not None
+
+
+def test_sessions_that_were_ended_by_an_earlier_life_end_when_that_is_learnt_late() -> None:
     times = Times()
-    expired, current = times.wall - 1, times.wall + 500
-    sessions = sessions_of(times, already_ended={"a": expired, "b": current, "c": expired})
-    ended = [open_one(sessions) for _ in range(3)]
-    for session in ended:
-        sessions.end(session)
-    found = [sessions.find(session.token, "local") for session in ended]
-    assert found == [None, None, None]
-    fourth = open_one(sessions)
-    sessions.end(fourth)
-    assert sessions.find(fourth.token, "local") is None
-    assert sessions.find(ended[0].token, "local") is not None, "the oldest of the remembered had to go"
+    before = sessions_of(times)
+    ended, other = open_one(before), open_one(before)
+    sessions = sessions_of(times)
+    assert sessions.find(ended.token, "local") is not None
+    sessions.take_ended({ended.digest: ended.expires_at})
+    assert sessions.find(ended.token, "local") is None
+    assert sessions.find(other.token, "local") is not None
 
 
 def test_a_session_that_comes_back_is_owed_everything() -> None:

@@ -66,6 +66,8 @@ async def test_without_parameters_every_available_tool_is_there() -> None:
         ("/api/tools?limit=100000", "parameter", "limit"),
         ("/api/tools?read_only=maybe", "parameter", "read_only"),
         ("/api/tokens?limit=0", "parameter", "limit"),
+        ("/api/tools?servers=file", "nearest", "files"),
+        ("/api/tokens?servers=nothing-like-it", "nearest", None),
     ],
 )
 async def test_a_wrong_parameter_is_a_typed_error(path: str, member: str, value: Any) -> None:

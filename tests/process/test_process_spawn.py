@@ -120,12 +120,30 @@ async def test_a_start_for_want_of_descriptors_fails_in_passing_and_leaks_none(c
     assert refused
     assert started == list(range(len(refused) + 1, 16))
     assert not any(error.permanent for error in refused)
-    assert all("Too many open files" in error.message for error in refused)
+    assert all(error.scarce for error in refused)
+    assert {error.message for error in refused} == {"the daemon has no free file descriptors (EMFILE)"}
 
 
-async def test_a_shim_that_dies_first_is_a_failure_that_may_pass() -> None:
+@both
+async def test_a_start_for_want_of_a_thread_fails_in_passing(
+    containment: Containment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*args: object, **more: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trio.to_thread, "run_sync", refuse)
+        error = await failure(Launch(command="/bin/cat"), containment)
+    assert error.scarce
+    assert not error.permanent
+    assert error.message == "the daemon may not start more processes or threads (EAGAIN)"
+
+
+async def test_a_shim_that_dies_first_is_a_failure_that_may_pass_and_not_the_servers() -> None:
     error = await failure(Launch(command="/bin/cat"), ShimContainment(python="/bin/false"))
     assert not error.permanent
+    assert error.scarce
     assert error.message == "the process that should start /bin/cat died first"
 
 

@@ -183,8 +183,11 @@ def test_a_path_is_always_there_and_shell_functions_never_are() -> None:
         (errno.ENOEXEC, True, "neither a program nor a script"),
         (errno.E2BIG, True, "too long"),
         (errno.EACCES, True, "Permission denied"),
-        (errno.EMFILE, False, "Too many open files"),
-        (errno.ENOMEM, False, "memory"),
+        (errno.ETXTBSY, False, "Text file busy"),
+        (errno.EMFILE, False, "the daemon has no free file descriptors (EMFILE)"),
+        (errno.ENFILE, False, "the system has no free file descriptors (ENFILE)"),
+        (errno.EAGAIN, False, "the daemon may not start more processes or threads (EAGAIN)"),
+        (errno.ENOMEM, False, "the system has no free memory (ENOMEM)"),
     ],
 )
 def test_a_failed_exec_is_permanent_unless_it_was_for_want_of_resources(
@@ -192,4 +195,13 @@ def test_a_failed_exec_is_permanent_unless_it_was_for_want_of_resources(
 ) -> None:
     error = explain_exec("/bin/server", number)
     assert error.permanent is permanent
+    assert error.scarce == ("the daemon" in words or "the system" in words)
     assert words in error.message
+
+
+@pytest.mark.parametrize(
+    "name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "HTTPS_PROXY", "no_proxy"]
+)
+def test_certificates_and_proxies_of_this_machine_reach_every_server(name: str) -> None:
+    assert build_environment({}, {name: "/etc/x"})[name] == "/etc/x"
+    assert build_environment({name: "/own"}, {name: "/etc/x"})[name] == "/own"

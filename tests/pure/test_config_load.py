@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, Settings, data_dir, load, parse
+from supervisor.config.address import split_address
 from supervisor.config.load import MAX_FILE_BYTES
-from supervisor.config.structs import split_address
 
 FILE = Path("/etc/mcp/mcp.json")
 
@@ -266,8 +267,15 @@ def test_a_file_that_is_no_configuration_is_refused(
 
 
 def test_a_directory_and_a_path_with_nul_are_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "a\0b"):
-        with pytest.raises(ConfigError, match="cannot read the file"):
+    for path, said in ((tmp_path, "this is a directory"), (tmp_path / "a\0b", "cannot read the file")):
+        with pytest.raises(ConfigError, match=said):
+            load(path, {})
+
+
+def test_a_pipe_that_nobody_writes_to_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, said in ((tmp_path / "pipe", "this is a pipe"), (Path("/dev/zero"), "this is a device")):
+        with pytest.raises(ConfigError, match=f"{said}, not a file"):
             load(path, {})
 
 

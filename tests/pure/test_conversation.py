@@ -10,7 +10,7 @@ import pytest
 from actors.protocol import conversation as talk
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
-from actors.protocol.listing import ListLimits
+from actors.protocol.listing import METHODS, ListLimits, PageArrived, PageSummary
 from actors.protocol.versions import Era
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -100,37 +100,65 @@ def test_a_malformed_answer_to_the_probe_is_no_evidence() -> None:
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_all_lists_are_walked(era: Era) -> None:
     line = ready(era)
-    assert line.talk.list_all() is None
+    assert line.talk.list_all(0.0) is None
     asked = {message["method"]: message for message in line.sent()}
     assert list(asked) == ["tools/list", "resources/list", "resources/templates/list"]
-    assert line.talk.listing
-    line.say(id=asked["tools/list"]["id"], result={"tools": [{"name": "a"}], "nextCursor": "2"})
+    assert line.say(id=asked["tools/list"]["id"], result={"tools": []}) == PageArrived(
+        "tools",
+        json.dumps({"jsonrpc": "2.0", "id": asked["tools/list"]["id"], "result": {"tools": []}}).encode(),
+        json.dumps(asked["tools/list"]["id"]).encode(),
+    )
+    assert line.talk.on_page("tools", PageSummary(fresh=True, cursor="2"), 0.0) is None
     (second,) = line.sent()
     assert second["params"]["cursor"] == "2"
     assert (VERSION in second["params"].get("_meta", {})) is (era == "modern")
-    line.say(id=asked["resources/list"]["id"], error={"code": -32603, "message": "broken"})
-    line.say(id=asked["resources/templates/list"]["id"], result=7)
-    fact = line.say(id=second["id"], result={"tools": [{"name": "b"}]})
+    assert line.talk.on_page("resources", PageSummary(failure="broken"), 0.0) is None
+    assert line.talk.on_page("templates", PageSummary(failure="broken"), 0.0) is None
+    assert line.talk.waits_for("tools")
+    fact = line.talk.on_page("tools", PageSummary(fresh=True), 0.0)
     assert isinstance(fact, talk.AllListed)
-    assert len(fact.listed.tools) == 2
     assert fact.listed.missing == {"resources", "templates"}
     assert not line.talk.listing
+    assert not line.talk.waits_for("tools")
 
 
 def test_late_pages_of_a_walk_that_was_given_up_do_not_get_into_the_next() -> None:
     line = ready("legacy")
-    line.talk.list_all()
+    line.talk.list_all(0.0)
     first = {message["method"]: message["id"] for message in line.sent()}
-    line.talk.stop_listing()
+    fact = line.talk.stop_listing(60.0)
+    assert isinstance(fact, talk.AllListed)
+    assert fact.listed.missing == {"tools", "resources", "templates"}
     assert not line.talk.listing
-    line.talk.list_all()
+    line.talk.list_all(0.0)
     second = {message["method"]: message["id"] for message in line.sent()}
     assert line.say(id=first["tools/list"], result={"tools": [{"name": "old"}]}) is None
     assert line.talk.strays == 1
     for method, id_ in second.items():
-        fact = line.say(id=id_, result={"tools": [{"name": "new"}]} if method == "tools/list" else {"resources": []})
-    assert isinstance(fact, talk.AllListed)
-    assert json.loads(bytes(fact.listed.tools[0])) == {"name": "new"}
+        found = line.say(id=id_, result={})
+        assert isinstance(found, PageArrived)
+        assert METHODS[found.kind] == method
+
+
+def test_an_answer_whose_id_is_written_in_an_unusual_way_is_a_page_once() -> None:
+    line = ready("legacy")
+    line.talk.list_all(0.0)
+    id_ = line.sent()[0]["id"]
+    message = b'{"jsonrpc":"2.0","id":"\\u0073%b","result":{"tools":[]}}' % id_[1:].encode()
+    assert line.talk.receive(message) == PageArrived("tools", message, None)
+    assert line.talk.receive(message) is None
+
+
+def test_a_call_whose_answer_looks_like_a_page_is_answered() -> None:
+    line = ready("legacy")
+    line.talk.list_all(0.0)
+    id_ = line.sent()[0]["id"]
+    line.talk.call(1, "tools/call", b'"name":"t"', b"")
+    (sent,) = line.sent()
+    arrived = line.say(id=sent["id"], result={"id": id_})
+    assert isinstance(arrived, PageArrived)
+    assert isinstance(line.talk.receive_other(arrived.line, arrived.kind), talk.CallAnswered)
+    assert isinstance(line.say(id=id_, result={"tools": []}), PageArrived)
 
 
 def test_a_cancelled_call_is_told_with_our_id_and_its_late_answer_is_dropped() -> None:
@@ -202,7 +230,7 @@ def test_ids_of_one_process_are_never_used_twice() -> None:
     line = ready("legacy")
     for call in range(50):
         line.talk.call(call, "ping", b"", b"")
-    line.talk.list_all()
+    line.talk.list_all(0.0)
     ids = [message["id"] for message in line.sent()]
     assert len(set(ids)) == len(ids)
     assert all(isinstance(id_, str) for id_ in ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import msgspec
@@ -179,3 +180,35 @@ def test_texts_of_a_server_are_cut_before_they_become_reasons() -> None:
     refused = negotiation.on_error(ErrorObject(-1, "x" * 100_000))
     assert isinstance(refused, Impossible)
     assert len(refused.reason) < 300
+
+
+@pytest.mark.parametrize("known", [None, "legacy"])
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [
+        pytest.param({"filler": "x" * 300_000}, "bytes, the limit is 262144", id="large"),
+        pytest.param(json.loads('{"a":' * 70 + "1" + "}" * 70), "more than 64 levels", id="deep"),
+    ],
+)
+def test_an_answer_that_is_too_large_or_too_deep_to_be_kept_is_refused_with_the_reason(
+    known: Era | None, extra: dict[str, Any], reason: str
+) -> None:
+    negotiation = Negotiation(Identity(), known)
+    negotiation.start()
+    answer = initialized() if known == "legacy" else discovered(MODERN)
+    answer["capabilities"] = {"tools": {}, "experimental": extra}
+    action = negotiation.on_result(msgspec.Raw(json.dumps(answer).encode()))
+    assert isinstance(action, Impossible)
+    assert reason in action.reason
+
+
+def test_what_is_kept_of_an_answer_does_not_keep_the_message_alive() -> None:
+    negotiation = Negotiation(Identity(), "legacy")
+    negotiation.start()
+    message = json.dumps(initialized()).encode()
+    result = msgspec.json.decode(message, type=msgspec.Raw)
+    before = sys.getrefcount(message)
+    action = negotiation.on_result(result)
+    assert isinstance(action, Settled)
+    del result
+    assert sys.getrefcount(message) == before - 1

@@ -23,11 +23,14 @@ TABLE = {
     #                          dormant  spawning    handshaking discovering ready      draining respawning failed   stop
     "Wake":                   "spawning .           .           .           .          .        .          spawning .",
     "Sleep":                  ".        draining    draining    draining    draining   =        dormant    .        .",
+    "Restart":                "spawning draining    draining    draining    draining   .        spawning   spawning .",
     "Stop":                   "stopped  draining    draining    draining    draining   =        stopped    stopped  .",
     "Spawned":                ".        handshaking .           .           .          .        .          .        .",
     "SpawnRefused":           ".        respawning  .           .           .          spawning .          .        .",
     "SpawnRefused permanent": ".        failed      .           .           .          failed   .          .        .",
+    "SpawnRefused scarce":    ".        respawning  .           .           .          respawning .        .        .",
     "Greeted":                ".        .           discovering .           .          .        .          .        .",
+    "Greeted known":          ".        .           ready       .           .          .        .          .        .",
     "Rejected":               ".        .           draining    .           .          .        .          .        .",
     "Fallback":               ".        .           draining    .           .          .        .          .        .",
     "Listed":                 ".        .           .           ready       .          .        .          .        .",
@@ -42,7 +45,7 @@ TABLE = {
 
 
 def name(event: lc.Event) -> str:
-    flags = [flag for flag in ("permanent", "normal") if getattr(event, flag, False)]
+    flags = [flag for flag in ("permanent", "scarce", "known", "normal") if getattr(event, flag, False)]
     return " ".join([type(event).__name__, *flags])
 
 
@@ -94,6 +97,8 @@ class Lives(RuleBasedStateMachine):
         self.processes: set[int] = set()
         self.stopped = False
         self.killed: set[int] = set()
+        self.served: set[int] = set()
+        self.greeted: set[int] = set()
 
     def do(self, event: lc.Event) -> None:
         before = self.life
@@ -106,6 +111,8 @@ class Lives(RuleBasedStateMachine):
             if isinstance(event, lc.SpawnRefused) and before.state not in (State.SPAWNING, State.DRAINING):
                 return  # a process that was reported to run cannot be refused any more
             self.processes.discard(event.incarnation)
+        if isinstance(event, lc.Greeted) and before.state is State.HANDSHAKING and not stale:
+            self.greeted.add(event.incarnation)
         self.life, effects = lc.step(before, event)
         if stale:
             assert (self.life, effects) == (before, ())
@@ -123,8 +130,14 @@ class Lives(RuleBasedStateMachine):
             case lc.Kill():
                 assert self.life.incarnation in self.processes
                 self.killed.add(self.life.incarnation)
-            case lc.AskPolicy():
+            case lc.AskPolicy(scarce=scarce):
                 assert self.life.state is State.RESPAWNING
+                assert not scarce or before.state in (State.SPAWNING, State.DRAINING)
+            case lc.Serve():
+                assert self.life.state is State.READY
+                self.served.add(self.life.incarnation)
+            case lc.ListAll():
+                assert self.life.state in (State.DISCOVERING, State.READY)
             case lc.FailWaiting():
                 assert self.life.state in lc.RESTING
 
@@ -132,12 +145,12 @@ class Lives(RuleBasedStateMachine):
     def anything_at_any_time(self, number: int, age: int) -> None:
         self.do(diagram.events(self.life.incarnation - age)[number])
 
-    @rule()
-    def progress(self) -> None:
+    @rule(known=st.booleans())
+    def progress(self, known: bool) -> None:
         for event in (lc.Wake(), lc.BackoffOver()):
             self.do(event)
         number = self.life.incarnation
-        for fact in (lc.Spawned(number), lc.Greeted(number), lc.Listed(number)):
+        for fact in (lc.Spawned(number), lc.Greeted(number, known), lc.Listed(number)):
             self.do(fact)
 
     def teardown(self) -> None:
@@ -164,6 +177,13 @@ class Lives(RuleBasedStateMachine):
             assert self.processes == {self.life.incarnation}
 
     @invariant()
+    def a_ready_server_was_greeted_and_serves(self) -> None:
+        assert self.served <= self.greeted
+        if self.life.state is State.READY:
+            assert self.life.incarnation in self.served
+            assert not self.life.reason
+
+    @invariant()
     def what_drains_with_a_reason_was_killed(self) -> None:
         if self.life.state is State.DRAINING and (self.life.reason or self.life.fallback):
             assert self.life.incarnation in self.killed
@@ -188,6 +208,25 @@ def test_a_rejection_is_permanent_and_an_operators_wake_forgets_it() -> None:
     life = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Rejected(1, "no version"), lc.Exited(1, "stopped"))
     assert (life.state, life.permanent, life.reason) == (State.FAILED, True, "no version")
     assert run(life, lc.Wake()) == lc.Life(State.SPAWNING, "up", 2)
+
+
+def test_a_wake_serves_calls_before_the_lists_are_read_if_they_are_known() -> None:
+    life = run(lc.Life(), lc.Wake(), lc.Spawned(1))
+    after, effects = lc.step(life, lc.Greeted(1, known=True))
+    assert (after.state, effects) == (State.READY, (lc.Serve(), lc.ListAll()))
+    assert lc.step(after, lc.Listed(1)) == (after, ())
+    assert lc.step(after, lc.Expired(1)) == (after, ())
+
+
+def test_want_of_resources_backs_off_and_is_told_apart_from_a_failure() -> None:
+    starting = run(lc.Life(), lc.Wake())
+    for scarce in (True, False):
+        after, effects = lc.step(starting, lc.SpawnRefused(1, "no descriptors", scarce=scarce))
+        assert (after.state, after.reason) == (State.RESPAWNING, "no descriptors")
+        assert effects[-1] == lc.AskPolicy("no descriptors", scarce)
+    woken_again = run(starting, lc.Sleep(), lc.Wake())
+    after, effects = lc.step(woken_again, lc.SpawnRefused(1, "no descriptors", scarce=True))
+    assert after.state is State.RESPAWNING  # at once would be a loop
 
 
 def test_a_server_woken_while_it_goes_to_sleep_is_started_again_without_a_restart() -> None:

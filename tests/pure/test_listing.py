@@ -1,32 +1,24 @@
-"""Walking the lists of a server: every walk ends."""
+"""Walking the lists of a server: every walk ends, and says where it ended early."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 import pytest
 
-from actors.protocol.listing import Kind, Listing, ListLimits
+from actors.protocol.listing import Kind, Listing, ListLimits, PageSummary
 
 ALL = msgspec.Raw(b'{"tools":{},"resources":{},"prompts":{}}')
 TOOLS = msgspec.Raw(b'{"tools":{}}')
 
 
-def page(kind: str, *entries: Any, cursor: Any = None) -> msgspec.Raw:
-    found: dict[str, Any] = {kind: list(entries)}
-    if cursor is not None:
-        found["nextCursor"] = cursor
-    return msgspec.Raw(json.dumps(found).encode())
+def page(**more: Any) -> PageSummary:
+    return PageSummary(**{"fresh": True, **more})
 
 
-def walk(listing: Listing, kind: Kind = "tools", **more: Any) -> int:
-    """Answer with a new entry and a cursor for ever; return how many pages it took."""
-    for number in range(100_000):
-        if listing.on_page(kind, page(kind, {"name": f"t{number}", **more}, cursor="next")) is None:
-            return number + 1
-    raise AssertionError("the walk does not end")
+def walking(capabilities: msgspec.Raw = TOOLS, **limits: Any) -> Listing:
+    return Listing(capabilities, ListLimits(**limits), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -39,96 +31,108 @@ def walk(listing: Listing, kind: Kind = "tools", **more: Any) -> int:
         (msgspec.Raw(b"null"), []),
         (msgspec.Raw(b"[1]"), []),
         (msgspec.Raw(b""), []),
+        (msgspec.Raw(b'{"tools":{},"\xff":{}}'), []),
     ],
 )
 def test_only_what_is_announced_is_asked_for(capabilities: msgspec.Raw, kinds: list[str]) -> None:
-    listing = Listing(capabilities, ListLimits())
+    listing = walking(capabilities)
     assert [kind for kind, _ in listing.first()] == kinds
     assert listing.done is (not kinds)
 
 
-def test_pages_are_joined_in_order_and_each_entry_is_kept_as_it_was_written() -> None:
-    listing = Listing(TOOLS, ListLimits())
-    following = listing.on_page("tools", msgspec.Raw(b'{"tools":[ {"name" : "a"}],"nextCursor":"c"}'))
-    assert following == ("tools", b'{"cursor":"c"}')
-    assert listing.on_page("tools", page("tools", {"name": "b"})) is None
+def test_a_page_with_a_cursor_is_followed_by_the_next_one() -> None:
+    listing = walking()
+    assert listing.on_page("tools", page(cursor="c"), 0.0) == ("tools", b'{"cursor":"c"}')
+    assert listing.on_page("tools", page(cursor=""), 0.0) == ("tools", b'{"cursor":""}')
+    assert listing.on_page("tools", page(), 0.0) is None
     assert listing.done
-    assert [bytes(entry) for entry in listing.result().tools] == [b'{"name" : "a"}', b'{"name": "b"}']
+    assert listing.result().missing == frozenset()
 
 
-def test_endless_cursors_end_after_a_hundred_pages() -> None:
-    listing = Listing(TOOLS, ListLimits())
-    assert walk(listing) == 100
-    assert listing.done
-    assert listing.result().truncated[0].startswith("tools/list: cut after 100 pages")
+def test_a_thousand_small_pages_are_all_asked_for() -> None:
+    listing = walking()
+    for number in range(1000):
+        assert listing.on_page("tools", page(cursor=f"{number}"), 1.0) is not None
+
+
+def test_equal_cursors_say_nothing_as_long_as_there_is_something_new() -> None:
+    listing = walking()
+    assert listing.on_page("tools", page(cursor="same"), 0.0) is not None
+    assert listing.on_page("tools", page(cursor="same"), 0.0) is not None
 
 
 def test_a_page_that_brings_nothing_new_ends_the_walk() -> None:
-    listing = Listing(TOOLS, ListLimits())
-    assert listing.on_page("tools", page("tools", {"name": "a"}, cursor="1")) is not None
-    assert listing.on_page("tools", page("tools", {"name": "a"}, cursor="2")) is None
+    listing = walking()
+    assert listing.on_page("tools", page(cursor="1", fresh=False), 0.0) is None
     assert listing.done
-    assert len(listing.result().tools) == 1
-    assert listing.result().truncated == ()
+    assert listing.result().problems == ()
 
 
-def test_an_empty_string_is_a_cursor() -> None:
-    listing = Listing(TOOLS, ListLimits())
-    assert listing.on_page("tools", page("tools", {"name": "a"}, cursor="")) == ("tools", b'{"cursor":""}')
+def test_after_half_a_minute_no_further_page_is_asked_for() -> None:
+    listing = walking()
+    assert listing.on_page("tools", page(cursor="1"), 30.0) is not None
+    assert listing.on_page("tools", page(cursor="2"), 30.1) is None
+    found = listing.result()
+    assert found.missing == {"tools"}
+    assert found.problems == ("tools/list: cut at 30 s; the server has more",)
 
 
-@pytest.mark.parametrize("cursor", [0, 1, False, {}, ["x"]])
-def test_what_is_no_string_is_no_cursor(cursor: Any) -> None:
-    listing = Listing(TOOLS, ListLimits())
-    assert listing.on_page("tools", page("tools", {"name": "a"}, cursor=cursor)) is None
+def test_a_list_that_is_cut_is_missing_and_it_is_said() -> None:
+    listing = walking()
+    assert listing.on_page("tools", page(cut="10000 entries"), 0.0) is None
     assert listing.done
+    assert listing.result().missing == {"tools"}
+    assert "10000 entries" in listing.result().problems[0]
 
 
-def test_the_limit_of_entries_holds_within_a_page() -> None:
-    listing = Listing(TOOLS, ListLimits(max_entries=5))
-    assert listing.on_page("tools", page("tools", *({"name": f"t{n}"} for n in range(50)))) is None
+def test_a_list_that_fails_ends_alone_and_missing_templates_are_no_problem() -> None:
+    listing = walking(ALL)
+    listing.on_page("tools", page(failure="-32603 no"), 0.0)
+    listing.on_failure("templates", "-32601 unknown method")
+    assert not listing.done
     found = listing.result()
-    assert (len(found.tools), len(found.truncated)) == (5, 1)
+    assert found.problems == ("tools/list: -32603 no",)
+    assert found.missing == {"tools", "templates"}
 
 
-def test_exactly_as_many_entries_as_allowed_are_not_cut() -> None:
-    listing = Listing(TOOLS, ListLimits(max_entries=5))
-    listing.on_page("tools", page("tools", *({"name": f"t{n}"} for n in range(5))))
-    assert listing.result().truncated == ()
-
-
-def test_the_limit_of_bytes_holds() -> None:
-    listing = Listing(TOOLS, ListLimits(max_bytes=10_000))
-    walk(listing, text="x" * 1000)
-    found = listing.result()
-    assert sum(len(bytes(entry)) for entry in found.tools) <= 10_000
-    assert found.truncated
-
-
-def test_limits_count_over_all_lists() -> None:
-    listing = Listing(ALL, ListLimits(max_pages=10))
-    pages = walk(listing, "tools") + walk(listing, "prompts")
-    assert pages == 11
+def test_a_walk_that_is_given_up_misses_what_was_not_answered() -> None:
+    listing = walking(ALL)
+    listing.on_page("tools", page(), 0.0)
+    listing.give_up(60.0)
+    assert listing.done
+    assert listing.result().missing == {"resources", "templates", "prompts"}
+    assert "resources/list: not answered within 60 s" in listing.result().problems
 
 
 @pytest.mark.parametrize(
-    "body", [b"[]", b"null", b'{"tools":{}}', b'{"tools":7}', b"{", b'{"tools":[' + b"[" * 100_000]
+    ("message", "found"),
+    [
+        (b'{"jsonrpc":"2.0","id":"s1-1","result":{', "tools"),
+        (b'{"id" : "s1-1","result":{', "tools"),
+        (b'{"jsonrpc":"2.0","result":{"x":"' + b"x" * 100_000 + b'"},"id":"s1-1"}', "tools"),
+        (b'{"jsonrpc":"2.0","id":"s1-11","result":{}}', None),
+        (b'{"jsonrpc":"2.0","id":"other","result":{"text":"s1-1"}}', None),
+        (b'{"jsonrpc":"2.0","method":"s1-1"}', None),
+    ],
 )
-def test_a_malformed_page_fails_its_list_only(body: bytes) -> None:
-    listing = Listing(ALL, ListLimits())
-    assert listing.on_page("tools", msgspec.Raw(body)) is None
-    assert not listing.done
-    found = listing.result()
-    assert found.missing == {"tools"}
-    assert found.failed == ("tools/list: the page is malformed",)
+def test_a_page_is_recognised_by_its_id_alone(message: bytes, found: Kind | None) -> None:
+    listing = walking()
+    listing.asked("tools", b'"s1-1"')
+    arrived = listing.recognise(message)
+    assert (arrived.kind if arrived is not None else None) == found
 
 
-def test_a_list_that_fails_keeps_what_came_before_and_missing_templates_are_no_problem() -> None:
-    listing = Listing(ALL, ListLimits())
-    listing.on_page("tools", page("tools", {"name": "a"}, cursor="c"))
-    listing.on_failure("tools", "-32603 no")
-    listing.on_failure("templates", "-32601 unknown method")
-    found = listing.result()
-    assert len(found.tools) == 1
-    assert found.failed == ("tools/list: -32603 no",)
-    assert found.missing == {"tools", "templates"}
+def test_one_page_is_taken_once() -> None:
+    listing = walking()
+    listing.asked("tools", b'"s1-1"')
+    assert listing.recognise(b'{"id":"s1-1"}') is not None
+    assert listing.recognise(b'{"id":"s1-1"}') is None
+    assert listing.take("tools", b"{}") is None
+    listing.expect_again("tools")
+    assert listing.take("tools", b"{}") is not None
+    assert listing.recognise(b'{"id":"s1-1"}') is None
+
+
+def test_each_list_but_the_tools_has_a_quarter_of_the_bytes() -> None:
+    limits = ListLimits(max_bytes=400)
+    assert [limits.bytes_of(kind) for kind in ("tools", "resources", "templates", "prompts")] == [400, 100, 100, 100]

@@ -120,6 +120,42 @@ def test_an_operator_makes_everything_forgotten() -> None:
     assert restarts.total == 7
 
 
+def test_want_of_resources_backs_off_by_a_level_of_its_own_and_counts_nothing() -> None:
+    restarts = log()
+    assert [restarts.postpone() for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert all(restarts.postpone() == 60 for _ in range(100))
+    assert restarts.total == 0
+    assert restarts.admit(0.0) == 1
+    assert restarts.postpone() == 1
+
+
+def test_retries_of_a_server_never_listed_become_rare_up_to_a_bound() -> None:
+    restarts = log(jitter=1.0, retry_max_s=1000.0)
+    assert [restarts.retry() for _ in range(4)] == [300, 600, 1000, 1000]
+    assert log(jitter=0.0).retry() == 150
+    restarts.ready(0.0)
+    assert restarts.retry() == 300
+    restarts.forget()
+    assert restarts.retry() == 300
+    assert log(restart="temporary").retry() is None
+
+
+def test_a_retry_that_fails_gives_up_again_and_a_probe_on_demand_waits_for_its_interval() -> None:
+    restarts = log()
+    for _ in range(6):
+        restarts.admit(0.0)
+    restarts.begin_probe(200.0)
+    assert restarts.admit(201.0) is None
+    assert restarts.probe_due(301.0) == 200.0
+
+
+def test_a_failure_that_only_a_change_heals_has_its_probe_interval_too() -> None:
+    restarts = log()
+    restarts.give_up(100.0)
+    assert restarts.probe(200.0) == 200.0
+    assert restarts.probe(400.0) == 0.0
+
+
 @given(st.lists(st.tuples(st.sampled_from(["admit", "ready", "probe", "forget"]), st.floats(0, 2000)), max_size=60))
 def test_whatever_happens_delays_are_bounded_and_the_budget_holds(steps: list[tuple[str, float]]) -> None:
     restarts = log(0.5)

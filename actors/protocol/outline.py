@@ -1,0 +1,198 @@
+"""Where the parts of a JSON text begin and end, without reading them.
+
+For texts that may be large, deep, or broken in one place, so that what is well is not lost with what is not. The scan
+is made of array operations on pieces of 64 KiB: its cost is linear whatever the text holds (10 to 40 ns a byte), other
+threads run in between, and no depth exhausts a stack. Nothing is validated: who takes a part decodes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+_PIECE_BYTES = 64 * 1024
+_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
+_OPENING = frozenset(b"{[")
+_CLOSING = frozenset(b"}]")
+_STEP: npt.NDArray[np.int8] = np.zeros(256, np.int8)
+_STEP[list(_OPENING)] = 1
+_STEP[list(_CLOSING)] = -1
+_IS_MARK: npt.NDArray[np.bool_] = _STEP != 0
+_IS_MARK[_COMMA] = True
+_APART = ord("}") - ord("{")  # and that of the other pair
+_BLANK = b" \t\r\n"
+_MEMBER = re.compile(rb'\s*"([^"\\]{0,200})"\s*:\s*')
+
+
+class Malformed(Exception):
+    """The brackets of a text do not match, or it is none of what was expected."""
+
+
+class Span(NamedTuple):
+    """A part of a text, from `start` to before `end`, without white space around it."""
+
+    start: int
+    end: int
+
+
+class Container(NamedTuple):
+    """An object or array: where it is, and what separates its parts. `whole`: its end was seen."""
+
+    start: int
+    bounds: list[int]
+    whole: bool
+
+
+class Outline:
+    """The objects and arrays of the uppermost `levels` of a text; at most `max_marks` brackets and commas are noted.
+
+    A text with more of them is cut: then the containers that were open are not `whole`, the last part of such an object
+    reaches to the end of the text, and the last one of such an array is left out. Raises `Malformed`.
+    """
+
+    def __init__(self, text: bytes, levels: int, max_marks: int) -> None:
+        self._text = text
+        self._containers: dict[int, Container] = {}
+        self._read(levels, max_marks)
+
+    def root(self) -> Span:
+        """Return the whole text."""
+        return self._trimmed(0, len(self._text))
+
+    def take(self, span: Span) -> bytes:
+        """Return the text of a part."""
+        return self._text[span.start : span.end]
+
+    def members(self, of: Span) -> dict[bytes, Span]:
+        """Return the values of an object by key, of equal keys the last. Raises `Malformed` for anything else."""
+        found: dict[bytes, Span] = {}
+        for part in self._parts(of, b"{"):
+            member = _MEMBER.match(self._text, part.start, part.end)
+            if member is not None:
+                found[member[1]] = self._trimmed(member.end(), part.end)
+        return found
+
+    def elements(self, of: Span) -> tuple[list[Span], bool]:
+        """Return the elements of an array, and whether these are all. Raises `Malformed` for anything else."""
+        return list(self._parts(of, b"[")), self._containers[of.start].whole
+
+    def _parts(self, of: Span, opening: bytes) -> Iterator[Span]:
+        container = self._containers.get(of.start)
+        if container is None or self._text[of.start : of.start + 1] != opening:
+            raise Malformed
+        start = container.start
+        cut = not container.whole and opening == b"{"
+        for bound in [*container.bounds, len(self._text)] if cut else container.bounds:
+            part = self._trimmed(start + 1, bound)
+            if part.start < part.end:
+                yield part
+            start = bound
+
+    def _trimmed(self, start: int, end: int) -> Span:
+        text = self._text
+        while start < end and text[start] in _BLANK:
+            start += 1
+        while start < end and text[end - 1] in _BLANK:
+            end -= 1
+        return Span(start, end)
+
+    def _read(self, levels: int, max_marks: int) -> None:
+        open_: list[Container] = []
+        for piece in _marks(self._text):
+            kept = piece.levels <= levels
+            places = (piece.places[kept] + piece.start).tolist()
+            for place in places:
+                self._note(open_, place)
+            max_marks -= len(places)
+            if max_marks < 0:
+                break
+        else:
+            if open_:
+                raise Malformed
+
+    def _note(self, open_: list[Container], place: int) -> None:
+        mark = self._text[place]
+        if mark in _OPENING:
+            container = Container(place, [], whole=False)
+            self._containers[place] = container
+            open_.append(container)
+        elif not open_:
+            raise Malformed
+        else:
+            open_[-1].bounds.append(place)
+            if mark in _CLOSING:
+                closed = open_.pop()
+                if mark - self._text[closed.start] != _APART:
+                    raise Malformed
+                self._containers[closed.start] = closed._replace(whole=True)
+
+
+class Extent(NamedTuple):
+    """How large a JSON value is: its levels of nesting, and its brackets and commas, of which each value has one."""
+
+    depth: int
+    marks: int
+
+
+def extent(text: bytes) -> Extent:
+    """Return how large a text is. Raises `Malformed` if it closes more than it opens."""
+    depth = marks = 0
+    for piece in _marks(text):
+        depth = max(depth, int(piece.levels.max(initial=0)))
+        marks += len(piece.places)
+    return Extent(depth, marks)
+
+
+class _Marks(NamedTuple):
+    """The brackets and commas of one piece that are not in strings; `levels` of the container each belongs to."""
+
+    start: int
+    places: npt.NDArray[np.int64]
+    levels: npt.NDArray[np.int64]
+
+
+def _marks(text: bytes) -> Iterator[_Marks]:
+    data = np.frombuffer(text or b" ", np.uint8)
+    inside = np.uint8(0)
+    escaped = False
+    depth = 0
+    for start in range(0, len(data), _PIECE_BYTES):
+        piece = data[start : start + _PIECE_BYTES]
+        quotes, escaped = _quotes(piece, escaped=escaped)
+        strings = (np.cumsum(quotes, dtype=np.uint8) + inside) & 1
+        inside = strings[-1]
+        places = np.flatnonzero(_IS_MARK[piece] & (strings == 0))
+        steps = _STEP[piece[places]]
+        depths = np.cumsum(steps, dtype=np.int64) + depth
+        levels = depths + (steps < 0)
+        if depths.size:
+            depth = int(depths[-1])
+            if int(depths.min()) < 0:
+                raise Malformed
+        yield _Marks(start, places, levels)
+
+
+def _quotes(piece: npt.NDArray[np.uint8], *, escaped: bool) -> tuple[npt.NDArray[np.bool_], bool]:
+    """Return which bytes are quotes that begin or end a string, and whether the byte after the piece is escaped."""
+    quotes = piece == _QUOTE
+    slashes = np.flatnonzero(piece == _BACKSLASH)
+    if escaped:
+        quotes[0] = False
+    if not slashes.size:
+        return quotes, False
+    numbers = np.arange(len(slashes))
+    begins = np.empty(len(slashes), np.bool_)
+    begins[0] = True
+    begins[1:] = np.diff(slashes) != 1
+    places = numbers - np.maximum.accumulate(np.where(begins, numbers, 0))  # of each backslash in its run
+    if escaped and slashes[0] == 0:  # the run's first one is escaped itself
+        run = len(slashes) if begins[1:].sum() == 0 else int(np.flatnonzero(begins[1:])[0]) + 1
+        places[:run] += 1
+    following = slashes[places % 2 == 0] + 1
+    last = bool(following.size) and int(following[-1]) == len(piece)
+    quotes[following[following < len(piece)]] = False
+    return quotes, last

@@ -1,0 +1,195 @@
+"""Reads the lists of a server: asks for them, has their pages read, tells what was found, and looks again in time.
+
+A page of more than a few kilobytes is read in a worker thread and comes back as a message with the number of its walk;
+all servers share the one place for that. A walk that is over, or of a process that died, changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import trio
+
+from actors.catalogue.draft import Draft
+from actors.catalogue.entries import Offer
+from actors.catalogue.pages import Page, read_page
+from actors.kit import Address
+from actors.lifecycle import Life, State
+from actors.protocol import conversation as talk
+from actors.protocol.listing import Listed, PageArrived, PageSummary
+from actors.server.inbox import Message, PageRead
+from actors.server.link import Link
+from actors.server.lists import Lists
+from actors.server.record import Record
+from actors.server.settings import ServerSettings
+from actors.timers import Timers
+
+AT_ONCE_BYTES = 16 * 1024
+"""A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""
+LATE = "its lists could not be read in time"
+NO_THREAD_S = 1.0
+"""Pause before a page is tried again for which the system had no thread."""
+
+
+class Discovery:
+    """The walks over the lists of one server. `post` is the mailbox of its actor, `desk` the place for reading pages.
+
+    `listed` is called with the link whose walk came to its end, what was known before, and what is known now.
+    `looking`: the server was woken only to have its lists read, and had so many calls before that.
+    """
+
+    nursery: trio.Nursery
+
+    def __init__(
+        self,
+        lists: Lists,
+        settings: ServerSettings,
+        record: Record,
+        timers: Timers,
+        post: Address[Message],
+        desk: trio.CapacityLimiter | None,
+        listed: Callable[[Link, Offer | None, Offer], None],
+    ) -> None:
+        self._lists = lists
+        self._settings = settings
+        self._record = record
+        self._timers = timers
+        self._post = post
+        self._desk = desk
+        self._listed = listed
+        self.looking: int | None = None
+        self._walk = 0
+        self._draft = Draft(settings.list_limits, None)
+        self._reading: set[trio.CancelScope] = set()
+
+    def begin(self, link: Link, incarnation: int) -> None:
+        """Begin to read the lists, or note that they must be read again."""
+        if link.talk.listing:
+            self._lists.owed = True
+            return
+        now = trio.current_time()
+        self._walk += 1
+        self._stop_reading()
+        self._draft = self._lists.begin(now)
+        self._timers.start(self.nursery, "listing", self._settings.discovery_timeout_s)
+        self._follow(link, link.talk.list_all(now))
+
+    def changed(self, link: Link, *, ready: bool) -> None:
+        """The server says that a list changed."""
+        if link.talk.listing:
+            self._lists.owed = True
+        elif ready:
+            self._timers.start_by(self.nursery, "relist", self._lists.next_reading(trio.current_time()))
+
+    def take(self, arrived: PageArrived, link: Link, incarnation: int) -> talk.Fact | None:
+        """Read a page, now or in a thread. Returns what the message means instead if it is no page."""
+        if len(arrived.line) > AT_ONCE_BYTES:
+            self.nursery.start_soon(self._read_aside, self._walk, incarnation, arrived, self._draft)
+            return None
+        page = read_page(arrived, self._draft.room(arrived.kind), self._draft.known)
+        return self.on_read(PageRead(incarnation, self._walk, arrived, page), link)
+
+    def on_read(self, read: PageRead, link: Link) -> talk.Fact | None:
+        """Go on with a page that was read. Returns what the message means instead if it is no page."""
+        if read.walk != self._walk or not link.talk.listing:
+            return None
+        kind, page = read.arrived.kind, read.page
+        if page.foreign:
+            return link.talk.receive_other(read.arrived.line, kind)
+        fresh = self._draft.add(kind, page)
+        summary = PageSummary(fresh=fresh, cursor=page.cursor, cut=page.cut, failure=page.failure)
+        self._follow(link, link.talk.on_page(kind, summary, trio.current_time()))
+        return None
+
+    def late(self, link: Link, incarnation: int) -> bool:
+        """The walk takes too long: what was read counts. False if that is nothing to begin with."""
+        if self._lists.known is None and link.talk.waits_for("tools") and not self._draft.count("tools"):
+            return False
+        self._stop_reading()
+        self._record.last_error = LATE
+        self._follow(link, link.talk.stop_listing(self._settings.discovery_timeout_s))
+        return True
+
+    # Looking again --------------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Note how old the lists of an earlier run are, and be told when they are due."""
+        self._lists.restore(trio.current_time(), self._record.clock())
+        self._watch(awake=False)
+
+    def look(self, link: Link | None, life: Life, calls: int) -> bool:
+        """Read the lists if they are due. True: the server, which had so many `calls`, has to be woken for it."""
+        awake = life.state is State.READY
+        if not self._watch(awake=awake):
+            return False
+        self._timers.start(self.nursery, "look", self._settings.probe_interval_s)  # whatever becomes of it
+        if awake and link is not None:
+            self.begin(link, life.incarnation)
+        elif life.state is State.DORMANT:
+            self.looking = calls
+            return True
+        else:
+            self._lists.put_off(trio.current_time())
+        return False
+
+    def stop_looking(self) -> bool:
+        """The server failed to start. True: it was woken for its lists alone, which are tried again later."""
+        looked, self.looking = self.looking is not None, None
+        if looked:
+            self._lists.put_off(trio.current_time())
+        return looked
+
+    def settled(self, link: Link, life: Life, calls: int) -> bool:
+        """Do what is owed after a reading. True: the server was woken for that alone, nobody has called it since."""
+        ready = life.state is State.READY
+        if self._lists.owed:
+            self.changed(link, ready=ready)
+        looked, self.looking = self.looking == calls, None
+        self._timers.cancel("look")
+        self._watch(awake=ready and not looked)
+        return looked and self._settings.idle_timeout_s > 0
+
+    def _watch(self, *, awake: bool) -> bool:
+        """Return whether the lists are due to be read again; otherwise be told when they are."""
+        moment = self._lists.next_look(awake=awake)
+        if moment <= trio.current_time():
+            return True
+        if not math.isinf(moment):
+            self._timers.start_by(self.nursery, "look", moment)
+        return False
+
+    # Reading --------------------------------------------------------------------------------------------------------
+
+    def _follow(self, link: Link, fact: talk.AllListed | None) -> None:
+        if fact is not None:
+            self._finish(link, fact.listed)
+
+    def _finish(self, link: Link, listed: Listed) -> None:
+        self._timers.cancel("listing")
+        if link.talk.agreement is None:
+            return
+        now, unix_now = trio.current_time(), self._record.clock()
+        before = self._lists.known
+        offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
+        self._draft = Draft(self._settings.list_limits, None)  # so that what it holds is free
+        self._listed(link, before, offer)
+
+    def _stop_reading(self) -> None:
+        for scope in self._reading:
+            scope.cancel()
+
+    async def _read_aside(self, walk: int, incarnation: int, arrived: PageArrived, draft: Draft) -> None:
+        room = draft.room(arrived.kind)
+        with trio.CancelScope() as scope:
+            self._reading.add(scope)
+            page = await self._in_thread(lambda: read_page(arrived, room, draft.known))
+            await self._post.tell(PageRead(incarnation, walk, arrived, page))
+        self._reading.discard(scope)
+
+    async def _in_thread(self, work: Callable[[], Page]) -> Page:
+        while True:
+            try:
+                return await trio.to_thread.run_sync(work, limiter=self._desk, abandon_on_cancel=True)
+            except RuntimeError:  # no thread to be had; the deadline of the walk ends this
+                await trio.sleep(NO_THREAD_S)

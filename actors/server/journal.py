@@ -1,0 +1,212 @@
+"""What is kept of one server for its operator: what it wrote, and what happened to it. Outlives its incarnations.
+
+Rules of this file:
+- Taking something in is cheap and bounded, whatever the server writes: it is kept as bytes, in rings, and what does not
+  fit is dropped and counted. It is decoded, masked and made visible only when somebody looks (`shown`).
+- Our own lines have a ring of their own: a server that floods its stderr cannot drown the reason of its last exit.
+- Lines are numbered without gaps in the order they came; a reader keeps the number it has seen.
+- What a server wrote without ending the line (a question, its last words) counts as a line once it has been quiet for
+  a second, or when the process is gone.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import deque
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from actors.kit import Latest
+from actors.transport.asides import Source
+from actors.transport.mask import Mask
+from actors.transport.stderr_tail import visible
+
+Level = Literal["debug", "info", "warning"]
+Tell = Callable[[Level, str], None]
+
+MAX_BYTES = 256 * 1024
+MAX_LINES = 2000
+MAX_NOTES = 500
+MAX_LINES_AT_ONCE = 1000
+"""Of one piece of output (64 KiB at most come at once); the newest are kept."""
+LINE_BYTES = 4096
+NOTE_CHARACTERS = 2000
+NOISE_CHARACTERS = 200
+QUIET_S = 1.0
+NOISE_TOLD_S = 600.0
+"""Noise on stdout is a note of ours at most this often."""
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line as it may be shown; `time` is unix time in seconds."""
+
+    number: int
+    time: float
+    source: Source
+    text: str
+
+
+class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line as it came. `cut`: the rest of it was dropped."""
+
+    number: int
+    time: float
+    source: Source
+    data: bytes
+    cut: bool = False
+
+
+class Journal:
+    """The lines of one server. `clock` gives unix time in seconds, `mask` hides secrets.
+
+    `tell` gets each note of ours, for the daemon's log.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        mask: Mask | None = None,
+        tell: Tell = lambda level, text: None,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self.newest = Latest(0)
+        self._clock = clock
+        self._mask = mask or Mask({})
+        self._tell = tell
+        self._max_bytes = max_bytes
+        self._output: deque[KeptLine] = deque()
+        self._size = 0
+        self._notes: deque[KeptLine] = deque(maxlen=MAX_NOTES)
+        self._number = 0
+        self._begun = b""
+        self._begun_at = 0.0
+        self._skipping = False
+        self._noise_told_at: float | None = None
+
+    # Writing --------------------------------------------------------------------------------------------------------
+
+    def note(self, text: str, level: Level = "info") -> None:
+        """Add a line of ours, cut at 2000 characters; names that a server gave are masked in it, too."""
+        self.end_quiet_line()
+        text = self._mask(text[:NOTE_CHARACTERS])
+        self._number += 1
+        line = KeptLine(
+            number=self._number, time=self._clock(), source="supervisor", data=text.encode(errors="replace")
+        )
+        self._notes.append(line)
+        self.newest.set(self._number)
+        self._tell(level, text)
+
+    def overhear(self, source: Source, data: bytes) -> None:
+        """Add what the server wrote: any piece of its stderr, or whole lines of its stdout."""
+        if source == "stdout":
+            self._add_all(source, data.removesuffix(b"\n").split(b"\n"))
+            self._tell_noise(data)
+            return
+        if self._skipping:
+            _, ended, data = data.partition(b"\n")
+            self._skipping = not ended
+        *lines, rest = (self._begun + data).rsplit(b"\n", MAX_LINES_AT_ONCE)
+        self._begun = b""
+        if len(lines) == MAX_LINES_AT_ONCE:
+            self._number += lines[0].count(b"\n")
+            lines[0] = lines[0].rpartition(b"\n")[2]
+        self._add_all(source, lines)
+        self._begin(rest)
+
+    def _begin(self, rest: bytes) -> None:
+        """Keep the beginning of a line, or the line if it is too long already."""
+        self._begun, self._begun_at = rest, self._clock()
+        if len(rest) > self._longest_line:
+            self.end_line()
+            self._skipping = True
+
+    def end_line(self) -> None:
+        """Count what was written without an end of line as a line: nothing will follow."""
+        begun, self._begun = self._begun, b""
+        self._skipping = False
+        self._add_all("stderr", [begun])
+
+    @property
+    def _longest_line(self) -> int:
+        """More than is ever shown, so that a secret at its end is either whole, and masked, or not shown."""
+        return LINE_BYTES + self._mask.longest
+
+    def _add_all(self, source: Source, lines: list[bytes]) -> None:
+        now, longest = self._clock(), self._longest_line
+        for line in lines:
+            data = line.rstrip()
+            if data:
+                self._number += 1
+                kept = KeptLine(
+                    number=self._number, time=now, source=source, data=data[:longest], cut=len(data) > longest
+                )
+                self._output.append(kept)
+                self._size += len(kept.data)
+        while self._size > self._max_bytes or len(self._output) > MAX_LINES:
+            self._size -= len(self._output.popleft().data)
+        if self._number > self.newest.value:
+            self.newest.set(self._number)
+
+    def _tell_noise(self, data: bytes) -> None:
+        now = self._clock()
+        if self._noise_told_at is not None and now < self._noise_told_at + NOISE_TOLD_S:
+            return
+        self._noise_told_at = now
+        first = data.strip().partition(b"\n")[0]
+        shown = self._text(first[: self._longest_line], cut=len(first) > self._longest_line, limit=NOISE_CHARACTERS)
+        if shown:
+            self.note(f"it writes to stdout what is no MCP message, which is ignored: {shown}", "warning")
+
+    # Reading --------------------------------------------------------------------------------------------------------
+
+    def end_quiet_line(self) -> None:
+        """Count what was written without an end of line as a line, if nothing followed for a second."""
+        if self._begun and self._clock() >= self._begun_at + QUIET_S:
+            self.end_line()
+
+    def last(self, count: int) -> list[KeptLine]:
+        """Return the newest lines, at most `count`, oldest first."""
+        self.end_quiet_line()
+        return list(heapq.merge(self._output, self._notes, key=_number))[-count:] if count > 0 else []
+
+    def after(self, number: int, limit: int) -> tuple[int, int, list[KeptLine]]:
+        """Return (number to go on from, how many lines were missed, lines): what came after `number`, the newest first.
+
+        -1 is "from now on"; a number that was never given out is of another run of the daemon: everything is new.
+        """
+        self.end_quiet_line()
+        if number < 0:
+            return self._number, 0, []
+        if number > self._number:
+            number = 0
+        found = [line for line in self.last(limit) if line.number > number]
+        return self._number, self._number - number - len(found), found
+
+    def shown(self, lines: list[KeptLine]) -> list[LogLine]:
+        """Return lines as they may be shown: without secrets, unprintable characters escaped. Costs a millisecond or
+        more for each line of a server with many secrets: call it in a thread.
+        """
+        return [
+            LogLine(number=line.number, time=line.time, source=line.source, text=self._shown_text(line))
+            for line in lines
+        ]
+
+    def _shown_text(self, line: KeptLine) -> str:
+        limit = NOISE_CHARACTERS if line.source == "stdout" else LINE_BYTES
+        return self._text(line.data, cut=line.cut, limit=limit)
+
+    def _text(self, data: bytes, *, cut: bool, limit: int) -> str:
+        text = self._mask(_COLOURS.sub("", data.decode(errors="replace")))
+        if cut:  # it may end with the beginning of a secret
+            text = text[: max(0, len(text) - self._mask.longest)]
+        return visible(text[:limit] + "…" if cut or len(text) > limit else text)
+
+
+def _number(line: KeptLine) -> int:
+    return line.number

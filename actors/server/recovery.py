@@ -1,0 +1,122 @@
+"""What becomes of a server that failed: when it is tried again, by itself or on demand, and what callers are told.
+
+The restart log decides; the timers `backoff` and `retry` say when. No I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import trio
+
+from actors.calls import Calls
+from actors.errors import ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError
+from actors.lifecycle import AskPolicy, Life, State
+from actors.messages import Activity
+from actors.policy import RestartLog
+from actors.server.orders import Orders
+from actors.timers import Timers
+
+STARTING_RETRY_S = 5.0
+DELAYS: Mapping[Activity, tuple[str, float]] = {
+    "waiting for its turn": (": other servers are started or installed before it", 10.0),
+    "installing": (": it is being installed, which can take minutes", 30.0),
+}
+"""What callers are told, and after how many seconds to ask again."""
+
+
+class Recovery:
+    """The recovery of one server."""
+
+    def __init__(self, server: str, restarts: RestartLog, timers: Timers) -> None:
+        self._server = server
+        self._restarts = restarts
+        self._timers = timers
+
+    @property
+    def restarts(self) -> int:
+        """How many failures there were in all."""
+        return self._restarts.total
+
+    def back_off(self, failure: AskPolicy, nursery: trio.Nursery) -> float | None:
+        """Start the timer of the back-off; return its seconds, or None to give up."""
+        now = trio.current_time()
+        delay = self._restarts.postpone() if failure.scarce else self._restarts.admit(now)
+        if delay is not None:
+            self._timers.start(nursery, "backoff", delay)
+        return delay
+
+    def give_up(self, nursery: trio.Nursery, *, listed: bool) -> None:
+        """Note that a server was given up. One that was never listed is tried again by itself: nobody can call it."""
+        self._restarts.give_up(trio.current_time())
+        delay = None if listed else self._restarts.retry()
+        if delay is not None:
+            self._timers.start(nursery, "retry", delay)
+
+    def begin_retry(self) -> None:
+        """Note that a server that was given up is tried once more now."""
+        self._restarts.begin_probe(trio.current_time())
+
+    def next_start_s(self) -> float | None:
+        """Return in how many seconds the server is tried again by itself, None if it is not."""
+        left = self._timers.left("backoff")
+        return left if left is not None else self._timers.left("retry")
+
+    def ending(self, life: Life) -> ShuttingDown | None:
+        """Why nobody at all can start the server any more; None if somebody can."""
+        if life.state is State.STOPPED or life.wanted == "stopped":
+            return ShuttingDown(f"server {self._server!r} is being stopped", server=self._server)
+        return None
+
+    def refusal(self, life: Life) -> SupervisorError | None:
+        """Why nothing can be asked of this server now, None if it can. Grants the probe that is due."""
+        if life.state is State.FAILED and self._restarts.probe(trio.current_time()) > 0:
+            return self.unavailable(life.reason)
+        return self.ending(life)
+
+    def too_late(self, life: Life, deadline: float) -> SupervisorError | None:
+        """Why a call with this deadline, a moment of the trio clock, need not wait for the back-off; None if it may."""
+        left = self.next_start_s()
+        if life.state is not State.RESPAWNING or left is None or trio.current_time() + left < deadline:
+            return None
+        return self.starting(life.reason)
+
+    def delay(self, life: Life, activity: Activity | None) -> tuple[str, float]:
+        """Return why a server is not ready yet, as the end of a sentence, and in how many seconds to ask again."""
+        left = self.next_start_s()
+        if activity is not None:
+            return DELAYS[activity]
+        if life.state is State.RESPAWNING and left is not None:
+            return f": {life.reason}; it is tried again in {left:.0f} s", left
+        return "", STARTING_RETRY_S
+
+    def fail_waiting(self, state: State, reason: str, calls: Calls, orders: Orders) -> None:
+        """Fail everybody who waits for a server that will not come up and is in this state now."""
+
+        def error() -> SupervisorError:
+            if state is State.STOPPED:
+                return ShuttingDown(f"server {self._server!r} was stopped", server=self._server)
+            if state is State.FAILED:
+                return self.unavailable(reason)
+            return ServerGaveUp(f"server {self._server!r} is not available: {reason}", server=self._server)
+
+        calls.fail_waiting(error)
+        orders.fail_wakers(error)
+
+    def starting(self, reason: str) -> ServerStarting:
+        """Return the error for a server that is tried again after a failure."""
+        left = self.next_start_s()
+        when = f"in {left:.0f} s" if left is not None else "now"
+        text = f"server {self._server!r} did not start: {reason}; it is tried again {when}"
+        return ServerStarting(text, server=self._server, retry_after_s=left if left is not None else 1.0)
+
+    def unavailable(self, reason: str) -> ServerGaveUp:
+        """Return the error for a server that was given up."""
+        due = self._restarts.probe_due(trio.current_time())
+        left = self.next_start_s()
+        if left is not None and left <= due:
+            wait, when = left, f"it is tried again in {left:.0f} s"
+        else:
+            wait, when = due, f"a call tries it again after {due:.0f} s"
+        text = f"server {self._server!r} is not available: {reason}; {when}, `mcpvisor restart {self._server}` at once"
+        return ServerGaveUp(text, server=self._server, retry_after_s=wait)

@@ -1,0 +1,141 @@
+"""The story of one server, a line for each thing that happens to it. Goes into its journal and the daemon's log."""
+
+from __future__ import annotations
+
+import re
+
+import trio
+
+from actors.catalogue.entries import Offer
+from actors.lifecycle import Life, State
+from actors.messages import Refreshed, ServerStatus
+from actors.server.journal import Journal
+from actors.transport.base import Exit
+
+MAX_WORDS_CHARS = 200
+MAX_NAMES = 5
+_NO_REASON = re.compile(
+    r"\s*$|npm (warn|notice|verb)|npm error (a complete log|    )|\s+at |node\.js v\d|\s*[\^~]+\s*$|\(node:\d+\)|"
+    r"\(use `node --trace|Traceback \(most recent",
+    re.IGNORECASE,
+)
+"""Lines that say nothing of why a program ended: blanks, warnings of npm, frames of a stack, carets under code."""
+
+
+def last_words(stderr: str) -> str:
+    """Return what the end of stderr says of why a program ended: its last lines that may be a reason, on one line."""
+    lines = [" ".join(line.split()) for line in stderr.splitlines() if not _NO_REASON.match(line)]
+    words = ""
+    for line in reversed(lines):
+        longer = f"{line} | {words}" if words else line
+        if words and len(longer) > MAX_WORDS_CHARS:
+            break
+        words = longer
+    return words if len(words) <= MAX_WORDS_CHARS else words[: MAX_WORDS_CHARS - 1] + "…"
+
+
+def listed_change(before: Offer | None, after: Offer) -> Refreshed:
+    """Return the totals of what a server lists, and the names of its tools that differ from before."""
+    old = {tool.name: bytes(tool.definition) for tool in before.tools} if before is not None else {}
+    new = {tool.name: bytes(tool.definition) for tool in after.tools}
+    return Refreshed(
+        tools=len(after.tools),
+        resources=len(after.resources) + len(after.templates),
+        prompts=len(after.prompts),
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
+        problems=after.problems,
+    )
+
+
+class Story:
+    """Tells what happens to one server. Texts of the server in it have no secrets any more."""
+
+    def __init__(self, server: str, journal: Journal, known: Offer | None) -> None:
+        self._server = server
+        self._journal = journal
+        self._started_at = 0.0
+        self._troubled = False
+        self._seen = known
+
+    def entered(self, status: ServerStatus, previous: State, reason: str) -> None:
+        """The server is in another state."""
+        match status.state:
+            case State.SPAWNING:
+                self._started_at = trio.current_time()
+                if previous is State.DORMANT:
+                    self._journal.note("woken by a call" if status.waiting else "woken")
+                elif previous is State.FAILED:
+                    self._journal.note("tried again")
+            case State.HANDSHAKING:
+                self._journal.note(f"started, pid {status.pid}" if status.pid is not None else "started")
+            case State.READY:
+                self._ready(status)
+            case State.DORMANT if previous is not State.RESPAWNING:
+                by_itself = previous is State.READY
+                self._journal.note(
+                    f"{'ended by itself with nothing to do' if by_itself else 'asleep'}; a call wakes it"
+                )
+            case State.FAILED:
+                self._failed(status, previous, reason)
+            case State.RESPAWNING:
+                self._troubled = True
+            case State.STOPPED:
+                self._journal.note("stopped", "debug")
+            case _:
+                return
+
+    def _ready(self, status: ServerStatus) -> None:
+        seconds = trio.current_time() - self._started_at
+        tools = f"{len(self._seen.tools)} tools, " if self._seen is not None else ""
+        spoken = f"protocol {status.protocol_version}" if status.protocol_version else f"{status.era} protocol"
+        self._journal.note(f"{'recovered, ' if self._troubled else ''}ready after {seconds:.1f} s: {tools}{spoken}")
+        self._troubled = False
+
+    def _failed(self, status: ServerStatus, previous: State, reason: str) -> None:
+        self._troubled = True
+        tried = previous is State.RESPAWNING
+        what = "gave up" if tried else "cannot be started"
+        why = last_words(status.last_error or "") if tried else ""
+        self._journal.note(f"{what}: {why or reason}; to try again: mcpvisor restart {self._server}", "warning")
+
+    def not_started(self, reason: str, *, permanent: bool) -> None:
+        """There is no process."""
+        if not permanent:  # if it is, the next line says so
+            self._journal.note(f"could not be started: {reason}", "warning")
+
+    def ended(self, life: Life, exit_: Exit, in_flight: int, *, failed: bool) -> None:
+        """The process is gone."""
+        self._journal.end_line()
+        if not failed:
+            if life.fallback:
+                self._journal.note("it did not answer in which era of the protocol it speaks: it gets a fresh process")
+            return
+        how = f"killed because {life.reason}" if life.reason else f"died while {life.state.value}: {exit_.reason}"
+        lost = f"; {in_flight} calls in flight failed" if in_flight else ""
+        words = last_words(exit_.last_stderr)
+        self._journal.note(f"{how}{lost}{f'; last words: {words}' if words else ''}", "warning")
+
+    def waits(self, delay_s: float) -> None:
+        """It is started again after a while."""
+        self._journal.note(f"started again in {delay_s:.1f} s" if delay_s else "started again at once")
+
+    def listed(self, offer: Offer, *, ready: bool) -> None:
+        """It was listed what the server offers."""
+        before, self._seen = self._seen, offer
+        if ready and before is not None:
+            found = listed_change(before, offer)
+            parts = [
+                (sign, getattr(found, kind)) for sign, kind in (("+", "added"), ("-", "removed"), ("~", "changed"))
+            ]
+            if told := ", ".join(_counted(sign, names) for sign, names in parts if names):
+                self._journal.note(f"its tools changed: {told}; {found.tools} now")
+        if offer.problems and (before is None or before.problems != offer.problems):
+            more = f" (and {len(offer.problems) - 1} more)" if len(offer.problems) > 1 else ""
+            self._journal.note(f"problem in its lists: {offer.problems[0]}{more}", "warning")
+
+
+def _counted(sign: str, names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:MAX_NAMES])
+    return f"{sign}{len(names)} ({shown}{', ...' if len(names) > MAX_NAMES else ''})"

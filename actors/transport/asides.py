@@ -1,0 +1,53 @@
+"""What a server writes beside its messages: stderr, and lines of stdout that are no messages. Pure.
+
+The newest stderr is kept here for one connection; whoever wants all of it listens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from actors.protocol.framing import is_message
+from actors.transport.mask import Mask
+from actors.transport.stderr_tail import StderrTail
+
+Source = Literal["stderr", "stdout", "supervisor"]
+"""Where a line about a server comes from: its stderr, noise on its stdout, or us."""
+
+Hear = Callable[[Source, bytes], None]
+"""Takes a piece of stderr, or whole lines of stdout that are no messages. Must not block or raise."""
+
+NOISE_LINES = 20
+"""Of one read, that many lines that are no messages are told of."""
+NOISE_BYTES = 64 * 1024
+"""Of each; a line may be as long as a message."""
+
+
+def unheard(source: Source, data: bytes) -> None:
+    """Take no notice."""
+
+
+class Asides:
+    """Of one connection. `hear` may be set at any time; it gets what comes from then on."""
+
+    def __init__(self, max_bytes: int, mask: Mask | None = None) -> None:
+        self.hear: Hear = unheard
+        self._tail = StderrTail(max_bytes, mask)
+
+    def stderr(self, data: bytes) -> None:
+        """Take any piece of stderr."""
+        self._tail.feed(data)
+        self.hear("stderr", data)
+
+    def noise(self, lines: list[bytes], messages: list[bytes]) -> int:
+        """Tell of the last of the `lines` of a read that are not among its `messages`; return how many there are."""
+        count = len(lines) - len(messages)
+        if count:
+            noise = [line for line in lines if not is_message(line)][-NOISE_LINES:]
+            self.hear("stdout", b"\n".join(line[:NOISE_BYTES] for line in noise) + b"\n")
+        return count
+
+    def last_stderr(self, lines: int) -> str:
+        """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
+        return self._tail.text(lines)

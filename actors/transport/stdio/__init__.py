@@ -1,0 +1,1 @@
+"""What is special about servers that are child processes."""

@@ -1,0 +1,139 @@
+"""Does a command first install what it runs? `npx PACKAGE`, `uvx TOOL`, `docker run IMAGE` and their like. Pure.
+
+Such a start takes a second or many minutes, which nobody can tell from outside before. The words are looked for where
+a command may stand: at the beginning, behind `env` and `exec`, and in the text of `sh -c` and `cmd /c`. A launcher that
+is not known here is taken for an ordinary program, which costs it nothing but patience.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+ANY: frozenset[str] = frozenset()
+"""The launcher installs whatever its first word is."""
+
+LAUNCHERS: Mapping[str, frozenset[str]] = {
+    "npx": ANY,
+    "npm": frozenset({"exec", "x"}),
+    "pnpx": ANY,
+    "pnpm": frozenset({"dlx"}),
+    "yarn": frozenset({"dlx"}),
+    "bunx": ANY,
+    "bun": frozenset({"x"}),
+    "deno": frozenset({"run", "x"}),
+    "uvx": ANY,
+    "uv": frozenset({"run", "tool"}),
+    "pipx": frozenset({"run"}),
+    "docker": frozenset({"run", "container", "compose"}),
+    "podman": frozenset({"run", "container", "compose"}),
+    "nerdctl": frozenset({"run", "container", "compose"}),
+    "go": frozenset({"run"}),
+    "cargo": frozenset({"run"}),
+    "dotnet": frozenset({"run", "tool"}),
+    "dnx": ANY,
+    "nix": frozenset({"run", "shell", "develop"}),
+    "jbang": ANY,
+}
+"""Programs that install (or build) and run, with the words that make them do so."""
+
+_SHARED = frozenset({"npx", "npm", "pnpx", "pnpm", "bunx", "bun", "yarn"})
+"""Launchers that unpack a package into a directory that every server of the package shares, without a lock."""
+_NAMES_PACKAGE = frozenset({"-p", "--package"})
+_MODULES = frozenset({"pipx", "uv"})
+"""Launchers that are started as `python -m NAME`, too."""
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "fish"})
+_PREFIXES = frozenset({"exec", "env", "nice", "nohup", "command", "time"})
+_BREAKS = frozenset({"&&", "||", ";", "|", "&", "(", "{", "then", "do"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_PYTHON = re.compile(r"(python|py)[0-9.]*")
+_ENDING = re.compile(r"\.(exe|cmd|bat|ps1|sh)$")
+_MAX_DEPTH = 4
+_MAX_SCRIPT_CHARS = 16_384
+"""A longer script is a program of its own."""
+
+
+class Installer(msgspec.Struct, frozen=True):
+    """What a launch may have to install. Of equal `package`s only one should be installed at a time, if it has one."""
+
+    launcher: str
+    package: str = ""
+
+
+def installer_of(command: str, args: Sequence[str]) -> Installer | None:
+    """Return what starts the server, if that may install it first; None for an ordinary program."""
+    return _find([command, *args], 0)
+
+
+def _find(words: Sequence[str], depth: int) -> Installer | None:
+    words = _bare(words)
+    if not words or depth > _MAX_DEPTH:
+        return None
+    program, rest = _program(words[0]), words[1:]
+    if program in _SHELLS or program == "cmd":
+        return next(filter(None, (_find(part, depth + 1) for part in _scripts(program, rest))), None)
+    if _PYTHON.fullmatch(program) and rest[:1] == ["-m"] and rest[1:2] and rest[1] in _MODULES:
+        return _find(rest[1:], depth + 1)
+    wanted = LAUNCHERS.get(program)
+    if wanted is None or (wanted and wanted.isdisjoint(rest)):
+        return None
+    if program == "deno" and not any(word.startswith(("npm:", "jsr:", "http")) for word in rest):
+        return None
+    return Installer(program, _package(rest, wanted) if program in _SHARED else "")
+
+
+def _bare(words: Sequence[str]) -> list[str]:
+    """Return the words without what may stand before a command: `env A=b`, `exec`."""
+    found, prefixed = list(words), False
+    while found:
+        prefix = _program(found[0]) in _PREFIXES
+        if not prefix and not _ASSIGNMENT.match(found[0]) and not (prefixed and found[0].startswith("-")):
+            break
+        prefixed |= prefix
+        del found[0]
+    return found
+
+
+def _program(word: str) -> str:
+    return _ENDING.sub("", re.split(r"[/\\]", word)[-1].lower())
+
+
+def _scripts(shell: str, rest: Sequence[str]) -> list[list[str]]:
+    """Return the commands that a shell is given, each as its words."""
+    if shell == "cmd":
+        return [list(rest[1:])] if rest and rest[0].lower() == "/c" else []
+    place = next((number for number, word in enumerate(rest) if re.fullmatch(r"-[a-z]*c", word)), None)
+    if place is None or place + 1 >= len(rest):
+        return []
+    return _commands(rest[place + 1])
+
+
+def _commands(script: str) -> list[list[str]]:
+    """Return the commands of a shell script, as far as plain splitting finds them."""
+    if len(script) > _MAX_SCRIPT_CHARS:
+        return []
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=";&|(){}")
+    lexer.whitespace_split = True
+    found: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word in _BREAKS:
+                found.append([])
+            else:
+                found[-1].append(word)
+    except ValueError:  # a quotation that does not end: the shell will say so
+        return []
+    return found
+
+
+def _package(rest: Sequence[str], wanted: frozenset[str]) -> str:
+    """Return the package's name as it was written, empty if it cannot be told."""
+    for number, word in enumerate(rest):
+        if word in _NAMES_PACKAGE:
+            return next(iter(rest[number + 1 : number + 2]), "")
+        if word.startswith("--package="):
+            return word.partition("=")[2]
+    return next((word for word in rest if not word.startswith("-") and word not in wanted), "")

@@ -1,0 +1,82 @@
+"""What the processes below one of ours have done so far, read from /proc (Linux). Blocks for a millisecond or so.
+
+Formats: proc(5) for `stat` and `io`; `task/TID/children` needs a kernel with CONFIG_PROC_CHILDREN, which nearly all
+have. Processor time includes that of children that have ended; where `io` may not be read, it counts as nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import suppress
+from pathlib import Path
+
+import trio
+from msgspec.structs import replace
+
+from actors.transport.base import Work
+from actors.transport.command import no_thread
+
+MAX_PROCESSES = 512
+"""Beyond that many nothing more is looked at: they are busy enough."""
+_TICKS_PER_S = 100
+"""USER_HZ, the unit of `stat`: the same on every architecture that we run on."""
+_PROC = Path("/proc")
+
+
+async def look(root: int, server: int) -> Work | None:
+    """Return the work of a server and all below it; None where nobody can tell. `root` may be its kill shim.
+
+    Looks in a worker thread. A checkpoint.
+    """
+    try:
+        found = await trio.to_thread.run_sync(work_of, root)
+    except RuntimeError as error:
+        no_thread(error)
+        return None
+    return found and replace(found, processes=found.processes - ({root} - {server}))
+
+
+def work_of(root: int) -> Work | None:
+    """Return the work of all processes below `root`, itself included; None where /proc does not tell."""
+    below = _tree(root)
+    if below is None:
+        return None
+    return Work(
+        cpu_s=sum(map(_cpu_ticks, below)) / _TICKS_PER_S,
+        moved_bytes=sum(map(_moved_bytes, below)),
+        processes=frozenset(below),
+    )
+
+
+def _tree(root: int) -> list[int] | None:
+    """Return a process and all below it; None if the kernel does not tell."""
+    try:
+        found = [root, *_children(root)]
+    except OSError:
+        return None
+    for pid in itertools.islice(found, 1, MAX_PROCESSES):  # it grows meanwhile
+        with suppress(OSError):  # it has ended
+            found += _children(pid)
+    return found[:MAX_PROCESSES]
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of a process. Raises `OSError` if it is gone, or the kernel does not tell."""
+    lists = [thread / "children" for thread in (_PROC / str(pid) / "task").iterdir()]
+    return [int(child) for place in lists for child in place.read_bytes().split()]
+
+
+def _cpu_ticks(pid: int) -> int:
+    try:
+        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+
+
+def _moved_bytes(pid: int) -> int:
+    try:
+        lines = (_PROC / str(pid) / "io").read_bytes().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines[:2])  # rchar, wchar

@@ -1,0 +1,79 @@
+"""`logs`: what a server wrote and what happened to it, of all its processes since the daemon started."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import click
+from rich.text import Text
+
+from supervisor.commands.common import ask, console, page, plain, url_option
+from supervisor.commands.watch import follow
+
+MAX_LINES = 1000
+"""The daemon's own bound, written again: to import it would load the whole web server."""
+SOURCES = {"supervisor": ("mcpvisor", "bold"), "stdout": ("stdout", "yellow"), "stderr": ("stderr", "dim")}
+
+Line = dict[str, Any]
+
+
+@click.command()
+@click.argument("server", metavar="SERVER")
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on and show new lines as they come, until Ctrl-C.")
+@click.option(
+    "-n",
+    "--lines",
+    "count",
+    type=click.IntRange(0, MAX_LINES),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="Newest lines to show first.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each line as JSON.")
+@url_option
+def logs(*, server: str, following: bool, count: int, as_json: bool, url: str) -> None:
+    """Show what SERVER wrote to stderr, noise on its stdout, and what happened to it."""
+    path = f"/api/servers/{quote(server, safe='')}/logs"
+    out = console()
+
+    def show(lines: list[Line]) -> None:
+        for found in lines:
+            if as_json:
+                click.echo(json.dumps(found, ensure_ascii=False))
+            else:
+                out.print(line(found))
+
+    found = page(url, path, [("lines", str(count))], needs="lines")
+    show(found["lines"])
+    if following:
+        _follow(url, path, found["newest"], show)
+    elif not found["lines"] and not as_json:
+        click.echo("Nothing was logged since the daemon started.", err=True)
+
+
+def _follow(url: str, path: str, newest: int, show: Callable[[list[Line]], None]) -> None:
+    seen = newest
+
+    def told(event: dict[str, Any]) -> None:
+        nonlocal seen
+        seen = event["newest"]
+        if event["missed"]:
+            say(f"{event['missed']} lines were missed")
+        show(event["lines"])
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    ask(lambda: follow(url, lambda: f"{path}?after={seen}", told, say))
+
+
+def line(found: Line) -> Text:
+    """Return one line for people."""
+    at = time.strftime("%m-%d %H:%M:%S", time.localtime(found["time"]))
+    name, style = SOURCES.get(found["source"], (str(found["source"]), ""))
+    return Text.assemble((at, "dim"), " ", (f"{name:8}", style), " ", plain(found["text"]))

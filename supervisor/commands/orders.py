@@ -1,0 +1,95 @@
+"""`restart`, `wake`, `sleep`, `refresh`, `enable`, `disable`: what an operator may order of servers.
+
+Several servers are ordered at once; each says in a sentence what was done, or why not and what shows more. The exit
+code is 1 if any of them did not do it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+import trio
+
+from supervisor.client import DaemonClient, DaemonUnreachable, Refused, connect
+from supervisor.commands.common import EXIT_FAILED, ask, json_option, plain, print_json, url_option
+
+Answers = list[dict[str, Any]]
+
+HELP = {
+    "restart": "Stop each SERVER politely and start it afresh, whatever its state; earlier failures are forgotten.",
+    "wake": "Start each SERVER now, without waiting for a call or a back-off.",
+    "sleep": "Stop the process of each SERVER once its calls have ended; the next call wakes it again.",
+    "refresh": "Read the lists of each SERVER again and show what changed.",
+    "enable": "Switch each SERVER on that was switched off with `disable`.",
+    "disable": "Switch each SERVER off: no call starts it and its tools are hidden, until `enable`.",
+}
+BAD_GATEWAY = 502
+
+
+def _command(order: str) -> click.Command:
+    @click.command(order, help=HELP[order])
+    @click.argument("servers", metavar="SERVER...", nargs=-1, required=True)
+    @click.option(
+        "--timeout",
+        "deadline_s",
+        type=click.FloatRange(0.1, 3600),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for it; what is not done by then goes on.",
+    )
+    @json_option
+    @url_option
+    def command(*, servers: tuple[str, ...], deadline_s: float, as_json: bool, url: str) -> None:
+        answers = ask(lambda: _give(url, order, list(dict.fromkeys(servers)), deadline_s))
+        if as_json:
+            print_json(answers)
+        else:
+            _show(answers)
+        if any("error" in answer for answer in answers):
+            sys.exit(EXIT_FAILED)
+
+    return command
+
+
+async def _give(url: str, order: str, servers: list[str], deadline_s: float) -> Answers:
+    """Give the order to all servers at once; return the answers in their order."""
+    answers: dict[str, dict[str, Any]] = {}
+    failures: list[DaemonUnreachable] = []
+
+    async def one(daemon: DaemonClient, server: str) -> None:
+        try:
+            answers[server] = await daemon.order(server, order, deadline_s)
+        except Refused as error:
+            answers[server] = {
+                "server": server,
+                "order": order,
+                "error": {"code": error.code, "message": error.message, "data": error.data},
+            }
+        except DaemonUnreachable as error:  # raised below, where the nursery does not wrap it
+            failures.append(error)
+
+    async with connect(url) as daemon, trio.open_nursery() as nursery:
+        for server in servers:
+            nursery.start_soon(one, daemon, server)
+    if failures:
+        raise failures[0]
+    return [answers[server] for server in servers]
+
+
+def _show(answers: Answers) -> None:
+    for answer in answers:
+        error = answer.get("error")
+        if error is None:
+            click.echo(plain(answer["message"]).plain)
+            continue
+        click.echo(f"Error: {plain(error['message']).plain}", err=True)
+        if error["code"] == BAD_GATEWAY:
+            click.echo(f"What it wrote: mcpvisor logs {plain(answer['server']).plain}", err=True)
+
+
+restart, wake, sleep, refresh, enable, disable = (
+    _command(order) for order in ("restart", "wake", "sleep", "refresh", "enable", "disable")
+)

@@ -1,0 +1,43 @@
+"""What a local server needs of this machine: its program and its directory. Looks at the file system, and blocks.
+
+What is missing is a remark and no problem: it may be there by the time the server is started, and the start says more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from actors.errors import SpawnFailed
+from actors.transport.command import build_environment, check_directory, nearest_command, resolve_command
+from supervisor.config.remarks import Remark
+
+
+def missing_of(own: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[Remark]:
+    """Yield a remark for a directory and for a program that cannot be used now. `own` are expanded keys of an entry.
+
+    No text of the entry is repeated: it may be a secret.
+    """
+    cwd = own.get("cwd") or str(Path.cwd())
+    try:
+        check_directory(cwd)
+    except SpawnFailed as error:
+        what = error.message.removeprefix(f"the working directory {cwd} ")
+        yield Remark(("cwd",), f"the directory {what}", "make it, or correct the path")
+        return
+    path = build_environment(own.get("env", {}), environ)["PATH"]
+    command = own["command"]
+    try:
+        resolve_command(command, path=path, cwd=cwd)
+    except SpawnFailed as error:
+        what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
+        yield Remark(("command",), f"the program cannot be started: {what}", _advice(command, path))
+
+
+def _advice(command: str, path: str) -> str:
+    if "/" in command:
+        return "correct the path, or install the program"
+    nearest = nearest_command(command, path)
+    meant = f'did you mean "{nearest}"? Or ' if nearest else ""
+    return f"{meant}install it, or write its absolute path; a service often has a shorter PATH than your shell"

@@ -1,0 +1,44 @@
+"""What the signals of the system mean to the daemon, and that it outlives the terminal it was started in."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable
+
+import trio
+
+log = logging.getLogger(__name__)
+
+HANGUP = "received SIGHUP and go on; the configuration is not read again while running: restart the daemon for that"
+
+
+def outlive_terminal() -> None:
+    """Go on when the terminal we were started in is gone or not ours: writing to it must neither stop nor end us.
+
+    A job in the background that writes to a terminal with `stty tostop` is stopped by SIGTTOU unless it ignores it
+    (POSIX.1-2017, Base Definitions, 11.1.4).
+    """
+    for number in (signal.SIGTTOU, signal.SIGTTIN):
+        signal.signal(number, signal.SIG_IGN)
+
+
+async def end_on_signals(
+    closing: trio.Event,
+    ending: Callable[[], None],
+    at_once: Callable[[], object],
+    *,
+    task_status: trio.TaskStatus[None],
+) -> None:
+    """At the first SIGINT or SIGTERM call `ending` and set `closing`; at the next `at_once`. SIGHUP ends nothing."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        task_status.started()
+        async for number in signals:
+            if number == signal.SIGHUP:  # the terminal was closed, or somebody wants a reload
+                log.info(HANGUP)
+            elif closing.is_set():
+                at_once()  # the kill shims see our end and remove every server
+            else:
+                log.info("received %s", signal.Signals(number).name)
+                ending()
+                closing.set()

@@ -1,0 +1,134 @@
+"""The file of the store: made and opened with the right mode and schema, examined, moved aside when it is damaged.
+
+- A file of a newer version is left alone (`ConfigError`): it is not ours to change.
+- Nobody else may have written it: what it says of servers is believed (`ConfigError`). Reading by others is taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+from actors.errors import ConfigError
+
+SCHEMA_VERSION = 2
+MAX_CORRUPT_COPIES = 9
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS servers (name TEXT PRIMARY KEY, digest TEXT NOT NULL, payload BLOB NOT NULL,"
+    " updated_at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS eras (digest TEXT PRIMARY KEY, era TEXT NOT NULL, payload BLOB NOT NULL,"
+    " updated_at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS ended_sessions (id TEXT PRIMARY KEY, expires_at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS ended_sessions_expiry ON ended_sessions (expires_at)",
+    "CREATE TABLE IF NOT EXISTS tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL,"
+    " failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID",
+)
+# SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
+_MAGIC = b"SQLite format 3\0"
+_USER_VERSION = slice(60, 64)
+
+
+def examine(path: Path) -> None:
+    """Raise `ConfigError` for a file that cannot be used as it is: a newer version's, or one that others can write.
+
+    Looks at the file only, without a lock, so that it neither waits for another process nor disturbs one. A file that
+    is missing or damaged is no error: a fresh one is made.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return  # the store says what is wrong with it, and goes on trying
+    try:
+        about = os.fstat(fd)
+        head = os.pread(fd, 64, 0) if stat.S_ISREG(about.st_mode) else b""
+    finally:
+        os.close(fd)
+    if about.st_uid != os.geteuid() or about.st_mode & 0o022:
+        raise ConfigError(
+            "others may have written the database: it must belong to this user, and only this user may write it",
+            path=str(path),
+            hint="chmod 600 it if you trust what is in it, or delete it: servers are discovered again",
+        )
+    if head.startswith(_MAGIC):
+        check_version(path, int.from_bytes(head[_USER_VERSION], "big"))
+
+
+def check_version(path: Path, version: int) -> None:
+    """Raise `ConfigError` for a schema that this version does not know."""
+    if version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"the database was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})",
+            path=str(path),
+            hint="run the newer version, or move the file away to start afresh",
+        )
+
+
+def connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    """Open the file, making it if it is missing. Raises `ConfigError`, `sqlite3.Error` or `OSError`. Blocks."""
+    # Made by us first, because SQLite would make it with the umask's mode; its log files copy the mode of the file.
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if stat.S_IMODE(os.fstat(fd).st_mode) != 0o600:
+            with contextlib.suppress(OSError):
+                os.fchmod(fd, 0o600)
+    finally:
+        os.close(fd)
+    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    check_version(path, version)
+    if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise _Corrupt("the quick check found damage")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    if version == SCHEMA_VERSION:
+        return  # without a write, so that it can be read while another process holds the lock
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _SCHEMA:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of the file, None if there is none."""
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+class _Corrupt(sqlite3.DatabaseError):
+    """Damage that SQLite reported as a row, not as an error."""
+
+
+def is_corrupt(error: sqlite3.DatabaseError) -> bool:
+    """Return whether the file is damaged, so that trying again is of no use."""
+    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte of an extended code is its family
+    return isinstance(error, _Corrupt) or code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def move_aside(path: Path) -> None:
+    """Rename the file and its logs to `*.corrupt-N`, the first N that is free up to 9. Raises `OSError`."""
+    numbers = range(1, MAX_CORRUPT_COPIES)
+    free = (number for number in numbers if not path.with_name(f"{path.name}.corrupt-{number}").exists())
+    number = next(free, MAX_CORRUPT_COPIES)  # the last one is replaced: damage must not fill the disk
+    path.replace(path.with_name(f"{path.name}.corrupt-{number}"))
+    for suffix in ("-wal", "-shm"):
+        beside = path.with_name(path.name + suffix)
+        if beside.exists():
+            beside.replace(path.with_name(f"{path.name}.corrupt-{number}{suffix}"))

@@ -1,0 +1,69 @@
+"""What a row of the store must look like. SQLite keeps any value, whatever the type of its column says."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from supervisor.store.records import EraName
+
+log = logging.getLogger(__name__)
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+class ServerRow(msgspec.Struct, frozen=True, array_like=True):
+    """The catalogue of one server."""
+
+    name: str
+    digest: str
+    payload: bytes
+    updated_at: float
+
+
+class EraRow(msgspec.Struct, frozen=True, array_like=True):
+    """The era verdict of one launch."""
+
+    digest: str
+    era: EraName
+    payload: bytes
+    updated_at: float
+
+
+class EndedSessionRow(msgspec.Struct, frozen=True, array_like=True):
+    """One session that was ended."""
+
+    id: str
+    expires_at: float
+
+
+class DisabledRow(msgspec.Struct, frozen=True, array_like=True):
+    """One server that an operator has switched off."""
+
+    name: str
+    updated_at: float
+
+
+class UsageRow(msgspec.Struct, frozen=True, array_like=True):
+    """The usage of one tool."""
+
+    server: str
+    tool: str
+    calls: Annotated[int, msgspec.Meta(ge=0)]
+    failures: Annotated[int, msgspec.Meta(ge=0)]
+    total_ms: Annotated[float, msgspec.Meta(ge=0)]
+
+
+def checked(kind: type[Row], found: Sequence[Any]) -> list[Row]:
+    """Return the rows whose values have the right types; the log tells how many have not."""
+    rows: list[Row] = []
+    for row in found:
+        with contextlib.suppress(msgspec.ValidationError):
+            rows.append(msgspec.convert(row, kind, builtin_types=(bytes,)))
+    if len(rows) < len(found):
+        log.warning("%d rows of the database are not as they should be and are not used", len(found) - len(rows))
+    return rows

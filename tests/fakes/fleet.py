@@ -1,0 +1,86 @@
+"""Many servers of one supervisor over the memory transport, with the real `Servers`; no front, no store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.catalogue.entries import Offer
+from actors.kit import Mailbox, Starts
+from actors.lifecycle import State
+from actors.messages import CallServer, ReadServer, ServerChanged, ServerStatus
+from actors.protocol.era import Identity
+from actors.transport.memory import MemoryTransport
+from supervisor.config import ServerConfig
+from supervisor.servers import Servers
+from tests.fakes.mcp_server import FakeServer
+
+
+@dataclass
+class Fleet:
+    """The running servers. `ready_at`: when each was ready first, in seconds of the trio clock."""
+
+    servers: Servers
+    ready_at: dict[str, float] = field(default_factory=dict)
+
+    async def call(self, server: str, **arguments: Any) -> Any:
+        """Call the tool `echo` of a server."""
+        address = self.servers.directory.find(server)
+        assert address is not None
+        members = b'"name":"echo","arguments":' + json.dumps(arguments).encode()
+        result = await address.ask(CallServer(server=server, method="tools/call", members=members))
+        return msgspec.json.decode(result.body)["structuredContent"]
+
+    async def status(self, server: str) -> ServerStatus:
+        """Ask a server how it is doing."""
+        address = self.servers.directory.find(server)
+        assert address is not None
+        return await address.ask(ReadServer())
+
+
+@asynccontextmanager
+async def fleet(
+    fakes: Mapping[str, FakeServer],
+    *,
+    known: Mapping[str, Offer] | None = None,
+    starts: Starts | None = None,
+    commands: Mapping[str, str] | None = None,
+    later: Collection[str] = (),
+    **settings: Any,
+) -> AsyncIterator[Fleet]:
+    """Run servers; those that are neither `known` nor for `later` are discovered in the background.
+
+    `commands`: their command lines.
+    """
+    known = known or {}
+    box: Mailbox[Any] = Mailbox(4096)
+    servers = Servers(
+        box.address,
+        lambda config: MemoryTransport(fakes[config.name].serve),
+        Identity(),
+        lambda: 0.0,
+        starts or Starts(),
+    )
+    found = Fleet(servers)
+
+    async def collect() -> None:
+        while True:
+            fact = (await box.receive()).message
+            if isinstance(fact, ServerChanged) and fact.status.state is State.READY:
+                found.ready_at.setdefault(fact.status.server, trio.current_time())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(collect)
+        for name in fakes:
+            command, *args = (commands or {}).get(name, "server").split()
+            config = ServerConfig(name=name, command=command, args=tuple(args), **settings)
+            await nursery.start(servers.run, config, known.get(name), "legacy" if name in known else None)
+        nursery.start_soon(servers.discover, [name for name in fakes if name not in known and name not in later])
+        yield found
+        nursery.cancel_scope.cancel()

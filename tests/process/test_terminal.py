@@ -1,0 +1,112 @@
+"""The daemon and the terminal it was started in: it goes on when that is closed, and when it must not write to it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.e2e.daemons import COMMAND, PATIENCE_S, ROOT, stand_in
+
+pytestmark = pytest.mark.process
+
+
+LEADER = """
+import os, signal, subprocess, sys, termios
+terminal = os.open(sys.argv[1], os.O_RDWR)
+attributes = termios.tcgetattr(terminal)
+attributes[3] |= termios.TOSTOP
+termios.tcsetattr(terminal, termios.TCSANOW, attributes)
+job = subprocess.Popen(sys.argv[2:], stdin=terminal, stdout=terminal, stderr=terminal, process_group=0)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+job.wait()
+"""
+"""Leads the session of a terminal, and runs a job in the background that may not write (`stty tostop`)."""
+
+
+class Terminal:
+    """Our side of a terminal."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def read_until(self, text: str) -> str:
+        """Read what is shown until a line holds `text`."""
+        seen = ""
+        deadline = time.monotonic() + PATIENCE_S
+        while text not in seen or not seen.endswith("\n"):
+            ready, _, _ = select.select([self.fd], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{text!r} was not shown: {seen!r}"
+            seen += os.read(self.fd, 65536).decode(errors="replace")
+        return seen
+
+    def close(self) -> None:
+        """Close it: the session gets SIGHUP, and every later write to the terminal fails."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+@contextlib.contextmanager
+def terminal(command: list[str]) -> Iterator[Terminal]:
+    """Run a command as a background job of a terminal of its own."""
+    ours, theirs = pty.openpty()
+    leader = [sys.executable, "-c", LEADER, os.ttyname(theirs), *command]
+    process = subprocess.Popen(leader, cwd=ROOT, start_new_session=True)
+    shown = Terminal(ours)
+    try:
+        yield shown
+    finally:
+        shown.close()
+        os.close(theirs)
+        process.kill()
+        process.wait()
+
+
+def test_a_daemon_in_the_background_goes_on_when_its_terminal_is_closed(tmp_path: Path) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"notes": stand_in("listed", str(tmp_path / "tools"))}}))
+    (tmp_path / "tools").write_text("one two")
+    data = tmp_path / "data"
+    command = [*COMMAND, "--config", str(config), "--listen", "127.0.0.1:0", "--data-dir", str(data)]
+    with terminal(command) as shown:
+        text = shown.read_until("listening on ")
+        url = next(line for line in text.splitlines() if "listening on" in line).split()[-1]
+        pid = int((data / "daemon.lock").read_text())
+        try:
+            shown.close()
+            os.kill(pid, signal.SIGHUP)
+            for order in ("restart", "sleep"):
+                answer = httpx2.post(f"{url}/api/servers/notes/{order}", timeout=PATIENCE_S)
+                assert answer.status_code == 200, answer.text
+            page = httpx2.get(f"{url}/api/servers/notes/logs", timeout=PATIENCE_S).json()
+            assert any("ready after" in line["text"] for line in page["lines"])
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            wait_until_gone(data)
+
+
+def wait_until_gone(data: Path) -> None:
+    """Wait for the daemon's lock, which its end gives back."""
+    with (data / "daemon.lock").open() as lock:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                assert time.monotonic() < deadline, "the daemon did not end"
+                select.select([], [], [], 0.05)
+            else:
+                return
