@@ -104,6 +104,12 @@ class InvalidArguments(SupervisorError):
     kind = "invalid"
 
 
+class AmbiguousName(InvalidArguments):
+    """A name can mean more than one thing. `data.readings` lists them, by names that mean one thing each."""
+
+    kind = "ambiguous"
+
+
 class CallTooLarge(SupervisorError):
     """A request or an answer is over a configured limit in bytes."""
 

@@ -92,8 +92,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     `activity` says more than the state where there is more to say. `next_start` is when a server that failed is tried
     again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing may start it, and
-    a call that names it is told so. `last_error` is what is wrong now, since `last_error_at`; a server that recovered
-    has none.
+    a call that names it is told so. `reason`: why it failed, in words that may reach clients. `last_error` is what is
+    wrong now, for operators, since `last_error_at`; a server that recovered has none.
     """
 
     server: str
@@ -118,6 +118,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     strays: int = 0
     stderr: str = ""
     disabled: bool = False
+    reason: str = ""
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.entries import Offer, unchanged
+from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.indexer import Indexed as Indexed
 from actors.indexer import Indexer
@@ -94,13 +95,17 @@ class Registry(Actor[Message]):
         feed_size: int = 1000,
         load_embedder: Callable[[], Embedder | None] = lambda: None,
         conditions: Conditions | None = None,
+        names: ServerNames | None = None,
     ) -> None:
-        """`load_embedder` is called in a worker thread, and again only after want of resources: it may block.
+        """`names` are those of all configured servers, also of those that cannot run.
+
+        `load_embedder` is called in a worker thread, and again only after want of resources: it may block.
 
         `conditions` is told when indexing or counting waits for resources.
         """
         super().__init__(4096)
-        self.catalogue: Latest[Catalogue] = Latest(Catalogue(index=Index.empty(), indexed=not known))
+        first = Catalogue(index=Index.empty(), indexed=not known, names=names or ServerNames({}))
+        self.catalogue: Latest[Catalogue] = Latest(first)
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
         self._memory = memory
@@ -152,21 +157,26 @@ class Registry(Actor[Message]):
     def _on_changed(self, message: ServerChanged) -> None:
         status = message.status
         before = self.statuses.value.get(status.server)
-        moved = before is None or message.previous is not status.state or before.disabled != status.disabled
         self.statuses.set({**self.statuses.value, status.server: status})
-        if not moved:
-            return
+        if before is None or message.previous is not status.state or before.disabled != status.disabled:
+            self._emit_state(message)
+            self._make_available(status)
+
+    def _make_available(self, status: ServerStatus) -> None:
+        available = False if status.disabled else _AVAILABLE.get(status.state)
+        entry = self._entries.get(status.server)
+        if entry is not None and available is not None and entry.available != available:
+            self._entries[status.server] = replace(entry, available=available)
+            self._mark(status.server)
+
+    def _emit_state(self, message: ServerChanged) -> None:
+        status = message.status
         data = {"state": status.state.value, "previous": message.previous.value, "incarnation": status.incarnation}
         if status.pid is not None:
             data["pid"] = status.pid
         if message.reason or status.state in (State.FAILED, State.RESPAWNING):
             data["reason"] = message.reason or status.last_error or ""
         self._emit("server_state", status.server, data)
-        available = False if status.disabled else _AVAILABLE.get(status.state)
-        entry = self._entries.get(status.server)
-        if entry is not None and available is not None and entry.available != available:
-            self._entries[status.server] = replace(entry, available=available)
-            self._mark(status.server)
 
     def _on_listed(self, server: str, offer: Offer) -> None:
         status = self.statuses.value.get(server)
@@ -202,7 +212,7 @@ class Registry(Actor[Message]):
         catalogue = self.catalogue.value
         entries = {name: self._with_counts(entry) for name, entry in message.entries.items()}
         following, changes = catalogue.with_entries(entries, message.index, message.changes)
-        for server in message.removed & catalogue.entries.keys():
+        for server in message.removed:
             following, changes[server] = following.without(server, message.index)
         self.catalogue.set(following)
         for server, change in changes.items():

@@ -23,8 +23,8 @@ import msgspec
 
 from benchmarks.client import page
 from benchmarks.machine import ROOT, free_port, pause, program
+from supervisor.config.file import read_text
 from supervisor.config.jsonc import read_document
-from supervisor.config.load import read_text
 
 STEP_S = 2.0
 SHOWN_CHARS = 110

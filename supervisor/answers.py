@@ -17,10 +17,11 @@ from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import EVERYTHING, Found, Hit
 from supervisor.rows import Row, other_row, tool_row
+from supervisor.service.availability import MAX_SERVERS_NAMED, coming, standings
 from supervisor.shown import clean, estimate_tokens, fitted
 
 QUERY = (200, 60)
-MAX_SERVERS_NAMED = 20
+NO_SERVERS = "No server is configured."
 RETRY_RESPAWNING_MS = 1000
 RETRY_FAILED_MS = 60_000
 LINES = 10
@@ -42,10 +43,19 @@ class Page:
         self._budget = budget_tokens
         self._limit_max = limit_max
 
-    def build(self, query: str, found: Found, milliseconds: float, *, listing: bool = False) -> dict[str, Any]:
+    def build(
+        self,
+        query: str,
+        found: Found,
+        milliseconds: float,
+        *,
+        listing: bool = False,
+        asked_for: frozenset[str] = frozenset(),
+    ) -> dict[str, Any]:
         """Return the answer's object. It is over the budget only for an exact path, or for its first line.
 
-        `listing`: the hits are in the order of their paths, none is better than another.
+        `listing`: the hits are in the order of their paths, none is better than another. `asked_for`: the servers that
+        the query names.
         """
         listing = listing or query.strip() == EVERYTHING
         shown = fitted(query, *QUERY)
@@ -56,14 +66,26 @@ class Page:
             "query": shown,
             "catalog_revision": self._catalogue.revision,
         }
-        notice = self._help(query) if not found.hits else ""
+        missing = self._missing(asked_for)
+        help_ = self._help(query) if not found.hits else ""
+        notice = " ".join(filter(None, (missing, help_)))
         left = self._budget - _FRAME_TOKENS - estimate_tokens(encode(shown).decode()) - estimate_tokens(notice)
         rows = self._fill(query, found, left, listing=listing)
         answer["tools"] = [row.value for row in rows]
-        notice = notice or self._notice(found, len(rows), listing=listing)
+        notice = " ".join(filter(None, (missing, help_ or self._notice(found, len(rows), listing=listing))))
         if notice:
             answer["notice"] = notice
         return answer
+
+    def _missing(self, asked_for: frozenset[str]) -> str:
+        """Say what is not here because its server is not: those asked for, and those that are still coming."""
+        hidden = asked_for - self._catalogue.visible
+        on_the_way = coming(self._catalogue, self._statuses)
+        told = standings(hidden - on_the_way, self._statuses)
+        names = [clean(name)[:64] for name in sorted(on_the_way)]
+        more = f" and {len(names) - MAX_SERVERS_NAMED} more" if len(names) > MAX_SERVERS_NAMED else ""
+        still = f"Still being discovered, ask again: {', '.join(names[:MAX_SERVERS_NAMED])}{more}." if names else ""
+        return " ".join(filter(None, (f"{told}." if told else "", still)))
 
     def _fill(self, query: str, found: Found, left: int, *, listing: bool) -> list[Row]:
         """Choose rows and what they show, in the order of what matters most."""
@@ -90,12 +112,20 @@ class Page:
     def _help(self, query: str) -> str:
         servers = sorted(self._catalogue.visible)
         if not servers:
-            return "No server is configured or ready yet."
+            return self._no_tools()
         if len(query.strip()) < 2:
             return "Say in a few words what you want to do, or use '*' to list everything."
         named = ", ".join(clean(server)[:40] for server in servers[:MAX_SERVERS_NAMED])
         more = ", ..." if len(servers) > MAX_SERVERS_NAMED else ""
         return f"Nothing fits. Servers: {named}{more}. Say what you want to do, name a server, or use '*' to list."
+
+    def _no_tools(self) -> str:
+        """Say why there is no tool at all, but for servers that are still coming: those are told of anyway."""
+        configured = self._catalogue.names.servers
+        if not configured:
+            return NO_SERVERS
+        told = standings(configured - coming(self._catalogue, self._statuses), self._statuses)
+        return f"No tool can be used: {told}." if told else ""
 
     def _notice(self, found: Found, shown: int, *, listing: bool) -> str:
         if not shown or shown >= found.total or (shown == len(found.hits) and not listing):
@@ -108,7 +138,7 @@ class Page:
     def _row(self, hit: Hit, named: tuple[Entry, Tool] | None, *, first: bool) -> Row:
         document = hit.document
         if document.kind != "tool":
-            return Row(other_row(hit))
+            return Row(other_row(hit, self._catalogue.prompt_name))
         entry = self._catalogue.entries[document.server]
         tool = entry.tools[document.name]
         value = tool_row(entry, tool, hit, first=first)

@@ -18,6 +18,7 @@ from socket import socket
 
 import trio
 
+from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError, SupervisorError
 from actors.kit import Conditions, Latest, first_of
 from actors.protocol.era import Identity
@@ -100,6 +101,7 @@ class Daemon:
                 self._clock,
                 load_embedder=partial(embeddings.load, settings.rerank),
                 conditions=self.conditions,
+                names=ServerNames(self.configuration.server_names),
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
@@ -162,6 +164,7 @@ class Daemon:
             registry.statuses,
             GatewaySettings(
                 call_timeout_s=settings.call_timeout_s,
+                first_discovery_wait_s=settings.first_discovery_wait_s,
                 discover_limit_max=settings.discover_limit_max,
                 discover_token_budget=settings.discover_token_budget,
                 max_query_chars=settings.max_query_chars,
@@ -171,6 +174,7 @@ class Daemon:
             used=usage.add,
             deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
             masks={config.path_name: mask_of(config) for config in self._runnable()},
+            clock=self._clock,
         )
         view = partial(
             View,

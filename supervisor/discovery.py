@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from actors.catalogue.resolution import Absent, Resolved, Undiscovered
 from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from actors.search import EVERYTHING, Found
@@ -23,7 +24,6 @@ _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|(
 """`server:github issues`, as people write it in searches elsewhere."""
 _WHOLE = re.compile(r"\s*(\S{1,200}?)\s*(?:[:/.-]|__)\s*\*?\s*")
 """`github:*`, `github/`: all of one server."""
-_NOT_NAME = re.compile(r"[\W_]+")
 _MAX_NAME_CHARS = 200
 
 Clock = Callable[[], float]
@@ -47,44 +47,57 @@ def discovered(
     milliseconds = (clock() - started) * 1000
     page = Page(seen, statuses, settings.discover_token_budget, settings.discover_limit_max)
     listing = not any(hit.score or hit.exact for hit in found.hits)  # nothing was ranked
-    return page.build(asked.query, found, milliseconds, listing=listing)
+    return page.build(asked.query, found, milliseconds, listing=listing, asked_for=_servers_asked_for(seen, asked))
 
 
 def search(seen: Catalogue, wanted: Discover) -> Found:
     """Return the hits for a query: of one server only if it asks for that, a server's own first if it is its name."""
     visible = seen.visible
     if wanted.servers:
-        visible &= frozenset(filter(None, (server_named(name, visible) for name in wanted.servers)))
+        visible &= frozenset(server_named(name, seen) for name in wanted.servers)
         wanted = replace(wanted, query=wanted.query.strip() or EVERYTHING)
     if seen.find_tool(wanted.query) is None:
-        name, rest = _filtered(wanted.query, visible)
+        name, rest = _filtered(wanted.query, seen)
         if name:
-            return _found(seen, replace(wanted, query=rest), frozenset({name}))
-        name = server_named(wanted.query, visible)
-        if name:
+            return _found(seen, replace(wanted, query=rest), visible & {name})
+        name = server_named(wanted.query, seen)
+        if name in visible:
             return _server_first(seen, wanted, name, visible)
     return _found(seen, wanted, visible)
 
 
-def server_named(text: str, servers: frozenset[str]) -> str:
-    """Return the server that a text is the name of, case and punctuation aside if need be; empty if there is none."""
+def server_named(text: str, seen: Catalogue) -> str:
+    """Return the server that a text is the name of; empty if there is none.
+
+    What is literally a configured server's name means that server, though nothing of it can be seen. Else case and
+    punctuation do not count, and one that can be seen comes first: a search may be generous, a call may not.
+    """
     text = text.strip()
-    if text in servers or len(text) > _MAX_NAME_CHARS:
-        return text if text in servers else ""
-    asked = _NOT_NAME.sub("", text.casefold())
-    near = [server for server in servers if asked and server[:1].casefold() == asked[:1]]
-    return min((server for server in near if _NOT_NAME.sub("", server.casefold()) == asked), default="")
+    literal = seen.names.literal(text)
+    if literal is not None:
+        return literal
+    return min(seen.names.fitting(text), key=lambda name: (name not in seen.visible, name), default="")
 
 
-def _filtered(query: str, visible: frozenset[str]) -> tuple[str, str]:
+def _servers_asked_for(seen: Catalogue, wanted: Discover) -> frozenset[str]:
+    """Return the servers that a query names in one way or another."""
+    named = {server_named(name, seen) for name in wanted.servers}
+    named |= {server_named(wanted.query, seen), _filtered(wanted.query, seen)[0]}
+    match seen.tool(wanted.query):
+        case Resolved(server=server) | Undiscovered(server=server) | Absent(server=server):
+            named.add(server)
+    return frozenset(named - {""})
+
+
+def _filtered(query: str, seen: Catalogue) -> tuple[str, str]:
     """Return the server a query restricts itself to and the rest of the query; empty if it does not."""
     match = _NAMED.match(query)
     if match:
-        name = server_named(next(filter(None, match.groups())), visible)
+        name = server_named(next(filter(None, match.groups())), seen)
         if name:
             return name, query[match.end() :].strip() or EVERYTHING
     match = _WHOLE.fullmatch(query) if len(query) <= _MAX_NAME_CHARS else None
-    return (server_named(match[1], visible), EVERYTHING) if match else ("", "")
+    return (server_named(match[1], seen), EVERYTHING) if match else ("", "")
 
 
 def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozenset[str]) -> Found:

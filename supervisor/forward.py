@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import msgspec
+import trio
 
 from actors.kit import Address
 from actors.messages import CallServer, Result
@@ -33,6 +34,10 @@ class Forwarder:
         self._default_s = default_s
         self._deadlines = deadlines
 
+    def timeout_s(self, server: str) -> float:
+        """Return how long a call of a server may take, waiting for the server included."""
+        return self._deadlines.get(server, self._default_s)
+
     async def ask(
         self,
         client: Client,
@@ -41,20 +46,22 @@ class Forwarder:
         members: bytes,
         meta: msgspec.Raw,
         *,
+        since: float,
         era: Era | None = None,
         uri: str = "",
     ) -> bytes:
         """Send one request to a server and return its result, fitted to `era` (default: the client's).
 
-        `members` are JSON members of the params without braces; `uri` is what a `resources/read` is about, as the
-        client wrote it. Raises `SupervisorError`, and `RemoteError` in the codes of the client's era. A checkpoint.
+        `members` are JSON members of the params without braces; `since` is when the request came, by the trio clock;
+        `uri` is what a `resources/read` is about, as the client wrote it. Raises `SupervisorError`, and `RemoteError`
+        in the codes of the client's era. A checkpoint.
         """
         message = CallServer(
             server=server,
             method=method,
             members=members,
             meta=travelling_meta(meta),
-            deadline_s=self._deadlines.get(server, self._default_s),
+            deadline_s=max(0.0, since + self.timeout_s(server) - trio.current_time()),
             principal=client.principal,
         )
         try:

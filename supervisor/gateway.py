@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import trio
 
+from actors.catalogue.resolution import MAX_PATH_CHARS, Unknown, bounded
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Address, Latest
@@ -29,6 +30,8 @@ from supervisor.listings import Listed
 from supervisor.loose import EMPTY
 from supervisor.reading import NO_META, Reading, decoded
 from supervisor.relay import with_member
+from supervisor.service.arrival import Arrival
+from supervisor.service.lookup import Lookup
 from supervisor.toolcalls import ToolCalls, Used
 from supervisor.visible import Visible
 
@@ -45,6 +48,7 @@ class GatewaySettings(DiscoverySettings, frozen=True, kw_only=True):
     """What a deployment may change: seconds, and what discovering is bounded by."""
 
     call_timeout_s: float = 60.0
+    first_discovery_wait_s: float = 3.0
     notify_catalogue_changes: bool = True
 
 
@@ -63,7 +67,10 @@ Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 
 
 class Gateway:
-    """Implements `supervisor.front.service.Service`. `used` is told of each call that ended."""
+    """Implements `supervisor.front.service.Service`.
+
+    `used` is told of each call that ended; `clock` gives unix time in seconds.
+    """
 
     def __init__(
         self,
@@ -76,13 +83,15 @@ class Gateway:
         used: Used,
         deadlines: Mapping[str, float] | None = None,
         masks: Mapping[str, Callable[[str], str]] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
         self._visible = Visible(catalogue, statuses)
         self._settings = settings
         forward = Forwarder(router, settings.call_timeout_s, deadlines or {}, masks or {})
-        self._tools = ToolCalls(forward, self._visible, used)
-        self._reading = Reading(forward, self._visible)
+        lookup = Lookup(self._visible, Arrival(router, self._visible, clock), forward)
+        self._tools = ToolCalls(forward, lookup, used)
+        self._reading = Reading(forward, lookup)
         told = {"listChanged": settings.notify_catalogue_changes}
         self._capabilities: dict[str, Any] = {"tools": told, "resources": told, "prompts": told, "completions": {}}
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
@@ -187,7 +196,7 @@ class Gateway:
         except (msgspec.MsgspecError, RecursionError):
             text = "tools/call: params need a 'name' and may have 'arguments'"
             raise InvalidArguments(text, details={"tools": list(metatools.SCHEMAS)}) from None
-        match _OWN.get(squash(call.name[: metatools.MAX_PATH_CHARS]), call.name):
+        match self._own_name(client, call.name):
             case metatools.EXECUTE:
                 wanted = metatools.execute(call.arguments)
                 return await self._tools.call(client, wanted, call.meta)
@@ -197,13 +206,20 @@ class Gateway:
                 return self._own(client, _content(listings.resources(await self._visible.indexed(client))))
             case metatools.READ_RESOURCE:
                 return self._own(client, await self._reading.for_model(client, call.arguments, call.meta))
-        direct = metatools.Execute(tool_path=call.name[: metatools.MAX_PATH_CHARS], arguments=call.arguments)
+        direct = metatools.Execute(tool_path=bounded(call.name), arguments=call.arguments)
         return await self._tools.call(client, direct, call.meta)
+
+    def _own_name(self, client: Client, name: str) -> str:
+        """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""
+        own = _OWN.get(squash(name[:MAX_PATH_CHARS]), name)
+        meant = own == name or isinstance(self._visible.now(client.principal).tool(name), Unknown)
+        return own if meant else name
 
     async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
         settings = self._settings
         wanted = metatools.discover(arguments, settings.discover_limit_max)
-        seen = await self._visible.indexed(client)
+        await self._visible.indexed(client)
+        seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
         return _content(discovered(seen, self._visible.statuses, wanted, settings, time.perf_counter))
 
 

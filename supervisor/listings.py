@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from actors.catalogue.entries import Prompt, Resource
-from actors.catalogue.naming import namespaced, resource_path, resource_uri
+from actors.catalogue.naming import resource_path, resource_uri
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode
@@ -119,14 +119,14 @@ def native_page(catalogue: Catalogue, kind: Listed, cursor: str | None) -> tuple
         for number, item in enumerate(items[position:], position):
             if len(page) == PAGE_SIZE:
                 return page, _encode_cursor(_Cursor(kind, entry.server, number))
-            page.append(_definition(entry.server, item))
+            page.append(_definition(catalogue, entry.server, item))
     return page, None
 
 
-def _definition(server: str, item: Resource | Prompt) -> dict[str, Any]:
+def _definition(catalogue: Catalogue, server: str, item: Resource | Prompt) -> dict[str, Any]:
     definition: dict[str, Any] = msgspec.json.decode(item.definition, type=dict[str, msgspec.Raw])
     if isinstance(item, Prompt):
-        definition["name"] = namespaced(server, item.name)
+        definition["name"] = catalogue.prompt_name(server, item.name)
     else:
         definition["uriTemplate" if item.template else "uri"] = resource_uri(server, item.uri)
     if "_meta" in definition:

@@ -13,8 +13,10 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.naming import URI_SCHEME
+from actors.catalogue.naming import URI_SCHEME, split_resource
+from actors.catalogue.resolution import MAX_PATH_CHARS, bounded
 from actors.errors import InvalidArguments
+from actors.search.text import squash
 from supervisor import loose
 from supervisor.loose import EMPTY, MAX_NESTING, first, is_prose, plain, texts, unwrapped, without
 
@@ -26,7 +28,6 @@ READ_RESOURCE = "read_mcp_resource"
 KINDS = ("tool", "resource", "template", "prompt")
 DEFAULT_LIMIT = 10
 MAX_QUERY_CHARS = 100_000
-MAX_PATH_CHARS = 1000
 
 DEFINITIONS: tuple[dict[str, Any], ...] = (
     {
@@ -110,10 +111,12 @@ class Discover(msgspec.Struct, frozen=True, kw_only=True):
 class Execute(msgspec.Struct, frozen=True, kw_only=True):
     """Which tool to run; `arguments` is the JSON text of an object, untouched where it was one.
 
-    `wrapper` is the key the arguments were found under where that key may also be a parameter of the tool's own.
+    `server` is the name of the server where it stood beside the path, as a client wrote it. `wrapper` is the key the
+    arguments were found under where that key may also be a parameter of the tool's own.
     """
 
     tool_path: str
+    server: str = ""
     arguments: msgspec.Raw = EMPTY
     wrapper: str = ""
 
@@ -201,7 +204,7 @@ def execute(arguments: msgspec.Raw) -> Execute:
         if not isinstance(path, dict):  # {"tool_path": {"tool_path": ..., "arguments": ...}}
             break
         rest = {**rest, **path}
-    path, rest = _with_server(path, rest)
+    server, rest = _server_beside(path, rest)
     inner, wrapper = _take_arguments(rest)
     if path is None:
         path, inner = _nested(inner)
@@ -209,24 +212,15 @@ def execute(arguments: msgspec.Raw) -> Execute:
         inner = object_text(loose.members(inner)["arguments"])
     if not isinstance(path, str) or not path.strip():
         raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", found)
-    return Execute(tool_path=bare_path(path)[:MAX_PATH_CHARS], arguments=inner, wrapper=wrapper)
+    return Execute(tool_path=bounded(path), server=server, arguments=inner, wrapper=wrapper)
 
 
-def bare_path(path: str) -> str:
-    """Return a path without what models put around it: quotes, parentheses, spaces at the colon."""
-    path = path[: 2 * MAX_PATH_CHARS].strip().strip("`'\"").removesuffix("()").strip()
-    server, colon, tool = path.partition(":")
-    return f"{server.rstrip()}:{tool.lstrip()}" if colon else path
-
-
-def _with_server(path: Any, rest: loose.Members) -> tuple[Any, loose.Members]:
-    """Put server and tool together where they came apart; a path with a colon needs no server: that is an argument."""
+def _server_beside(path: Any, rest: loose.Members) -> tuple[str, loose.Members]:
+    """Take out the server where it came apart from its tool. Among flat arguments of a whole path it is one of them."""
     key = next((key for key in SERVER_KEYS if isinstance(plain(rest.get(key)), str)), "")
-    if not isinstance(path, str) or ":" in path or not key:
-        return path, rest
-    server = plain(rest[key]).strip()
-    named = path.strip().startswith((f"{server}-", f"{server}/", f"{server}.", f"{server}__", "mcp__"))
-    return (path if named else f"{server}:{path.strip()}"), without(rest, key)
+    if not key or not isinstance(path, str) or (":" in path and not bytes(rest.get("arguments", b"")).strip(b"{} \n")):
+        return "", rest
+    return bounded(plain(rest[key])), without(rest, key)
 
 
 def _take_path(found: loose.Members) -> tuple[Any, loose.Members]:
@@ -296,5 +290,10 @@ def read_resource(arguments: msgspec.Raw) -> str:
     uri, server = first(found, URI_KEYS), first(found, SERVER_KEYS)
     if not isinstance(uri, str) or not uri.strip():
         raise invalid(READ_RESOURCE, "'uri' must be a string such as 'docs|file:///readme.md'", found)
-    apart = isinstance(server, str) and server.strip() and "|" not in uri and not uri.strip().startswith(URI_SCHEME)
-    return f"{server.strip()}|{uri.strip()}" if apart else uri.strip()
+    uri, beside = uri.strip(), server.strip() if isinstance(server, str) else ""
+    named = (split_resource(uri) or ("", ""))[0]
+    if not beside or squash(named) == squash(beside):
+        return uri
+    if named and not any(sign in named for sign in ":/"):  # else the `|` is the URI's own
+        raise invalid(READ_RESOURCE, f"'uri' is of server {named[:64]!r}, and beside it stands another", found)
+    return f"{beside}|{uri}"

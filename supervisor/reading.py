@@ -2,29 +2,31 @@
 
 Nothing is opened or cached here. A resource is asked for at the server its path names and nowhere else, listed or not:
 templates and links lead to resources that no list has. (Threat catalogue L17.)
+
+URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources` lists them; `resources/read` with
+`mcp://server/uri`, as `resources/list` does and MCP demands a URI, or with the server's own if it was asked with that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+import trio
 
-from actors.catalogue.naming import URI_SCHEME, readings, resource_path, resource_uri, split_resource
-from actors.errors import InvalidArguments, ProtocolViolation, UnknownPrompt
+from actors.catalogue.naming import resource_path, resource_uri
+from actors.errors import InvalidArguments, ProtocolViolation
 from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import Era
 from supervisor import metatools
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
+from supervisor.listings import rewrite_meta
 from supervisor.loose import EMPTY
-from supervisor.relay import not_found
-from supervisor.shown import clean
-from supervisor.visible import Visible
+from supervisor.service.lookup import Lookup
 
 NO_META = msgspec.Raw(b"")
-_MAX_URI_SHOWN = 200
 
 
 class _Read(msgspec.Struct):
@@ -52,47 +54,40 @@ class _Contents(msgspec.Struct):
 class Reading:
     """Answers the methods that name a resource or a prompt."""
 
-    def __init__(self, forward: Forwarder, visible: Visible) -> None:
+    def __init__(self, forward: Forwarder, lookup: Lookup) -> None:
         self._forward = forward
-        self._visible = visible
+        self._lookup = lookup
 
     async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
         uri = metatools.read_resource(arguments)
-        server, body = await self._read(client, uri, meta, era="legacy")
+        server, _, body = await self._read(client, uri, meta, era="legacy")
         found = self._contents(server, body)
-        return encode({"content": [_block(server, item) for item in found], "structuredContent": msgspec.Raw(body)})
+        content = [_block(server, item) for item in found]
+        structured = with_contents(body, [_renamed(server, item, resource_path) for item in found])
+        return encode({"content": content, "structuredContent": structured})
 
     async def read(self, client: Client, params: msgspec.Raw) -> bytes:
-        """`resources/read`: contents under the kind of name that was asked for."""
+        """`resources/read`: contents under the URIs of `resources/list`, unless it was asked with the server's own."""
         wanted: _Read = decoded(params, _Read, "resources/read: params need a 'uri'")
-        server, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
+        server, own, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
         contents = self._contents(server, body)
-        name = resource_uri if wanted.uri.startswith(URI_SCHEME) else resource_path
-        for item in contents:
-            if "uri" in item:
-                item["uri"] = msgspec.Raw(encode(name(server, _text(item["uri"]))))
-        found: dict[str, Any] = {**msgspec.json.decode(body, type=dict[str, msgspec.Raw]), "contents": contents}
+        if own != wanted.uri:
+            contents = [_renamed(server, item, resource_uri) for item in contents]
+        found = with_contents(body, contents)
         if client.era == "modern":  # nothing is known about who else may see it
             found = {"ttlMs": 0, **found, "cacheScope": "private"}
         return encode(found)
 
-    async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, bytes]:
-        server, own = await self._owner(client, uri)
+    async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, str, bytes]:
+        """Return the server, its own URI of the resource, and what it answered."""
+        since = trio.current_time()
+        server, own = await self._lookup.resource(client, uri, since)
+        members = b'"uri":' + encode(own)
         body = await self._forward.ask(
-            client, server, "resources/read", b'"uri":' + encode(own), meta, era=era, uri=uri[:8192]
+            client, server, "resources/read", members, meta, since=since, era=era, uri=uri[:8192]
         )
-        return server, body
-
-    async def _owner(self, client: Client, uri: str) -> tuple[str, str]:
-        """Return the server that a resource belongs to, and the resource's own URI."""
-        split = split_resource(uri)
-        seen = await self._visible.indexed(client)
-        if split is not None and split[0] in seen.entries:
-            return split
-        undiscovered = None if split is None else self._visible.undiscovered(seen, ":".join(split))
-        text = f"there is no resource {clean(uri[:_MAX_URI_SHOWN])!r}; list_mcp_resources tells which there are"
-        raise undiscovered or not_found(client.era, text, uri)
+        return server, own, body
 
     def _contents(self, server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
         try:
@@ -103,39 +98,32 @@ class Reading:
 
     async def get_prompt(self, client: Client, params: msgspec.Raw) -> bytes:
         """`prompts/get`."""
+        since = trio.current_time()
         wanted: _Get = decoded(params, _Get, "prompts/get: params need a 'name'")
-        server, name = await self._find_prompt(client, wanted.name)
+        server, name = await self._lookup.prompt(client, wanted.name, since)
         members = b'"name":' + encode(name)
         if bytes(wanted.arguments) not in (b"{}", b"null"):
             members += b',"arguments":' + bytes(wanted.arguments)
-        return await self._forward.ask(client, server, "prompts/get", members, wanted.meta)
-
-    async def _find_prompt(self, client: Client, path: str) -> tuple[str, str]:
-        seen = await self._visible.indexed(client)
-        for server, name in readings(path[:1000], seen.entries):
-            if any(prompt.name == name for prompt in seen.entries[server].offer.prompts):
-                return server, name
-        raise self._visible.undiscovered(seen, path[:1000]) or UnknownPrompt(
-            f"there is no prompt {clean(path[:100])!r}; prompts/list tells which there are"
-        )
+        return await self._forward.ask(client, server, "prompts/get", members, wanted.meta, since=since)
 
     async def complete(self, client: Client, params: msgspec.Raw) -> bytes:
         """`completion/complete`, for an argument of a prompt or of a resource template."""
+        since = trio.current_time()
         wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
-        server, ref = await self._referred(client, wanted.ref)
+        server, ref = await self._referred(client, wanted.ref, since)
         members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
         if bytes(wanted.context):
             members += b',"context":' + bytes(wanted.context)
-        return await self._forward.ask(client, server, "completion/complete", members, wanted.meta)
+        return await self._forward.ask(client, server, "completion/complete", members, wanted.meta, since=since)
 
-    async def _referred(self, client: Client, ref: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    async def _referred(self, client: Client, ref: Mapping[str, Any], since: float) -> tuple[str, dict[str, Any]]:
         """Return the server a reference is about, and the reference in that server's words."""
         kind, name, uri = ref.get("type"), ref.get("name"), ref.get("uri")
         if kind == "ref/prompt" and isinstance(name, str):
-            server, own = await self._find_prompt(client, name)
+            server, own = await self._lookup.prompt(client, name, since)
             return server, {**ref, "name": own}
         if kind == "ref/resource" and isinstance(uri, str):
-            server, own = await self._owner(client, uri)
+            server, own = await self._lookup.resource(client, uri, since)
             return server, {**ref, "uri": own}
         wrong = "'ref' must be a 'ref/prompt' with a 'name' or a 'ref/resource' with a 'uri'"
         raise InvalidArguments(f"completion/complete: {wrong}")
@@ -146,8 +134,19 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
     text = item.get("text")
     if text is not None and bytes(text)[:1] == b'"':
         return {"type": "text", "text": text}
-    named = {"uri": resource_uri(server, _text(item["uri"]))} if "uri" in item else {}
-    return {"type": "resource", "resource": {**item, **named}}
+    return {"type": "resource", "resource": _renamed(server, item, resource_uri)}
+
+
+def with_contents(body: bytes, contents: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a server's answer with other contents; everything else of it stays."""
+    return {**msgspec.json.decode(body, type=dict[str, msgspec.Raw]), "contents": contents}
+
+
+def _renamed(server: str, item: Mapping[str, msgspec.Raw], name: Callable[[str, str], str]) -> dict[str, Any]:
+    """Return one content under the name that `name` gives its URI, and so a UI resource that its `_meta` names."""
+    named = {"uri": name(server, _text(item["uri"]))} if "uri" in item else {}
+    meta = {"_meta": rewrite_meta(server, item["_meta"], name)} if "_meta" in item else {}
+    return {**item, **named, **meta}
 
 
 def _text(raw: msgspec.Raw) -> str:

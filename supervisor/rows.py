@@ -6,6 +6,7 @@ are scarce its texts are shortened, and whatever fits it fits the server's own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -133,14 +134,16 @@ def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, An
     return row
 
 
-def other_row(hit: Hit) -> dict[str, Any]:
-    """Return the line of a resource, a template or a prompt, with what names it."""
+def other_row(hit: Hit, prompt_name: Callable[[str, str], str]) -> dict[str, Any]:
+    """Return the line of a resource, a template or a prompt, with what names it; `prompt_name` as it is listed."""
     document = hit.document
+    is_prompt = document.kind == "prompt"
+    name = prompt_name(document.server, document.name) if is_prompt else document.key
     return {
         "kind": document.kind,
         "server_name": document.server,
         "name": clean(document.name),
-        "prompt" if document.kind == "prompt" else "uri": clean(document.key.removesuffix("#prompt")),
+        "prompt" if is_prompt else "uri": clean(name),
         "description": fitted(document.description or document.title, *SHORT_DESCRIPTION),
         "relevance_score": round(hit.distance, 3),
     }

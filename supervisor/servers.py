@@ -183,6 +183,7 @@ class Servers:
             since=self._clock(),
             transport=kind,
             last_error=reason,
+            reason=reason,
         )
         await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
 
@@ -192,7 +193,13 @@ class Servers:
         self.directory.explain(name, lambda: ServerDisabled(text, server=name))
         self.journals.make(name, Mask({})).note(why)
         status = ServerStatus(
-            server=name, state=State.STOPPED, wanted="stopped", since=self._clock(), transport=kind, disabled=True
+            server=name,
+            state=State.STOPPED,
+            wanted="stopped",
+            since=self._clock(),
+            transport=kind,
+            disabled=True,
+            reason=why,
         )
         await self._registry.tell(ServerChanged(status=status, previous=State.STOPPED, reason=why))
 

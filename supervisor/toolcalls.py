@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping
 
 import msgspec
+import trio
 
 from actors.catalogue.entries import Tool
 from actors.catalogue.naming import tool_path
-from actors.catalogue.snapshot import Catalogue, Entry
-from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError, UnknownTool
+from actors.catalogue.snapshot import Entry
+from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.protocol.jsonrpc import RemoteError, encode
-from actors.search.text import squash
 from supervisor import metatools, schemas
 from supervisor.fitting import fitted_to
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.metatools import Execute
+from supervisor.service.lookup import Lookup
 from supervisor.shown import clean
-from supervisor.visible import Visible
 
 Used = Callable[[str, str, bool, float], None]
 """Told of each call that ended: server, tool, whether the server answered with a result, milliseconds."""
 
 SCHEMA_CHARS = 4000
 """How much of a schema the text of an error shows; its data has all of it."""
-_PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
 
 
 class ToolCalls:
     """Calls tools of servers. A result with `isError` is a result; a cancelled call is not counted at all."""
 
-    def __init__(self, forward: Forwarder, visible: Visible, used: Used) -> None:
+    def __init__(self, forward: Forwarder, lookup: Lookup, used: Used) -> None:
         self._forward = forward
-        self._visible = visible
+        self._lookup = lookup
         self._used = used
 
     async def call(self, client: Client, wanted: Execute, meta: msgspec.Raw) -> bytes:
-        """Call one tool. Raises `UnknownTool`, `InvalidArguments`, and what `Forwarder.ask` raises. A checkpoint."""
-        entry, tool = await self._find(client, wanted.tool_path)
+        """Call one tool. Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint."""
+        since = trio.current_time()
+        entry, tool = await self._lookup.tool(client, wanted.tool_path, wanted.server, since)
         arguments = checked(entry, tool, wanted)
         members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(arguments)
         started = time.perf_counter()
         try:
-            body = await self._forward.ask(client, entry.server, "tools/call", members, meta)
+            body = await self._forward.ask(client, entry.server, "tools/call", members, meta, since=since)
         except (MailboxFull, ServerDisabled, ShuttingDown):  # refused by us: that says nothing about the tool
             raise
         except (SupervisorError, RemoteError):
@@ -53,43 +52,6 @@ class ToolCalls:
             raise
         self._used(entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
         return body
-
-    async def _find(self, client: Client, path: str) -> tuple[Entry, Tool]:
-        found = self._visible.now(client.principal).find_tool(path)
-        if found is None:
-            seen = await self._visible.indexed(client)
-            found = seen.find_tool(path)
-            if found is None:
-                undiscovered = self._visible.undiscovered(seen, path)
-                found = None if undiscovered else spelled_otherwise(seen, path)
-                if found is None:
-                    raise undiscovered or unknown_tool(seen, path)
-        return found
-
-
-def spelled_otherwise(seen: Catalogue, path: str) -> tuple[Entry, Tool] | None:
-    """Return the one tool whose server and name are this path, case and punctuation aside; None if not exactly one is.
-
-    Models write `createIssue` or `create-issue` for `create_issue`. A name without its server never resolves.
-    """
-    wanted = squash(path[: metatools.MAX_PATH_CHARS].strip().removeprefix("mcp__"))
-    hits = [hit.document for hit in seen.index.search(path, servers=seen.visible).hits if hit.exact]
-    alike = [found for found in hits if squash(found.server + found.name) == wanted]
-    if len(alike) != 1:
-        return None
-    entry = seen.entries[alike[0].server]
-    return entry, entry.tools[alike[0].name]
-
-
-def unknown_tool(seen: Catalogue, path: str) -> UnknownTool:
-    """Return the error for a path that means nothing, with the nearest paths of what this client may see."""
-    shown = clean(path[:100])
-    last = _PATH_PARTS.split(path.strip())[-1]
-    if last in metatools.SCHEMAS:
-        return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
-    nearest = [clean(found)[:200] for found in seen.nearest(path)]
-    hint = f"; did you mean {', '.join(nearest)}?" if nearest else "; use discover_mcp_tools to find tools"
-    return UnknownTool(f"there is no tool {shown!r}{hint}", details={"nearest": nearest})
 
 
 def checked(entry: Entry, tool: Tool, wanted: Execute) -> msgspec.Raw:

@@ -1,54 +1,84 @@
-"""What a client may see of the catalogue, and why something is not in it yet."""
+"""What a client may see: the newest catalogue, and how the servers are doing."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import trio
 
-from actors.catalogue.naming import readings
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import ServerError, ServerGaveUp, ServerStarting
+from actors.errors import ServerStarting
 from actors.kit import Latest
-from actors.lifecycle import State
 from actors.messages import ServerStatus
 from supervisor.front.service import Client
+from supervisor.service.availability import coming
 
 FIRST_INDEX_S = 30.0
 """How long a request waits, right after the start, for the index to be built."""
 
 
 class Visible:
-    """The newest catalogue through the eyes of a client."""
+    """The newest catalogue through the eyes of a client. Deadlines are moments of the trio clock."""
 
     def __init__(self, catalogue: Latest[Catalogue], statuses: Latest[Mapping[str, ServerStatus]]) -> None:
         self._catalogue = catalogue
         self._statuses = statuses
+        self._overdue: frozenset[str] = frozenset()
 
     @property
     def statuses(self) -> Mapping[str, ServerStatus]:
         """How each server is doing, as last reported."""
         return self._statuses.value
 
+    @property
+    def reports(self) -> int:
+        """How many reports of servers there were so far."""
+        return self._statuses.version
+
+    async def reported(self, seen: int) -> None:
+        """Wait until there are more than `seen` reports of servers. A checkpoint."""
+        await self._statuses.changed(seen)
+
     def now(self, principal: str) -> Catalogue:
         """Return what a principal sees, complete or not."""
         return self._catalogue.value.view(principal)
 
-    async def indexed(self, client: Client) -> Catalogue:
+    async def indexed(self, client: Client, by: float = math.inf) -> Catalogue:
         """Return what a client sees, once what is known of earlier runs is in it. Raises `ServerStarting`."""
-        with trio.move_on_after(FIRST_INDEX_S):
+        with trio.move_on_at(min(by, trio.current_time() + FIRST_INDEX_S)):
             while not self._catalogue.value.indexed:
                 await self._catalogue.changed(self._catalogue.version)
         if not self._catalogue.value.indexed:
             raise ServerStarting("the daemon is still reading its catalogue", retry_after_s=5.0)
         return self.now(client.principal)
 
-    def undiscovered(self, seen: Catalogue, path: str) -> ServerError | None:
-        """Return why nothing is known of the server that `path` names; None if that is not what is wrong."""
-        for server, _ in readings(path, self._statuses.value.keys() - seen.entries.keys()):
-            if self._statuses.value[server].state is not State.FAILED:
-                text = f"server {server!r} is still being discovered; try again shortly"
-                return ServerStarting(text, server=server, retry_after_s=1.0)
-            # The reason may hold paths and the server's own words: those are for operators.
-            return ServerGaveUp(f"server {server!r} could not be started; its operator sees why", server=server)
-        return None
+    async def listing(self, principal: str, server: str) -> None:
+        """Wait until it is known what a server offers. A checkpoint unless it is."""
+        while server not in self.now(principal).entries:
+            await self._catalogue.changed(self._catalogue.version)
+
+    async def discovered(self, client: Client, seconds: float) -> Catalogue:
+        """Return what a client sees; wait so long at most while servers are being discovered for the first time.
+
+        A server that did not come while somebody waited is not waited for again: it may take minutes to install.
+        """
+        with trio.move_on_after(seconds) as waiting:
+            while coming(self.now(client.principal), self.statuses) - self._overdue:
+                await self._changed()
+        if waiting.cancelled_caught:
+            self._overdue |= coming(self.now(client.principal), self.statuses)
+        return self.now(client.principal)
+
+    async def _changed(self) -> None:
+        """Wait until there is a newer catalogue, or anything more is reported of a server."""
+        cells: tuple[Latest[Any], ...] = (self._catalogue, self._statuses)
+        async with trio.open_nursery() as nursery:
+            for cell in cells:
+                nursery.start_soon(_end_when_changed, cell, cell.version, nursery.cancel_scope)
+
+
+async def _end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:
+    await cell.changed(seen)
+    scope.cancel()

@@ -101,6 +101,31 @@ async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(t
     assert ended == [True]
 
 
+async def test_calls_find_their_server_by_each_of_its_names_from_the_first_moment_on(
+    tmp_path: Path, data: DataDir
+) -> None:
+    servers = {
+        "filesystem-john-abc123": {"command": "x"},
+        "off": {"command": "x", "disabled": True},
+        "far": {"url": "https://example.com/mcp"},
+        "wrong": {"comand": "x"},
+    }
+
+    async def called(name: str) -> Any:
+        params = {"name": name, "arguments": {"n": 1}}
+        return (
+            await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        ).json()
+
+    async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
+        for name in ("filesystem-echo", "filesystem-john-abc123-echo", "filesystem:echo"):  # not discovered before
+            assert (await called(name))["result"]["structuredContent"] == {"n": 1}
+        for name, words in (("off", "is switched off"), ("far", "not supported"), ("wrong", "unknown key")):
+            message = (await called(f"{name}:echo"))["error"]["message"]
+            assert message.startswith(f"server '{name}' ")
+            assert words in message
+
+
 async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: DataDir) -> None:
     for disabled in (False, True, False):
         servers = {"good": {"command": "x", "disabled": disabled}, "other": {"command": "y"}}

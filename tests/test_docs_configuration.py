@@ -10,9 +10,9 @@ import pytest
 
 from supervisor.config import ServerConfig, Settings, load, parse
 from supervisor.config.document import USAGE, blocks, main, marked, rewrite, schema, server_keys
+from supervisor.config.file import read_text
 from supervisor.config.jsonc import read_document
 from supervisor.config.keys import FOREIGN, TOP_LEVEL
-from supervisor.config.load import read_text
 from supervisor.config.values import keys_of
 
 ROOT = Path(__file__).parent.parent

@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 from rapidfuzz import fuzz, process
 
 from actors.catalogue.diff import OfferChange, compare
 from actors.catalogue.entries import Offer, Tool
-from actors.catalogue.naming import namespaced, readings, resource_path, tool_path
+from actors.catalogue.naming import namespaced, resource_path, tool_path
+from actors.catalogue.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.search import Document, Index
 
 _NEAREST_CHARS = 100
@@ -29,12 +30,22 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer = Offer()
     available: bool = True
     tools: Mapping[str, Tool] = {}
+    tool_names: Spellings = Spellings(())
+    prompt_names: Spellings = Spellings(())
 
     @classmethod
     def make(cls, server: str, transport: str, offer: Offer, *, available: bool = True) -> Entry:
-        """Return an entry with its tools by name."""
+        """Return an entry with its tools and prompts by name."""
         tools = {tool.name: tool for tool in offer.tools}
-        return cls(server=server, transport=transport, offer=offer, available=available, tools=tools)
+        return cls(
+            server=server,
+            transport=transport,
+            offer=offer,
+            available=available,
+            tools=tools,
+            tool_names=Spellings(tools),
+            prompt_names=Spellings(frozenset(prompt.name for prompt in offer.prompts)),
+        )
 
     def with_problem(self, problem: str) -> Entry:
         """Return the entry with one more problem that an operator can read."""
@@ -45,7 +56,8 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     """Everything there is, by server name in sorted order.
 
     `revision` grows with each change a client can see; the three others say which list it was. `indexed`: the index
-    covers all entries (false only between the start and the end of the first build).
+    covers all entries (false only between the start and the end of the first build). `names` are those of all
+    configured servers, also of those that have no entry: they were never discovered, or cannot be started.
     """
 
     revision: int = 0
@@ -55,6 +67,12 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     entries: Mapping[str, Entry] = {}
     index: Index
     indexed: bool = False
+    names: ServerNames = ServerNames({})
+
+    def __post_init__(self) -> None:
+        """Whatever has an entry can be called by its name."""
+        if any(server not in self.names for server in self.entries):
+            force_setattr(self, "names", self.names.including(self.entries))
 
     def view(self, principal: str) -> Catalogue:
         """Return what `principal` may see: everything, until identities are configured."""
@@ -66,22 +84,44 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         """The servers whose tools search may return."""
         return frozenset(name for name, entry in self.entries.items() if entry.available)
 
+    def tool(self, path: str, *, server: str = "") -> Resolution:
+        """Return which tool a path means; `server` is what a client wrote beside it."""
+        return resolve(path, self.names, self._tool_names, server=server)
+
+    def prompt(self, path: str) -> Resolution:
+        """Return which prompt a name means."""
+        return resolve(path, self.names, self._prompt_names)
+
+    def _tool_names(self, server: str) -> Spellings | None:
+        entry = self.entries.get(server)
+        return entry.tool_names if entry is not None else None
+
+    def _prompt_names(self, server: str) -> Spellings | None:
+        entry = self.entries.get(server)
+        return entry.prompt_names if entry is not None else None
+
+    def prompt_name(self, server: str, prompt: str) -> str:
+        """Return the name a prompt is listed under: `server-prompt`, or its path where that could mean another."""
+        name = namespaced(server, prompt)
+        return name if self.prompt(name) == Resolved(server, prompt) else tool_path(server, prompt)
+
     def find_tool(self, path: str) -> tuple[Entry, Tool] | None:
-        """Return the tool that a path means, in any of the spellings of `naming`; None if there is none."""
-        for server, name in readings(path, self.entries):
-            entry = self.entries[server]
-            if name in entry.tools:
+        """Return the tool that a path means; None if it does not mean exactly one."""
+        match self.tool(path):
+            case Resolved(server=server, name=name):
+                entry = self.entries[server]
                 return entry, entry.tools[name]
         return None
 
-    def nearest(self, path: str, limit: int = 5) -> list[str]:
-        """Return the visible tool paths most like `path`, best first; for error messages.
+    def nearest(self, path: str, limit: int = 5, *, server: str | None = None) -> list[str]:
+        """Return the visible tool paths most like `path`, best first; for error messages. `server`: of that one only.
 
         Compared as a whole and by the name alone: models leave servers out or invent them. 5 ms for 10,000 tools.
         """
         asked = path.strip()[:_NEAREST_CHARS]
         name = _SEPARATORS.split(asked)[-1]
-        tools = [(server, tool) for server in sorted(self.visible) for tool in self.entries[server].tools]
+        servers = sorted(self.visible if server is None else self.visible & {server})
+        tools = [(server, tool) for server in servers for tool in self.entries[server].tools]
         scores: dict[int, float] = {}
         for text, choices in ((asked, [tool_path(*pair) for pair in tools]), (name, [tool for _, tool in tools])):
             for _, score, number in process.extract(text, choices, scorer=fuzz.ratio, limit=limit, score_cutoff=55):
@@ -101,8 +141,9 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     def without(self, server: str, index: Index) -> tuple[Catalogue, OfferChange]:
         """Return the next catalogue without one server."""
         entries = {name: entry for name, entry in self.entries.items() if name != server}
-        change = _change(self.entries[server], Entry(server=server))
-        return self._bumped([change], entries, index), change
+        change = _change(self.entries.get(server), Entry(server=server))
+        following = self._bumped([change], entries, index)
+        return replace(following, names=self.names.without(server)), change
 
     def with_counts(self, server: str, counts: dict[str, int], *, exact: bool) -> Catalogue:
         """Return the catalogue with the token counts of one server filled in; no revision changes."""
@@ -130,6 +171,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
             entries=entries,
             index=index,
             indexed=True,
+            names=self.names,
         )
 
 
@@ -172,7 +214,7 @@ def documents(server: str, offer: Offer) -> list[Document]:
     ]
     found += [
         Document(
-            key=namespaced(server, prompt.name) + "#prompt",
+            key=tool_path(server, prompt.name) + "#prompt",
             kind="prompt",
             server=server,
             name=prompt.name,

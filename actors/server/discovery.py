@@ -125,7 +125,8 @@ class Discovery:
             return False
         self._timers.start(self.nursery, "look", self._settings.probe_interval_s)  # whatever becomes of it
         if awake and link is not None:
-            self.begin(link, life.incarnation)
+            if not link.talk.listing:  # what is being read now will do
+                self.begin(link, life.incarnation)
         elif life.state is State.DORMANT:
             self.looking = calls
             return True

@@ -31,7 +31,9 @@ class Orders:
 
     def wake(self, reply: Reply[Any], *, urgent: bool) -> None:
         """Wait for the server to be ready. Not `urgent`: only until its first failure, to make room for others."""
-        (self._wakers if urgent else self._patient).append(reply)
+        waiting = self._wakers if urgent else self._patient
+        waiting[:] = [other for other in waiting if not other.settled]  # who went away leaves nothing behind
+        waiting.append(reply)
 
     def restart(self, reply: Reply[Any]) -> None:
         """Wait for the fresh process to be ready, or for its first failure: whoever restarts it wants to see that."""

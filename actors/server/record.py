@@ -150,4 +150,5 @@ class Record:
             noise=self.noise + (link.noise if link is not None else 0),
             strays=link.talk.strays if link is not None else 0,
             stderr=link.last_stderr(STDERR_LINES) if link is not None else "",
+            reason=life.reason,
         )

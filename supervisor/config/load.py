@@ -10,41 +10,31 @@ Rules of this file:
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from supervisor.config.address import split_address
 from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
+from supervisor.config.file import read_text
 from supervisor.config.jsonc import Document, read_document
 from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
 from supervisor.config.origins import allowed_host, allowed_origin
 from supervisor.config.presence import missing_of
 from supervisor.config.remarks import Remark
 from supervisor.config.servers import Surroundings, read_server
+from supervisor.config.slugs import called, derived_slugs
 from supervisor.config.structs import ServerConfig, Settings
 from supervisor.config.values import Findings, build, keys_of
 
-MAX_FILE_BYTES = 4 * 1024 * 1024
-"""Larger configuration files and `envFile`s are refused."""
-
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
-
-_KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
-_NOT_A_FILE = "write it to a file and name that"
 
 _SERVER_KEYS = ("mcpServers", "servers")
 _LOOPBACK = ("localhost", "::1")
@@ -66,32 +56,15 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[ConfigError, ...] = ()
     path: Path
 
+    @property
+    def server_names(self) -> dict[str, str]:
+        """Every name that a configured server can be called by, and the name its tools are shown under."""
+        return called(self.servers, [problem.server for problem in self.problems if problem.server])
+
 
 def load(path: Path, environ: Mapping[str, str]) -> Configuration:
     """Read and parse the file. Blocks on the disk. Raises `ConfigError` for problems of the file as a whole."""
     return parse(read_text(path), path, environ, missing=partial(missing_of, environ=environ))
-
-
-def read_text(path: PurePath) -> str:
-    """Return the text of a UTF-8 file of at most 4 MiB. Never waits for a writer. Raises `ConfigError`."""
-    shown = str(path)
-    try:
-        # Looked at before it is opened: opening a pipe waits for whoever writes into it, for ever if nobody does.
-        kind = stat.S_IFMT(Path(path).stat().st_mode)
-        if kind != stat.S_IFREG:
-            raise ConfigError(f"this is {_KINDS.get(kind, 'something else')}, not a file", path=shown, hint=_NOT_A_FILE)
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it cannot be opened"
-        raise ConfigError(f"cannot read the file: {reason}", path=shown, hint="check path and permissions") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise ConfigError(f"the file is over {MAX_FILE_BYTES} bytes", path=shown, hint="is it the right file?")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError("the file is not UTF-8", path=shown, line=line, hint="save it as UTF-8") from None
 
 
 def parse(
@@ -126,7 +99,7 @@ def parse(
     read = {
         (section, name): read_server(name, top[section][name], (section, name), around) for section, name in entries
     }
-    servers = _distinct(read, findings)
+    servers = _distinct(_with_slugs(read, top, findings), findings)
     if not servers and not findings.problems:
         findings.note((), "there are no servers", 'add them to "mcpServers"')
     return Configuration(
@@ -265,6 +238,22 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
     own["env"] = shared(own, environ, findings)
     settings: Settings = build(Settings, own)
     return settings
+
+
+def _with_slugs(
+    entries: Mapping[Place, ServerConfig | None], top: Mapping[str, Any], findings: Findings
+) -> dict[Place, ServerConfig | None]:
+    """Return the servers, those with an installation name under its slug, which is noted."""
+    own = [server.slug for server in entries.values() if server is not None and server.slug]
+    taken = [name for key in _SERVER_KEYS for name in top.get(key) or {}]
+    slugs = derived_slugs([server.name for server in entries.values() if server and not server.slug], [*taken, *own])
+    found = dict(entries)
+    for where, server in entries.items():
+        if server is not None and server.name in slugs:
+            slug = slugs[server.name]
+            found[where] = replace(server, slug=slug)
+            findings.note(where, f'served as "{slug}", as its name says', 'set "slug" to call it otherwise', where[1])
+    return found
 
 
 def _distinct(entries: Mapping[Place, ServerConfig | None], findings: Findings) -> tuple[ServerConfig, ...]:

@@ -154,6 +154,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 5.0
     discover_limit_max: Annotated[Count, Meta(description="Most tools that one search may ask for.")] = 50
     discover_token_budget: Annotated[Count, Meta(description="Tokens that the answer to one search may take.")] = 2000
+    first_discovery_wait_s: Annotated[
+        Seconds,
+        Meta(description="A search waits this long at most for servers that are being discovered for the first time."),
+    ] = 3.0
     notify_catalogue_changes: Annotated[
         bool, Meta(description="Tell clients of new and lost tools by `notifications/tools/list_changed`.")
     ] = True

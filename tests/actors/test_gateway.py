@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.directory import Directory
-from actors.errors import InvalidArguments, ServerError, SupervisorError, UnknownMethod, UnknownPrompt, UnknownTool
+from actors.errors import InvalidArguments, ServerError, UnknownMethod, UnknownPrompt, UnknownTool
 from actors.kit import Starts
 from actors.messages import StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
@@ -118,8 +118,10 @@ class FileServer:
         return b"{" + kind + b'"content":[],"isError":' + failed + b',"x":' + NESTED + b"}"
 
     def read(self, uri: str) -> Any:
-        if uri == "file:///a":
-            return {"contents": [{"uri": uri, "text": "hello"}, {"uri": "file:///b", "blob": "AAAA"}]}
+        if uri in ("file:///a", "file:///c"):
+            meta = {"ui": {"resourceUri": "ui://app"}}
+            first = {"uri": uri, "text": "hello", "_meta": meta}
+            return {"contents": [first, {"uri": "file:///b", "blob": "AAAA"}]}
         if uri == "file:///odd":
             return {"contents": 5}
         return {"code": -32002 if self.era == "legacy" else -32602, "message": f"not found: {uri}"}
@@ -320,17 +322,27 @@ async def test_only_what_may_travel_of_a_clients_meta_reaches_the_server() -> No
 
 
 @both
-async def test_a_text_resource_is_read_under_both_names(era: Era) -> None:
+@pytest.mark.parametrize("name", ["files|file:///a", "Files|file:///a", "mcp://files/file:///a"])
+async def test_a_resource_is_read_under_the_uris_of_the_list(era: Era, name: str) -> None:
     async with gateway(era) as rig:
+        listed = (await rig.perform(LEGACY, "resources/list"))["resources"][0]["uri"]
         for client in (LEGACY, MODERN):
-            for name, other in (
-                ("files|file:///a", "files|file:///b"),
-                ("mcp://files/file:///a", "mcp://files/file:///b"),
-            ):
-                found = await rig.perform(client, "resources/read", {"uri": name})
-                assert found["contents"] == [{"uri": name, "text": "hello"}, {"uri": other, "blob": "AAAA"}]
-                assert ("resultType" in found) == ("ttlMs" in found) == (client is MODERN)
-                assert found.get("cacheScope") == ("private" if client is MODERN else None)
+            found = await rig.perform(client, "resources/read", {"uri": name})
+            first, second = found["contents"]
+            assert (first["uri"], first["text"]) == (listed, "hello")
+            assert first["_meta"]["ui"] == {"resourceUri": "mcp://files/ui://app"}
+            assert second == {"uri": "mcp://files/file:///b", "blob": "AAAA"}
+            assert ("resultType" in found) == ("ttlMs" in found) == (client is MODERN)
+            assert found.get("cacheScope") == ("private" if client is MODERN else None)
+
+
+async def test_a_uri_by_itself_is_read_from_the_only_server_that_can_have_it() -> None:
+    async with gateway() as rig:
+        for uri in ("file:///a", "file:///c"):  # listed, and of a template
+            found = await rig.perform(LEGACY, "resources/read", {"uri": uri})
+            assert [item["uri"] for item in found["contents"]] == [uri, "file:///b"]
+            assert rig.server.last() == {"uri": uri}
+            assert (await rig.call("read_mcp_resource", {"uri": uri}))["content"][0]["text"] == "hello"
 
 
 @both
@@ -341,12 +353,15 @@ async def test_a_model_reads_texts_as_text_and_bytes_under_a_uri(era: Era) -> No
             {"type": "text", "text": "hello"},
             {"type": "resource", "resource": {"uri": "mcp://files/file:///b", "blob": "AAAA"}},
         ]
-        assert found["structuredContent"]["contents"][1]["blob"] == "AAAA"
+        first, second = found["structuredContent"]["contents"]
+        assert first["uri"] == "files|file:///a"
+        assert first["_meta"]["ui"] == {"resourceUri": "files|ui://app"}
+        assert second == {"uri": "files|file:///b", "blob": "AAAA"}
         assert "resultType" not in found["structuredContent"]
 
 
 @both
-@pytest.mark.parametrize("uri", ["files|file:///none", "nobody|file:///a", "file:///a", "|", "mcp://x"])
+@pytest.mark.parametrize("uri", ["files|file:///none", "nobody|file:///a", "file:///a/b", "|", "mcp://x"])
 async def test_a_missing_resource_has_the_code_of_the_clients_era(era: Era, uri: str) -> None:
     async with gateway(era) as rig:
         for client, code in ((LEGACY, -32002), (MODERN, -32602)):
@@ -452,17 +467,3 @@ async def test_capabilities_say_what_is_told() -> None:
             assert body["capabilities"]["tools"] == {"listChanged": told}
             assert (rig.gateway.revisions("local").tools > 0) == told
             assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
-
-
-async def test_a_server_that_is_not_discovered_yet_is_said_to_be_starting() -> None:
-    async with gateway() as rig:
-        status = msgspec.structs.replace(rig.registry.statuses.value["files"], server="late")
-        rig.registry.statuses.set({**rig.registry.statuses.value, "late": status})
-        asks: list[Callable[[], Any]] = [
-            partial(rig.execute, "late:read", {}),
-            partial(rig.perform, LEGACY, "resources/read", {"uri": "late|file:///a"}),
-            partial(rig.perform, LEGACY, "prompts/get", {"name": "late-greet"}),
-        ]
-        for ask in asks:
-            with pytest.raises(SupervisorError, match="still being discovered"):
-                await ask()

@@ -16,6 +16,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors import indexer
 from actors.catalogue.entries import Offer, Resource, Tool
+from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions
 from actors.lifecycle import State
@@ -209,6 +210,14 @@ async def test_a_removed_server_leaves_nothing_behind() -> None:
         assert "s" not in rig.kept.offers
         assert "s" not in rig.registry.statuses.value
         assert ("tools_changed", "s") in rig.events
+
+
+async def test_a_removed_server_is_not_known_by_name_any_more() -> None:
+    async with running() as rig:
+        rig.registry.catalogue.set(msgspec.structs.replace(rig.registry.catalogue.value, names=ServerNames({"s": "s"})))
+        await rig.tell(changed("s", State.STOPPED), ServerRemoved(server="s"), listed("t", offering("b")))
+        catalogue = await rig.until(lambda seen: "t" in seen.entries)
+        assert catalogue.names.servers == {"t"}
 
 
 async def test_events_tell_states_discoveries_and_what_changed() -> None:

@@ -97,6 +97,15 @@ async def test_calls_over_the_limit_are_refused_until_others_settle(autojump_clo
         assert await rig.load() == 0
 
 
+async def test_who_waits_for_a_server_to_wake_takes_a_place_like_a_call(autojump_clock: MockClock) -> None:
+    async with running(max_in_flight=1) as rig:
+        waking = rig.router.address.request(WakeServer(server="s"))
+        with pytest.raises(TooManyCalls):
+            await rig.router.address.ask(WakeServer(server="s"))
+        waking.abandon()
+        assert await rig.load() == 0
+
+
 async def test_a_call_abandoned_before_the_router_reads_it_takes_no_place(autojump_clock: MockClock) -> None:
     async with running(max_in_flight=1) as rig:
         rig.router.address.request(call()).abandon()

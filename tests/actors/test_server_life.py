@@ -15,7 +15,7 @@ from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarti
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started
 from actors.kit import Starts
 from actors.lifecycle import State
-from actors.messages import StopServer
+from actors.messages import ServerChanged, StopServer
 from actors.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.server.inbox import TimerFired
@@ -196,6 +196,19 @@ async def test_a_permanent_server_is_restarted_after_a_normal_exit(autojump_cloc
         await rig.reach(State.RESPAWNING)
         await rig.reach(State.READY)
         assert rig.fake.starts == 2
+
+
+async def test_a_server_in_back_off_tells_why_and_when_it_is_started_again(autojump_clock: MockClock) -> None:
+    fake = FakeServer(exits_at="initialize")
+    async with running_server(fake, policy=RestartPolicy(backoff_initial_s=8.0)) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.wake)
+        await rig.reach(State.RESPAWNING)
+        told = rig.of(ServerChanged)[-1].status  # the rig's unix time is always 0
+        assert (told.state, told.next_start, told.reason) == (State.RESPAWNING, 8.0, "exit code 1")
+        fake.exits_at = None
+        await rig.reach(State.READY)
+        told = rig.of(ServerChanged)[-1].status
+        assert (told.next_start, told.reason) == (None, "")
 
 
 async def test_days_of_back_off_pass_in_no_time(autojump_clock: MockClock) -> None:

@@ -143,6 +143,7 @@ async def test_a_server_whose_first_lists_hang_is_started_again(autojump_clock: 
 async def test_a_reading_that_hangs_while_ready_does_not_stop_later_ones(autojump_clock: MockClock) -> None:
     async with running_server(settings=ServerSettings(idle_timeout_s=0)) as rig:
         await rig.wake()
+        await trio.sleep(1)  # the lists are read beside
         rig.fake.silent_at.add("tools/list")
         await rig.fake.notify(CHANGED)
         await trio.sleep(5)
@@ -265,6 +266,7 @@ async def test_a_server_is_not_put_to_sleep_while_its_lists_are_read(autojump_cl
     settings = ServerSettings(idle_timeout_s=5)
     async with running_server(FakeServer(), settings=settings, known=KNOWN) as rig:
         await rig.wake()
+        await trio.sleep(1)  # the lists are read beside
         rig.fake.silent_at.add("tools/list")
         await rig.fake.notify(CHANGED)
         await trio.sleep(30)

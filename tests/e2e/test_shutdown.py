@@ -88,7 +88,7 @@ async def test_a_client_that_never_reads_does_not_hold_up_the_end(tmp_path: Path
         assert await daemon.ended(EXIT_S) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_each_signal_ends_the_daemon_in_order(tmp_path: Path, number: int) -> None:
     async with monitor() as lives:
         with running(

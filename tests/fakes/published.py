@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import jsonschema
 import msgspec
 import referencing
 import trio
 from jsonschema.validators import validator_for
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer
+from actors.catalogue.resolution import ServerNames
 from actors.directory import Directory
 from actors.kit import Starts
-from actors.messages import EraLearned, StopServer, WakeServer
+from actors.lifecycle import State
+from actors.messages import EraLearned, ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
 from actors.protocol.era import Identity
 from actors.registry import Registry
@@ -134,42 +137,110 @@ async def published(
 ) -> AsyncIterator[Published]:
     """Run a gateway before one server for each name, ready for calls; `_` in a name stands for `-`."""
     servers = {name.replace("_", "-"): Publisher(offered) for name, offered in tools.items()}
+    async with served(servers, settings) as running:
+        yield Published(running.gateway, servers)
+
+
+@dataclass
+class Served:
+    """A gateway before running servers, some of which were never started so far."""
+
+    gateway: Gateway
+    registry: Registry
+    actors: dict[str, ServerActor]
+
+    async def ask(self, method: str, client: Client = CLIENT, **params: Any) -> Any:
+        """Send one request and return the JSON-RPC answer."""
+        data = msgspec.Raw(json.dumps(params).encode())
+        return json.loads((await answer(self.gateway, client, b"1", method, data)).body)
+
+    async def execute(self, path: str, arguments: Any = None, **beside: Any) -> Any:
+        given = {"tool_path": path, "arguments": arguments or {}, **beside}
+        return await self.ask("tools/call", name="execute_mcp_tool", arguments=given)
+
+    async def discover(self, query: str) -> Any:
+        """Return what `discover_mcp_tools` answers, read from the text that a model sees."""
+        found = await self.ask("tools/call", name="discover_mcp_tools", arguments={"query": query})
+        return json.loads(found["result"]["content"][0]["text"])
+
+    def report(self, server: str, state: State, **more: Any) -> None:
+        """Say how a server without an actor is doing, as the daemon does of those it cannot run."""
+        status = ServerStatus(server=server, state=state, wanted="stopped", since=0.0, **more)
+        self.registry.address.tell_nowait(ServerChanged(status=status, previous=State.DORMANT))
+
+
+class Server(Protocol):
+    """The side of a server in the memory transport."""
+
+    async def serve(self, peer: MemoryPeer) -> int:
+        """Live until the input ends; return the exit code."""
+
+
+@asynccontextmanager
+async def served(
+    servers: Mapping[str, Server],
+    settings: GatewaySettings | None = None,
+    *,
+    undiscovered: Collection[str] = (),
+    also: Mapping[str, str] | None = None,
+    policy: RestartPolicy | None = None,
+    start: ServerSettings | None = None,
+) -> AsyncIterator[Served]:
+    """Run a gateway before servers; those not `undiscovered` are ready. `also`: more names, and whom they mean."""
     directory: Directory[Message] = Directory()
-    registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
+    names = ServerNames({**{name: name for name in servers}, **(also or {})})
+    registry = Registry({}, Nothing(), uncounted, trio.current_time, names=names)
     router = Router(directory, 100)
     gateway = Gateway(
         router.address,
         registry.catalogue,
         registry.statuses,
-        settings or GatewaySettings(),
+        settings or GatewaySettings(first_discovery_wait_s=0.0),
         version="1.0",
         used=lambda *_: None,
+        clock=trio.current_time,
     )
-    with trio.fail_after(600):
+    with trio.fail_after(6000):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
             for run in (registry.run, router.run):
                 await nursery.start(run)
-            actors = [_actor(name, server, registry) for name, server in servers.items()]
-            for actor in actors:
+            actors = {name: _actor(name, server, registry, policy, start) for name, server in servers.items()}
+            for actor in actors.values():
                 await nursery.start(actor.run)
                 stack.enter_context(directory.registered(actor.name, actor.address))
-                await actor.address.ask(WakeServer(server=actor.name))
-            while registry.catalogue.value.visible != servers.keys():
+                await registry.address.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
+                if actor.name not in undiscovered:
+                    await actor.address.ask(WakeServer(server=actor.name))
+            while registry.catalogue.value.visible != servers.keys() - set(undiscovered):
                 await registry.catalogue.changed(registry.catalogue.version)
-            yield Published(gateway, servers)
-            for actor in actors:
-                await actor.address.ask(StopServer())
+            yield Served(gateway, registry, actors)
+            async with trio.open_nursery() as passing:
+                passing.start_soon(_pass_time)
+                for actor in actors.values():
+                    await actor.address.ask(StopServer())
+                passing.cancel_scope.cancel()
             nursery.cancel_scope.cancel()
 
 
-def _actor(name: str, server: Publisher, registry: Registry) -> ServerActor:
+async def _pass_time() -> None:
+    """Let a clock that stands still go on, second by second: a server may need its grace to be stopped."""
+    clock = trio.lowlevel.current_clock()
+    while isinstance(clock, MockClock):
+        await wait_all_tasks_blocked()
+        clock.jump(1.0)
+
+
+def _actor(
+    name: str, server: Server, registry: Registry, policy: RestartPolicy | None, start: ServerSettings | None
+) -> ServerActor:
     return ServerActor(
         name,
         MemoryTransport(server.serve),
-        ServerSettings(),
-        RestartLog(RestartPolicy(), lambda: 1.0),
-        Starts(1),
+        start or ServerSettings(),
+        RestartLog(policy or RestartPolicy(), lambda: 1.0),
+        Starts(10),
         Reporter(registry.address),
-        lambda: 0.0,
+        trio.current_time,
         identity=Identity(),
+        era="legacy",
     )

@@ -56,6 +56,13 @@ def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
     ]
 
 
+def test_check_shows_the_name_that_a_server_is_called_by(tmp_path: Path) -> None:
+    result = invoke("check", written(tmp_path, {"mcpServers": {"filesystem-john-abc123": {"command": "/bin/cat"}}}))
+    assert result.exit_code == 0
+    assert ["filesystem", "stdio", "cat"] in [line.split() for line in result.stdout.splitlines()]
+    assert 'filesystem-john-abc123: served as "filesystem"' in result.stdout
+
+
 def test_check_names_every_problem_with_line_key_and_advice_and_exits_with_78(tmp_path: Path) -> None:
     bad = {"mcpServers": {"one": {"comand": "x"}, "two": {"command": "y", "idle_timeout_s": -1}}}
     result = invoke("check", file := written(tmp_path, bad))

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.entries import Offer, Prompt, Resource, Tool
+from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.lifecycle import State
 from actors.messages import ServerStatus
@@ -131,7 +132,27 @@ def test_nothing_found_is_answered_with_help(query: str, text: str) -> None:
 
 
 def test_no_server_at_all_is_said() -> None:
-    assert search(catalogue(), "read")["notice"] == "No server is configured or ready yet."
+    assert search(catalogue(), "read")["notice"] == "No server is configured."
+
+
+def test_servers_without_tools_are_told_with_the_reason() -> None:
+    def status(state: State, **more: Any) -> ServerStatus:
+        return ServerStatus(server="", state=state, wanted="up", since=0.0, **more)
+
+    statuses = {
+        "off": status(State.STOPPED, disabled=True),
+        "bad": status(State.FAILED, reason="program not found", restarts=1),
+        "slow": status(State.SPAWNING, incarnation=1),
+    }
+    names = ServerNames({}).including(["off", "bad", "slow", "new"])
+    nothing = Catalogue(index=Index.empty(), names=names)
+    notice = search(nothing, "read", 2000, 10, **statuses)["notice"]
+    assert notice.startswith("Still being discovered, ask again: new, slow. No tool can be used: ")
+    assert "bad could not be started (program not found); off is switched off in the configuration." in notice
+    with_files = Catalogue(entries=FILES.entries, index=FILES.index, names=names)
+    answer = search(with_files, "read a file", 2000, 10, **statuses)
+    assert answer["notice"] == "Still being discovered, ask again: new, slow."
+    assert answer["tools"][0]["tool_path"] == "files:read_file"
 
 
 def test_a_long_query_is_not_repeated_whole() -> None:

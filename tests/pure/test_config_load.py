@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, Settings, data_dir, load, parse
 from supervisor.config.address import split_address
-from supervisor.config.load import MAX_FILE_BYTES
+from supervisor.config.file import MAX_FILE_BYTES
 
 FILE = Path("/etc/mcp/mcp.json")
 

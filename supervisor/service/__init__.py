@@ -1,0 +1,1 @@
+"""What answers the methods of MCP behind the front."""

@@ -1,0 +1,75 @@
+"""Waiting for a server of which nothing is known yet: it is woken, and whoever named it gets an answer in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from actors.errors import ServerGaveUp, SupervisorError, UnknownTool
+from actors.kit import Address
+from actors.lifecycle import State
+from actors.messages import WakeServer
+from actors.router import Message as RouterMessage
+from supervisor.service.availability import advice, late, refusal
+from supervisor.visible import Visible
+
+
+class Arrival:
+    """Brings undiscovered servers into the catalogue. `clock` gives unix time in seconds."""
+
+    def __init__(self, router: Address[RouterMessage], visible: Visible, clock: Callable[[], float]) -> None:
+        self._router = router
+        self._visible = visible
+        self._clock = clock
+
+    async def of(self, server: str, principal: str, by: float) -> None:
+        """Wake a server and wait until it is known what it offers; `by` is a moment of the trio clock.
+
+        Raises `ServerStarting` if it is not ready by then, or cannot be because its next start comes later;
+        `ServerGaveUp` and `ServerDisabled` if it does not come up at all; what the router raises. A checkpoint.
+        """
+        failure: SupervisorError | None = None
+
+        async def wake(scope: trio.CancelScope) -> None:
+            nonlocal failure
+            try:
+                await self._wake(server)
+            except SupervisorError as error:
+                failure = error
+                scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.cancel_scope.deadline = by
+            nursery.start_soon(wake, nursery.cancel_scope)
+            nursery.start_soon(self._end_if_too_late, server, by, nursery.cancel_scope)
+            await self._visible.listing(principal, server)
+            nursery.cancel_scope.cancel()
+        if server in self._visible.now(principal).entries:
+            return
+        raise failure or late(server, self._visible.statuses.get(server), self._clock())
+
+    async def _wake(self, server: str) -> None:
+        """Wake a server that has an actor, or as soon as it has one. Raises `SupervisorError`."""
+        while True:
+            seen = self._visible.reports
+            if (refused := refusal(server, self._visible.statuses.get(server))) is not None:
+                raise refused
+            try:
+                await self._router.ask(WakeServer(server=server))
+            except UnknownTool:  # at the start, and after a crash of its actor, there is none for a moment
+                await self._visible.reported(seen)
+            except ServerGaveUp as error:
+                text = f"{error.message}; {advice(server)}"
+                raise ServerGaveUp(text, server=server, retry_after_s=error.retry_after_s) from None
+            else:
+                return
+
+    async def _end_if_too_late(self, server: str, by: float, scope: trio.CancelScope) -> None:
+        """Cancel `scope` once it is known that the next start of a failing server comes after the deadline."""
+        while True:
+            status = self._visible.statuses.get(server)
+            next_start = status.next_start if status is not None and status.state is State.RESPAWNING else None
+            if next_start is not None and next_start - self._clock() > by - trio.current_time():
+                scope.cancel()
+            await self._visible.reported(self._visible.reports)

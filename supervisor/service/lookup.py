@@ -1,0 +1,138 @@
+"""Finding what a client names: a tool, a prompt, a resource. Nothing runs on a server that was not named.
+
+What a name means is in `actors.catalogue.resolution`; here a server of which nothing is known yet is waited for, and
+what cannot be found is answered with the reason, about the server that was named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import trio
+
+from actors.catalogue.entries import Tool
+from actors.catalogue.naming import resource_path, tool_path
+from actors.catalogue.resolution import Absent, Ambiguous, Meaning, Resolution, Resolved, Undiscovered
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.uris import resolve_bare, resolve_named
+from actors.errors import AmbiguousName, UnknownPrompt, UnknownTool
+from supervisor import metatools
+from supervisor.forward import Forwarder
+from supervisor.front.service import Client
+from supervisor.relay import not_found
+from supervisor.service.arrival import Arrival
+from supervisor.service.availability import refusal
+from supervisor.shown import clean
+from supervisor.visible import Visible
+
+R = TypeVar("R", Resolution, Resolution | None)
+
+_MAX_URI_SHOWN = 200
+_MAX_READINGS_SHOWN = 10
+_PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
+
+
+class Lookup:
+    """Finds things by name. `since` is when the request came, by the trio clock: its deadline counts from there."""
+
+    def __init__(self, visible: Visible, arrival: Arrival, forward: Forwarder) -> None:
+        self._visible = visible
+        self._arrival = arrival
+        self._forward = forward
+
+    async def tool(self, client: Client, path: str, server: str, since: float) -> tuple[Entry, Tool]:
+        """Return the tool that a path means; `server` is what stood beside the path, mostly nothing.
+
+        Raises `UnknownTool`, `AmbiguousName`, and what `Arrival.of` raises. A checkpoint unless it is found at once.
+        """
+        seen, found = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
+        match found:
+            case Resolved(server=name, name=tool):
+                return seen.entries[name], seen.entries[name].tools[tool]
+            case Ambiguous(readings=readings):
+                raise ambiguous(path, readings, tool_path)
+            case Absent():
+                raise unknown_tool(seen, path, found)
+        raise unknown_tool(seen, f"{server}:{path}" if server else path)
+
+    async def prompt(self, client: Client, name: str, since: float) -> tuple[str, str]:
+        """Return the server and the own name of the prompt that a name means.
+
+        Raises `UnknownPrompt`, `AmbiguousName`, and what `Arrival.of` raises.
+        """
+        _, found = await self._settled(client, lambda seen: seen.prompt(name), since)
+        match found:
+            case Resolved(server=server, name=own):
+                return server, own
+            case Ambiguous(readings=readings):
+                raise ambiguous(name, readings, tool_path)
+            case Absent(server=server, name=own):
+                raise UnknownPrompt(f"server {server!r} has no prompt {clean(own[:100])!r}", server=server)
+        raise UnknownPrompt(f"there is no prompt {clean(name[:100])!r}; prompts/list tells which there are")
+
+    async def resource(self, client: Client, uri: str, since: float) -> tuple[str, str]:
+        """Return the server that a URI means, and its own URI of the resource.
+
+        Raises `RemoteError` in the codes of the client's era if there is none, `AmbiguousName`, and what `Arrival.of`
+        raises.
+        """
+        seen, found = await self._settled(client, lambda seen: resolve_named(uri, seen.names, seen.entries), since)
+        if found is None:
+            offers = {server: entry.offer for server, entry in seen.entries.items()}
+            found = await trio.to_thread.run_sync(resolve_bare, uri, offers)
+            self._refuse(found)
+        match found:
+            case Resolved(server=server, name=own):
+                return server, own
+            case Ambiguous(readings=readings):
+                raise ambiguous(uri, readings, resource_path)
+        text = f"there is no resource {clean(uri[:_MAX_URI_SHOWN])!r}; list_mcp_resources tells which there are"
+        raise not_found(client.era, text, uri)
+
+    async def _settled(self, client: Client, resolve: Callable[[Catalogue], R], since: float) -> tuple[Catalogue, R]:
+        """Return what a name means once everything is known that it depends on, and the catalogue that says so."""
+        seen = self._visible.now(client.principal)
+        found = resolve(seen)
+        if not isinstance(found, Resolved) and not seen.indexed:
+            seen = await self._visible.indexed(client, since + self._forward.timeout_s(""))
+            found = resolve(seen)
+        while isinstance(found, Undiscovered):
+            await self._arrival.of(found.server, client.principal, since + self._forward.timeout_s(found.server))
+            seen = self._visible.now(client.principal)
+            found = resolve(seen)
+        self._refuse(found)
+        return seen, found
+
+    def _refuse(self, found: Resolution | None) -> None:
+        """Raise why the server that was named cannot be used, if it cannot."""
+        if isinstance(found, Resolved | Absent):
+            refused = refusal(found.server, self._visible.statuses.get(found.server))
+            if refused is not None:
+                raise refused
+
+
+def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str], str]) -> AmbiguousName:
+    """Return the error for a name that can mean more than one thing, with a path for each that means only that."""
+    paths = [clean(path(*reading)) for reading in readings[:_MAX_READINGS_SHOWN]]
+    text = f"{clean(name[:100])!r} can mean {' or '.join(map(repr, paths))}; nothing was called: use one of these"
+    return AmbiguousName(text, details={"readings": paths})
+
+
+def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> UnknownTool:
+    """Return the error for a path that means nothing, with the nearest paths of what this client may see.
+
+    `absent`: a server is named; then only tools of that server are suggested.
+    """
+    last = _PATH_PARTS.split(path.strip())[-1]
+    if last in metatools.SCHEMAS:
+        return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
+    server = absent.server if absent is not None else None
+    nearest = [clean(found)[:200] for found in seen.nearest(path, server=server)]
+    hint = f"; did you mean {', '.join(nearest)}?" if nearest else "; use discover_mcp_tools to find tools"
+    if absent is not None:
+        text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r}"
+    else:
+        text = f"there is no tool {clean(path[:100])!r}"
+    return UnknownTool(text + hint, server=server, details={"nearest": nearest})
