@@ -139,7 +139,7 @@ class Daemon:
                         servers.discover, [name for name in kinds if name not in offers and name not in off]
                     )
                     await self.closing.wait()
-                    await self._end(router, servers)
+                    await self._end(router, servers, front)
                     supervised.cancel_scope.cancel()
                 await ended.wait()
                 usage.flush()
@@ -217,12 +217,13 @@ class Daemon:
             raise RuntimeError("the front ended by itself")
         ended.set()
 
-    async def _end(self, router: Router, servers: Servers) -> None:
-        """Stop in order: calls in flight may end, then all servers stop at once."""
-        settings = self.configuration.settings
-        log.info("ending: calls in flight have %g s", settings.drain_s)
-        with trio.move_on_after(settings.drain_s), suppress(SupervisorError):
+    async def _end(self, router: Router, servers: Servers, front: Front) -> None:
+        """Stop in order: calls in flight may end, the rest is told so, then all servers stop at once."""
+        drain_s = self.configuration.settings.drain_within_s
+        log.info("ending: calls in flight have %g s", drain_s)
+        with trio.move_on_after(drain_s), suppress(SupervisorError):
             await router.address.ask_in_turn(BeginShutdown())
+        front.end_calls()
         await servers.stop()
 
     def _runnable(self) -> list[ServerConfig]:

@@ -131,7 +131,10 @@ PURE = (
     "supervisor.discovery",
     "supervisor.service.availability",
     "supervisor.front.guard",
+    "supervisor.front.allowance",
+    "supervisor.front.budget",
     "supervisor.front.classify",
+    "supervisor.front.envelope",
     "supervisor.front.head",
     "supervisor.front.orders",
     "supervisor.front.param*",
@@ -178,6 +181,8 @@ THIRD_PARTY = frozenset(
 )
 TRANSITIVE = {
     ("supervisor.front.app", "werkzeug"): "Quart raises werkzeug's HTTPException and has no name of its own for it",
+    ("supervisor.front.http11", "h11"): "hypercorn's protocol is driven event by event, and the events are h11's",
+    ("supervisor.front.websocket_frames", "wsproto"): "the same for the frames of a WebSocket",
 }
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 

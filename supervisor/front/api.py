@@ -96,10 +96,10 @@ def _json(body: Any, status: int = 200) -> Response:
 
 
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:
-    """Ready: the index is built and no server is on its way up for the first time. Failing ones do not hold it up."""
+    """Ready: the index is built and every server was tried once. Those that fail hold nothing up."""
     statuses = view.statuses.value
     known = view.catalogue.value.entries
-    failing = sorted(name for name, found in statuses.items() if found.state in (State.FAILED, State.RESPAWNING))
+    failing = sorted(name for name, found in statuses.items() if _fails(found, name in known))
     coming = (name for name, found in statuses.items() if found.state is not State.STOPPED)
     discovering = sorted(name for name in coming if name not in known and name not in failing)
     reason = ""
@@ -111,6 +111,12 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
         reason = f"{len(discovering)} servers are being discovered for the first time"
     body = {"ready": not reason, "servers": len(statuses), "discovering": discovering, "failed": failing}
     return ({**body, "reason": reason} if reason else body), not reason
+
+
+def _fails(status: ServerStatus, known: bool) -> bool:
+    """Say whether a server is down by a failure, or was never up and has failed, whatever it does now."""
+    down = status.state in (State.FAILED, State.RESPAWNING)
+    return down or (not known and (status.restarts > 0 or status.last_error is not None))
 
 
 async def server_row(view: View, server: str) -> dict[str, Any]:
