@@ -37,7 +37,7 @@ from actors.server.inbox import CallAbandoned, Message, PageRead, TimerFired
 from actors.server.journal import Journal
 from actors.server.link import Launcher
 from actors.server.performer import Performer
-from actors.server.record import Record
+from actors.server.record import Record, with_stderr
 from actors.server.settings import ServerSettings
 from actors.transport.base import Transport
 
@@ -129,8 +129,9 @@ class ServerActor(Actor[Message]):
     ) -> None:
         """What operators and the daemon ask for."""
         match message:
-            case ReadServer():
-                reply.answer(self.status())
+            case ReadServer(stderr=stderr):
+                found = self.status()
+                reply.answer(with_stderr(found, self._server.link) if stderr else found)
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
             case RestartServer():
@@ -149,6 +150,7 @@ class ServerActor(Actor[Message]):
             reply.fail(refusal)
             return
         self._restarts.forget()
+        self._server.discovery.looking = None
         self._server.orders.restart(reply)
         self._server.step(lc.Restart())
 

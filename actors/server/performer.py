@@ -75,8 +75,7 @@ class Performer:
 
     def status(self) -> ServerStatus:
         """Return how the server is doing now."""
-        activity = self.startup.activity(self.link)
-        known = self._lists.known
+        known, activity = self._lists.known, self.startup.activity(self.link)
         return self._record.status(self.life, self.link, known, self.traffic, self.recovery, activity=activity)
 
     async def _fire(self, name: str, number: int) -> None:

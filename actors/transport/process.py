@@ -65,7 +65,7 @@ class ProcessTransport:
         self.launch = launch
         self.limits = limits or ProcessLimits()
         self._containment = containment or default_containment()
-        self._mask = Mask(launch.env)
+        self._mask = Mask(launch.env, launch.args)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[ProcessConnection]:

@@ -73,7 +73,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ()
     max_body_bytes: Annotated[Size, Meta(description="Largest HTTP request body.")] = 4 * MIB
     max_connections: Annotated[
-        Count, Meta(description="Open client connections; half of the file descriptor limit bounds it, too.")
+        Count,
+        Meta(description="Open client connections; half of the file descriptors, less what we need, bounds it, too."),
     ] = 1000
     call_timeout_s: Annotated[
         PositiveSeconds, Meta(description="Deadline of a call, queueing and waking included.")

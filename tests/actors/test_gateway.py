@@ -467,3 +467,76 @@ async def test_capabilities_say_what_is_told() -> None:
             assert body["capabilities"]["tools"] == {"listChanged": told}
             assert (rig.gateway.revisions("local").tools > 0) == told
             assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        b'{"text":"' + b"x" * 1_000_000 + b'"}',
+        b'{"rows":[' + b",".join([b"[]"] * 300_000) + b"]}",
+        b"{" + b",".join(b'"k%d":0' % number for number in range(80_000)) + b"}",
+    ],
+)
+async def test_a_large_call_reaches_the_server_as_the_bytes_it_was(arguments: bytes) -> None:
+    async with gateway() as rig:
+        for params in (
+            b'{"name":"execute_mcp_tool","arguments":{"tool_path":"files:echo","arguments":%b}}' % arguments,
+            b'{"name":"files-echo","arguments":%b}' % arguments,
+        ):
+            await rig.gateway.perform(LEGACY, "tools/call", msgspec.Raw(params))
+            assert b'"arguments":' + arguments in rig.server.asked[-1]
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", b'{"name":"files-echo","arguments":{"n":%b}}'),
+        ("tools/call", b'{"name":"execute_mcp_tool","arguments":{"tool_path":"files:echo","arguments":{"n":%b}}}'),
+        ("prompts/get", b'{"name":"files-greet","arguments":{"n":%b}}'),
+    ],
+)
+async def test_an_integer_of_5000_digits_is_refused_before_a_server_has_to_read_it(method: str, params: bytes) -> None:
+    async with gateway() as rig:
+        before = len(rig.server.asked)
+        found = json.loads((await answer(rig.gateway, LEGACY, b"1", method, msgspec.Raw(params % (b"7" * 5000)))).body)
+        assert found["error"]["code"] == -32602
+        assert "over 4,300 digits" in found["error"]["message"]
+        assert len(rig.server.asked) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", b'{"name":"discover_mcp_tools","arguments":{"query":"x","n":%b,"kinds":%b,"servers":%b}}'),
+        ("tools/call", b'{"name":"read_mcp_resource","arguments":{"uri":%b,"server":%b,"x":%b}}'),
+        ("tools/call", b'{"name":"execute_mcp_tool","arguments":{"tool_path":%b,"arguments":%b,"x":%b}}'),
+        ("tools/call", b'{"name":"list_mcp_resources","arguments":{"x":%b,"y":%b,"z":%b}}'),
+        ("tools/call", b'{"name":%b,"arguments":%b,"_meta":%b}'),
+        ("resources/list", b'{"cursor":%b,"x":%b,"y":%b}'),
+        ("resources/read", b'{"uri":%b,"x":%b,"y":%b}'),
+        ("prompts/get", b'{"name":%b,"arguments":%b,"y":%b}'),
+        ("completion/complete", b'{"ref":{"type":"ref/prompt","name":%b},"argument":{"a":%b},"context":%b}'),
+        ("completion/complete", b'{"ref":%b,"argument":%b,"context":%b}'),
+    ],
+)
+async def test_no_decoder_breaks_on_an_integer_of_5000_digits(method: str, params: bytes) -> None:
+    async with gateway() as rig:
+        text = msgspec.Raw(params % ((b"7" * 5000,) * 3))
+        found = json.loads((await answer(rig.gateway, LEGACY, b"1", method, text)).body, parse_int=str)
+        assert found.get("error", {}).get("code") != "-32603"
+
+
+async def test_meta_of_megabytes_is_refused() -> None:
+    async with gateway() as rig:
+        meta = b"{" + b",".join(b'"k%d":0' % number for number in range(20_000)) + b"}"
+        with pytest.raises(InvalidArguments, match="'_meta' has"):
+            await rig.gateway.perform(LEGACY, "tools/call", msgspec.Raw(b'{"name":"files-echo","_meta":%b}' % meta))
+
+
+async def test_a_completion_of_megabytes_is_refused() -> None:
+    async with gateway() as rig:
+        with pytest.raises(InvalidArguments, match="params over"):
+            await rig.perform(LEGACY, "completion/complete", {"ref": {}, "argument": {"x": [[]] * 50_000}})

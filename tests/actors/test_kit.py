@@ -351,3 +351,27 @@ async def test_a_reporter_whose_reader_is_gone_drops_its_facts(autojump_clock: M
         pass
     reporter.report(3)
     await reporter.run()
+
+
+async def test_a_question_asked_in_turn_waits_for_room_and_is_never_refused() -> None:
+    mailbox: Mailbox[Any] = Mailbox(1)
+    answers: list[str] = []
+
+    async def ask(number: int) -> None:
+        answers.append(await mailbox.address.ask_in_turn(Call(tool=str(number))))
+
+    async with trio.open_nursery() as nursery:
+        mailbox.address.tell_nowait("full")
+        for number in range(3):
+            nursery.start_soon(ask, number)
+        await wait_all_tasks_blocked()
+        assert (await mailbox.receive()).message == "full"
+        for _ in range(3):
+            envelope = await mailbox.receive()
+            assert envelope.reply is not None
+            envelope.reply.answer(envelope.message.tool)
+    assert sorted(answers) == ["0", "1", "2"]
+    with mailbox:
+        pass
+    with pytest.raises(ActorStopped):
+        await mailbox.address.ask_in_turn(Call(tool="late"))
