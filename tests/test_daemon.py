@@ -173,7 +173,7 @@ async def test_without_threads_the_daemon_serves_says_what_is_degraded_and_recov
             assert found["degraded"][0].keys() == {"what", "since", "why"}
             assert {row["why"] for row in found["degraded"]} >= {"can't start new thread"}
             assert (await client.get("/healthz")).status_code == 200
-            assert (await client.get("/api/tokens")).status_code == 503
+            assert (await client.get("/api/tokens")).status_code == 200
         await until_ready(client)
         assert await settled(client) == []
         assert (await client.get("/api/tokens")).status_code == 200
