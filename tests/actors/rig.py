@@ -93,8 +93,8 @@ class Rig:
     async def stop(self) -> None:
         await self.actor.address.ask(StopServer())
 
-    async def status(self) -> ServerStatus:
-        return await self.actor.address.ask(ReadServer())
+    async def status(self, *, stderr: bool = False) -> ServerStatus:
+        return await self.actor.address.ask(ReadServer(stderr=stderr))
 
     async def reach(self, state: State) -> None:
         """Let time pass until the state is reached."""

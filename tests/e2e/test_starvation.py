@@ -64,7 +64,8 @@ async def answered(daemon: Daemon, server: str) -> None:
         while True:
             try:
                 answer = await daemon.call(f"{server}:echo", {"text": server})
-            except httpx2.HTTPError:
+            except (httpx2.HTTPError, json.JSONDecodeError):  # no room for another connection, which is said as text
+                await trio.sleep(0.02)
                 continue
             if "result" in answer:
                 assert text(answer) == server
@@ -85,7 +86,7 @@ async def test_with_64_descriptors_20_clients_too_many_and_servers_in_turns_ever
         for server in servers:
             await answered(daemon, server)
         await until_degraded(daemon, [])
-        assert len(daemon.log.splitlines()) < 60
+        assert sum("WARNING" in line for line in daemon.log.splitlines()) < 60
     assert "Traceback" not in daemon.log
 
 

@@ -89,7 +89,7 @@ async def test_an_install_that_must_end_may_tidy_up(npx: Npx, tmp_path: Path) ->
         async with running(transport, settings) as (rig, nursery):
             nursery.start_soon(outcome, rig, rig.wake)
             await rig.reach(State.HANDSHAKING)
-            while "installing" not in (await rig.status()).stderr:  # noqa: ASYNC110 - no event tells of it
+            while "installing" not in (await rig.status(stderr=True)).stderr:  # noqa: ASYNC110 - no event tells of it
                 await trio.sleep(0.02)
             await rig.sleep()
             assert marker.read_text() == "tidy"
