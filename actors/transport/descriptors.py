@@ -80,9 +80,13 @@ class StartShare:
         self._conditions.end(WHAT)
 
     async def _room(self) -> None:
-        """Wait until there is enough; others may give theirs up meanwhile."""
+        """Wait until there is enough; others may give theirs up meanwhile.
+
+        At most for half of what is left of the caller's time: at the deadline it would look like the server's failure.
+        """
         pauses, want = Pauses(max_s=ROOM_PAUSE_S), OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        with trio.move_on_after(ROOM_S):
+        left = trio.current_effective_deadline() - trio.current_time()
+        with trio.move_on_after(max(0.0, min(ROOM_S, left / 2))):
             while free() < SPAWN + START * self._starting:
                 self._conditions.begin(WHAT, reason_of(want))
                 await trio.sleep(pauses.next())
