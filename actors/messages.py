@@ -122,7 +122,9 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):
-    """Ask for a server's status now."""
+    """Ask for a server's status now; with the newest lines of its `stderr` only if they are asked for."""
+
+    stderr: bool = False
 
 
 class ServerChanged(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 import trio
 
 from actors.catalogue.entries import Offer
-from supervisor import metatools
+from supervisor.definitions import DEFINITIONS
 from supervisor.tokens import Tokenizer, count_tool, load_tokenizer
 
 META_TOKENS = 250
@@ -51,5 +51,5 @@ def meta_tokens(tokenizer: Tokenizer) -> int:
     """Return what the four definitions cost a client, as `tools/list` gives them."""
     return sum(
         count_tool(tokenizer, tool["name"], tool["description"], msgspec.json.encode(tool["inputSchema"]))
-        for tool in metatools.DEFINITIONS
+        for tool in DEFINITIONS
     )

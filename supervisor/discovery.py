@@ -18,6 +18,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from actors.search import EVERYTHING, Found
 from supervisor.answers import Page
+from supervisor.loose import size
 from supervisor.metatools import Discover
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
@@ -37,17 +38,50 @@ class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
     max_query_chars: int = 6000
 
 
+class Searched(msgspec.Struct, frozen=True):
+    """A search that is done, and how long it took.
+
+    `query` is as much as was looked at, `servers` are those it names in one way or another.
+    """
+
+    query: str
+    found: Found
+    servers: frozenset[str]
+    milliseconds: float
+
+
 def discovered(
     seen: Catalogue, statuses: Mapping[str, ServerStatus], wanted: Discover, settings: DiscoverySettings, clock: Clock
 ) -> dict[str, Any]:
     """Return the answer of `discover_mcp_tools` for what a client sees. `clock` is in seconds. Raises nothing."""
+    return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings)
+
+
+def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
+    """Return what is asked with as much of the query as the settings allow."""
+    return replace(wanted, query=wanted.query[: settings.max_query_chars])
+
+
+def searched(seen: Catalogue, asked: Discover, clock: Clock) -> Searched:
+    """Search. The longer the query, the longer it takes."""
     started = clock()
-    asked = replace(wanted, query=wanted.query[: settings.max_query_chars])
     found = search(seen, asked)
-    milliseconds = (clock() - started) * 1000
+    return Searched(asked.query, found, _servers_asked_for(seen, asked), (clock() - started) * 1000)
+
+
+def answered(
+    seen: Catalogue, statuses: Mapping[str, ServerStatus], done: Searched, settings: DiscoverySettings
+) -> dict[str, Any]:
+    """Return the answer to a search. How long that takes is a matter of the `weight` of what was found."""
     page = Page(seen, statuses, settings.discover_token_budget, settings.discover_limit_max)
-    listing = not any(hit.score or hit.exact for hit in found.hits)  # nothing was ranked
-    return page.build(asked.query, found, milliseconds, listing=listing, asked_for=_servers_asked_for(seen, asked))
+    listing = not any(hit.score or hit.exact for hit in done.found.hits)  # nothing was ranked
+    return page.build(done.query, done.found, done.milliseconds, listing=listing, asked_for=done.servers)
+
+
+def weight(seen: Catalogue, done: Searched) -> int:
+    """Return the bytes of the definitions of the tools that were found."""
+    tools = (hit.document for hit in done.found.hits if hit.document.kind == "tool")
+    return sum(size(seen.entries[found.server].tools[found.name].definition) for found in tools)
 
 
 def search(seen: Catalogue, wanted: Discover) -> Found:

@@ -4,7 +4,8 @@
 - an array, an object, a number or a boolean as a string that holds it, where the schema wants no string
 - `null` for an optional parameter that may not be null
 
-Only where the schema says plainly what it wants; everything else goes to the server as it came, byte for byte.
+Only where the schema says plainly what it wants, and where schema and arguments are of a size that can be looked at;
+everything else goes to the server as it came, byte for byte.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.entries import Tool
-from supervisor.loose import Members, NotAnObject, members, plain
+from supervisor.loose import Members, NotAnObject, TooManyMembers, is_json, members, plain
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
-    "array": list,
-    "object": dict,
     "integer": int,
     "number": (int, float),
     "boolean": bool,
 }
+_BEGINS = {"array": b"[", "object": b"{"}
 _BOOLEANS = {"true": b"true", "false": b"false"}
 
 
@@ -33,10 +33,14 @@ def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> 
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         return arguments
-    given: Members = msgspec.json.decode(arguments, type=Members)
+    try:
+        given = members(arguments)
+    except TooManyMembers:
+        return arguments
     inner = _inside(given, properties, wrappers)
     found = given if inner is None else inner
-    right = {name: _fitted(raw, properties.get(name), needed=name in tool.required) for name, raw in found.items()}
+    needed = frozenset(tool.required)
+    right = {name: _fitted(raw, properties.get(name), needed=name in needed) for name, raw in found.items()}
     if inner is None and all(right[name] is raw for name, raw in found.items()):
         return arguments
     return msgspec.Raw(msgspec.json.encode({name: raw for name, raw in right.items() if raw is not None}))
@@ -63,12 +67,15 @@ def _fitted(raw: msgspec.Raw, schema: Any, *, needed: bool) -> msgspec.Raw | Non
     data = bytes(raw).strip()
     if data == b"null":
         return raw if needed or schema.get("nullable") or schema.get("default", 0) is None else None
-    return _out_of_text(raw, wanted) if data[:1] == b'"' and wanted in _KINDS else raw
+    return _out_of_text(raw, wanted) if data[:1] == b'"' and (wanted in _KINDS or wanted in _BEGINS) else raw
 
 
 def _out_of_text(raw: msgspec.Raw, wanted: str) -> msgspec.Raw:
     """Return the value that a string holds, if it is of the kind wanted."""
     text = str(plain(raw)).strip()
+    if wanted in _BEGINS:
+        data = text.encode(errors="replace")
+        return msgspec.Raw(data) if data[:1] == _BEGINS[wanted] and is_json(data) else raw
     data = _BOOLEANS.get(text.lower(), text.encode(errors="replace"))
     value = plain(msgspec.Raw(data))
     right = isinstance(value, _KINDS[wanted]) and (wanted == "boolean" or not isinstance(value, bool))

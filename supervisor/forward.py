@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 import trio
 
+from actors.errors import InvalidArguments, ProtocolViolation
 from actors.kit import Address
 from actors.messages import CallServer, Result
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.versions import Era
 from actors.router import Message as RouterMessage
 from supervisor.front.service import Client
+from supervisor.loose import has_endless_integer, is_json, plain, size
 from supervisor.relay import as_tool_result, fit, relayed, travelling_meta
+from supervisor.workbench import Workbench
+
+MAX_META_BYTES = 65_536
+MAX_ERROR_BYTES = 1_048_576
+"""Of the text and of the data of a server's error; data over that is left out."""
+FITTED_COST = 64
+"""So many bytes of a result cost as much as one that a model wrote."""
 
 
 class Forwarder:
@@ -28,8 +38,10 @@ class Forwarder:
         default_s: float,
         deadlines: Mapping[str, float],
         masks: Mapping[str, Callable[[str], str]],
+        bench: Workbench,
     ) -> None:
         self._masks = masks
+        self._bench = bench
         self._router = router
         self._default_s = default_s
         self._deadlines = deadlines
@@ -56,6 +68,7 @@ class Forwarder:
         `uri` is what a `resources/read` is about, as the client wrote it. Raises `SupervisorError`, and `RemoteError`
         in the codes of the client's era. A checkpoint.
         """
+        check(members, meta)
         message = CallServer(
             server=server,
             method=method,
@@ -67,12 +80,35 @@ class Forwarder:
         try:
             result: Result = await self._router.ask(message)
         except RemoteError as remote:
-            error = masked(remote, self._masks.get(server, str))
+            found = within_limits(remote)
+            error = await self._bench.run(size(found.error.data), masked, found, self._masks.get(server, str))
             failed = as_tool_result(error, method)
             if failed is None:
                 raise relayed(error, method, client.era, uri) from None
             result = failed
-        return fit(result, era or client.era, server)
+        cost = size(result.body) // FITTED_COST
+        try:
+            return await self._bench.run(cost, fit, result, era or client.era, server)
+        except (msgspec.MsgspecError, RecursionError):
+            text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
+            raise ProtocolViolation(text, server=server, outcome="completed") from None
+
+
+def check(members: bytes, meta: msgspec.Raw) -> None:
+    """Raise `InvalidArguments` for what no server should get."""
+    if size(meta) > MAX_META_BYTES:
+        raise InvalidArguments(f"'_meta' has {size(meta)} bytes, {MAX_META_BYTES} are the most")
+    if has_endless_integer(members):
+        raise InvalidArguments("an integer of over 4,300 digits: no server can be expected to read it; send it as text")
+
+
+def within_limits(error: RemoteError) -> RemoteError:
+    """Return a server's error as it is; without its data, or the end of its text, where they are out of proportion."""
+    found = error.error
+    if len(found.message) <= MAX_ERROR_BYTES and size(found.data) <= MAX_ERROR_BYTES:
+        return error
+    data = found.data if size(found.data) <= MAX_ERROR_BYTES else msgspec.Raw(b"")
+    return RemoteError(ErrorObject(found.code, found.message[:MAX_ERROR_BYTES], data))
 
 
 def masked(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
@@ -82,8 +118,25 @@ def masked(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
     after = hide(before)
     if message == found.message and after == before:
         return error
-    try:
-        msgspec.json.decode(after)
-    except msgspec.MsgspecError:  # there was none, or the secret was no text in it
-        after = ""
+    if not is_json(after.encode()):  # the secret was no text in it, or there was none
+        after = _masked_value(found.data, hide)
     return RemoteError(ErrorObject(found.code, message, msgspec.Raw(after.encode())))
+
+
+def _masked_value(data: msgspec.Raw, hide: Callable[[str], str]) -> str:
+    """Return JSON with its secrets hidden value by value; nothing for what is too large for that."""
+
+    def masked_in(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {hide(key): masked_in(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [masked_in(item) for item in value]
+        text = value if isinstance(value, str) else str(value)
+        shown = hide(text)
+        return value if shown == text else shown
+
+    value = plain(data)
+    try:
+        return "" if value is None else msgspec.json.encode(masked_in(value)).decode()
+    except (RecursionError, msgspec.MsgspecError):
+        return ""

@@ -22,25 +22,32 @@ from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
 from actors.router import Message as RouterMessage
 from actors.search.text import squash
-from supervisor import listings, metatools
-from supervisor.discovery import DiscoverySettings, discovered
+from supervisor import definitions, listings, metatools
+from supervisor.discovery import DiscoverySettings, answered, cut, searched, weight
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client, Revisions
 from supervisor.listings import Listed
-from supervisor.loose import EMPTY
+from supervisor.loose import EMPTY, size
 from supervisor.reading import NO_META, Reading, decoded
 from supervisor.relay import with_member
 from supervisor.service.arrival import Arrival
 from supervisor.service.lookup import Lookup
 from supervisor.toolcalls import ToolCalls, Used
 from supervisor.visible import Visible
+from supervisor.workbench import Workbench
 
 INSTRUCTIONS = (
     "Many MCP servers stand behind these four tools. Call discover_mcp_tools with what you want to do, "
     "then execute_mcp_tool with a tool_path and arguments that fit its inputSchema."
 )
 LIST_TTL_MS = 60_000
-_OWN = {squash(name): name for name in metatools.SCHEMAS}
+SEARCH_COST = 8
+"""A character of a query costs as much as so many bytes that a model wrote."""
+PAGE_COST = 8
+"""So many bytes of definitions cost as much as a byte that a model wrote."""
+COMPLETIONS_SINCE = "2025-03-26"
+"""The first revision in which a server says that it completes arguments."""
+_OWN = {squash(name): name for name in definitions.SCHEMAS}
 """The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
 
 
@@ -58,11 +65,16 @@ class _Call(msgspec.Struct):
     meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
 
 
+class _Completing(msgspec.Struct):
+    completions: msgspec.Raw = NO_META
+
+
 class _Paged(msgspec.Struct):
     cursor: str | None = None
 
 
 _call = msgspec.json.Decoder(_Call)
+_completing = msgspec.json.Decoder(_Completing)
 Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 
 
@@ -86,17 +98,19 @@ class Gateway:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
+        self._catalogue = catalogue
         self._visible = Visible(catalogue, statuses)
         self._settings = settings
-        forward = Forwarder(router, settings.call_timeout_s, deadlines or {}, masks or {})
+        self._bench = bench = Workbench()
+        forward = Forwarder(router, settings.call_timeout_s, deadlines or {}, masks or {}, bench)
         lookup = Lookup(self._visible, Arrival(router, self._visible, clock), forward)
-        self._tools = ToolCalls(forward, lookup, used)
-        self._reading = Reading(forward, lookup)
+        self._tools = ToolCalls(forward, lookup, bench, used)
+        self._reading = Reading(forward, lookup, bench)
         told = {"listChanged": settings.notify_catalogue_changes}
-        self._capabilities: dict[str, Any] = {"tools": told, "resources": told, "prompts": told, "completions": {}}
+        self._lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
-        self._definitions = encode({"tools": metatools.DEFINITIONS})
+        self._definitions = encode({"tools": definitions.DEFINITIONS})
         self._methods: dict[str, Handler] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
@@ -121,20 +135,21 @@ class Gateway:
 
     def initialize(self, version: str) -> bytes:
         """Return an `initialize` result."""
-        capabilities = {**self._capabilities, "logging": {}}
-        if version < "2025-03-26":
-            capabilities.pop("completions")
         return encode(
             {
                 "protocolVersion": version,
-                "capabilities": capabilities,
+                "capabilities": self._capabilities(version),
                 "serverInfo": self._info,
                 "instructions": INSTRUCTIONS,
             }
         )
 
-    def set_log_level(self, client: Client, level: str) -> None:
-        """Nothing is logged to clients yet, so every level is honoured."""
+    def _capabilities(self, version: str) -> dict[str, Any]:
+        """Return what is here for a client of `version`: what some server offers, and we pass on. No `logging` yet."""
+        entries = self._catalogue.value.entries.values()
+        if version < COMPLETIONS_SINCE or not any(_completes(entry.offer.capabilities) for entry in entries):
+            return self._lists
+        return {**self._lists, "completions": {}}
 
     async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
         """Perform one request; see `Service.perform`."""
@@ -142,7 +157,7 @@ class Gateway:
         handler = self._methods.get(method)
         modern = client.era == "modern"
         if handler is None or (method == "ping" and modern) or (method == "server/discover" and not modern):
-            raise UnknownMethod(f"there is no method {method[:100]!r} in protocol version {client.version}")
+            raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
         return await handler(client, params)
 
     # Lists ----------------------------------------------------------------------------------------------------------
@@ -153,7 +168,8 @@ class Gateway:
 
     async def _discover_server(self, client: Client, params: msgspec.Raw) -> bytes:
         del params
-        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": self._capabilities, "instructions": INSTRUCTIONS}
+        capabilities = self._capabilities(client.version)
+        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": INSTRUCTIONS}
         return self._own(client, encode(found), cacheable=True)
 
     async def _list_tools(self, client: Client, params: msgspec.Raw) -> bytes:
@@ -174,11 +190,9 @@ class Gateway:
         return await self._listed(client, "prompts", "prompts", params)
 
     async def _listed(self, client: Client, kind: Listed, member: str, params: msgspec.Raw) -> bytes:
-        page, following = listings.native_page(await self._visible.indexed(client), kind, _cursor(params))
-        body: dict[str, Any] = {member: page}
-        if following is not None:
-            body["nextCursor"] = following
-        return self._own(client, encode(body), cacheable=True)
+        seen = await self._visible.indexed(client)
+        body = await self._bench.run(listings.weight(seen, kind), _page, seen, kind, member, _cursor(params))
+        return self._own(client, body, cacheable=True)
 
     def _own(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
         """Return a result that we made, with the members its era wants."""
@@ -195,16 +209,16 @@ class Gateway:
             call = _call.decode(params)
         except (msgspec.MsgspecError, RecursionError):
             text = "tools/call: params need a 'name' and may have 'arguments'"
-            raise InvalidArguments(text, details={"tools": list(metatools.SCHEMAS)}) from None
+            raise InvalidArguments(text, details={"tools": list(definitions.SCHEMAS)}) from None
         match self._own_name(client, call.name):
-            case metatools.EXECUTE:
-                wanted = metatools.execute(call.arguments)
+            case definitions.EXECUTE:
+                wanted = await self._bench.run(size(call.arguments), metatools.execute, call.arguments)
                 return await self._tools.call(client, wanted, call.meta)
-            case metatools.DISCOVER:
+            case definitions.DISCOVER:
                 return self._own(client, await self._discover(client, call.arguments))
-            case metatools.LIST_RESOURCES:
-                return self._own(client, _content(listings.resources(await self._visible.indexed(client))))
-            case metatools.READ_RESOURCE:
+            case definitions.LIST_RESOURCES:
+                return self._own(client, await self._list_for_model(client))
+            case definitions.READ_RESOURCE:
                 return self._own(client, await self._reading.for_model(client, call.arguments, call.meta))
         direct = metatools.Execute(tool_path=bounded(call.name), arguments=call.arguments)
         return await self._tools.call(client, direct, call.meta)
@@ -217,10 +231,33 @@ class Gateway:
 
     async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
         settings = self._settings
-        wanted = metatools.discover(arguments, settings.discover_limit_max)
+        most = settings.discover_limit_max
+        wanted = cut(await self._bench.run(size(arguments), metatools.discover, arguments, most), settings)
         await self._visible.indexed(client)
         seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
-        return _content(discovered(seen, self._visible.statuses, wanted, settings, time.perf_counter))
+        done = await self._bench.run(SEARCH_COST * len(wanted.query), searched, seen, wanted, time.perf_counter)
+        found = await self._bench.run(
+            weight(seen, done) // PAGE_COST, answered, seen, self._visible.statuses, done, settings
+        )
+        return _content(found)
+
+    async def _list_for_model(self, client: Client) -> bytes:
+        seen = await self._visible.indexed(client)
+        heavy = listings.weight(seen, "resources", "templates")
+        return await self._bench.run(heavy, lambda: _content(listings.resources(seen)))
+
+
+def _page(seen: Catalogue, kind: Listed, member: str, cursor: str | None) -> bytes:
+    page, following = listings.native_page(seen, kind, cursor)
+    return encode({member: page} if following is None else {member: page, "nextCursor": following})
+
+
+def _completes(capabilities: msgspec.Raw) -> bool:
+    """Whether a server declares that it completes arguments, whatever the value (`{}` counts, `null` does not)."""
+    try:
+        return bytes(_completing.decode(capabilities).completions) not in (b"", b"null")
+    except (msgspec.MsgspecError, RecursionError):
+        return False
 
 
 def _content(answer: dict[str, Any]) -> bytes:

@@ -19,13 +19,17 @@ from actors.catalogue.naming import resource_path, resource_uri
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode
-from supervisor.shown import clean, clean_json, cleaned, shorten
+from supervisor.loose import NotAnObject, holds_object, members, plain, size
+from supervisor.shown import clean, clean_json, shorten
 
 Listed = Literal["resources", "templates", "prompts"]
 
 PAGE_SIZE = 500
 MAX_ROWS = 1000
 """How many resources, and how many templates, one answer of `list_mcp_resources` has at most."""
+MAX_BYTES = 1_048_576
+"""How many bytes the resources, or the templates, of one answer take at most, and about how many a page of a list."""
+MAX_CURSOR_CHARS = 4096
 DESCRIPTION_CHARS = 400
 META_BYTES = 4096
 
@@ -43,13 +47,13 @@ def rewrite_meta(server: str, meta: msgspec.Raw, name: Callable[[str, str], str]
     if b"resourceUri" not in bytes(meta):
         return meta
     try:
-        found = msgspec.json.decode(meta, type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError):
+        found: dict[str, Any] = dict(members(meta))
+        ui = members(found["ui"]) if holds_object(found.get("ui")) else {}
+    except NotAnObject:
         return meta
-    ui = found.get("ui")
-    if isinstance(ui, dict) and isinstance(ui.get("resourceUri"), str):
-        found["ui"] = {**ui, "resourceUri": name(server, ui["resourceUri"])}
-    flat = found.get("ui/resourceUri")
+    uri, flat = plain(ui.get("resourceUri")), plain(found.get("ui/resourceUri"))
+    if isinstance(uri, str):
+        found["ui"] = {**ui, "resourceUri": name(server, uri)}
     if isinstance(flat, str):
         found["ui/resourceUri"] = name(server, flat)
     return found
@@ -59,8 +63,7 @@ def shown_meta(server: str, meta: msgspec.Raw) -> Any:
     """Return a `_meta` for a model's eyes: small, clean, its UI resource under its path; None if there is none."""
     if not bytes(meta) or len(bytes(meta)) > META_BYTES:
         return None
-    found = rewrite_meta(server, meta)
-    return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
+    return clean_json(msgspec.Raw(encode(rewrite_meta(server, meta))))
 
 
 def resources(catalogue: Catalogue) -> dict[str, Any]:
@@ -82,12 +85,31 @@ def resources(catalogue: Catalogue) -> dict[str, Any]:
     return answer
 
 
+def weight(catalogue: Catalogue, *kinds: Listed) -> int:
+    """Return about how many bytes a list of these kinds is made from; it is not read for that."""
+    return sum(
+        size(item.definition)
+        for entry in _visible(catalogue)
+        for kind in kinds
+        for item in islice(getattr(entry.offer, kind), MAX_ROWS)
+    )
+
+
 def _visible(catalogue: Catalogue) -> Iterable[Entry]:
     return (entry for entry in catalogue.entries.values() if entry.available)
 
 
 def _rows(found: Iterator[tuple[Entry, Resource]]) -> list[dict[str, Any]]:
-    return [_row(entry, resource) for entry, resource in islice(found, MAX_ROWS)]
+    """Return the first rows: so many, and so many bytes of JSON."""
+    rows: list[dict[str, Any]] = []
+    left = MAX_BYTES
+    for entry, resource in islice(found, MAX_ROWS):
+        row = _row(entry, resource)
+        left -= len(encode(row))
+        if left < 0:
+            break
+        rows.append(row)
+    return rows
 
 
 def _row(entry: Entry, resource: Resource) -> dict[str, Any]:
@@ -111,14 +133,16 @@ def native_page(catalogue: Catalogue, kind: Listed, cursor: str | None) -> tuple
     """
     start = _Cursor(kind, "", 0) if cursor is None else _decode_cursor(kind, cursor)
     page: list[Any] = []
+    left = MAX_BYTES
     for entry in _visible(catalogue):
         if entry.server < start.server:
             continue
         items: tuple[Resource | Prompt, ...] = getattr(entry.offer, kind)
         position = start.position if entry.server == start.server else 0
         for number, item in enumerate(items[position:], position):
-            if len(page) == PAGE_SIZE:
+            if len(page) == PAGE_SIZE or left < 0:
                 return page, _encode_cursor(_Cursor(kind, entry.server, number))
+            left -= size(item.definition)
             page.append(_definition(catalogue, entry.server, item))
     return page, None
 
@@ -139,6 +163,8 @@ def _encode_cursor(cursor: _Cursor) -> str:
 
 
 def _decode_cursor(kind: Listed, text: str) -> _Cursor:
+    if len(text) > MAX_CURSOR_CHARS:
+        raise InvalidArguments("'cursor' is not one that this list gave")
     try:
         found = msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=_Cursor)
     except (msgspec.MsgspecError, binascii.Error, ValueError):

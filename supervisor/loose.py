@@ -1,13 +1,14 @@
 """JSON as models write it: an object inside a string, in a fence of Markdown, or as Python prints it. Pure.
 
-What is an object stays the bytes it was. Values of any shape may come in; nothing but `NotAnObject` is raised.
+- What is an object stays the bytes it was. Values of any shape may come in; nothing but `NotAnObject` is raised.
+- Nothing here costs more than a few passes over the bytes: values are made of small things only, an object is taken
+  apart only if it has few members, and Python is read only where it is short.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,22 +17,53 @@ import msgspec
 EMPTY = msgspec.Raw(b"{}")
 MAX_NESTING = 3
 """How often an object may be wrapped in a string, or in another object."""
-_MAX_LITERAL_CHARS = 20_000
+MAX_MEMBERS = 1000
+"""An object with more is passed on, but not taken apart: no model writes that many by hand."""
+MAX_PLAIN_BYTES = 65_536
+"""Of a value that is no text; a larger one is not made into Python's objects, which take twenty times as much."""
+_MAX_COLONS = 20_000
+"""An upper bound of the members on all levels; where there are more, counting the members would take too long."""
+_MAX_LITERAL_CHARS = 8_000
+"""Python's parser takes two microseconds for each."""
+_MAX_NAMES = 200
+_MAX_INT_DIGITS = 4300
+"""What Python reads by default (`sys.get_int_max_str_digits`)."""
+_DIGITS = b"0123456789"
 _BEGINS = ("{", "[", '"', "`")
-_FENCE = re.compile(r"```[a-zA-Z]*\s*\n(.*?)\n?\s*```", re.DOTALL)
+_FENCE = "```"
 _NOT_JSON = (msgspec.MsgspecError, RecursionError)
 
 Members = dict[str, msgspec.Raw]
 _members = msgspec.json.Decoder(Members)
+_any = msgspec.json.Decoder(msgspec.Raw)
+_text = msgspec.json.Decoder(str)
 
 
 class NotAnObject(Exception):
     """What was given cannot be read as a JSON object."""
 
 
+class TooManyMembers(NotAnObject):
+    """It is an object, but one that is too large to be taken apart."""
+
+
+def size(raw: msgspec.Raw) -> int:
+    """Return the number of bytes."""
+    return memoryview(raw).nbytes
+
+
 def members(raw: msgspec.Raw) -> Members:
-    """Return the members of an object, each as it was written. Raises `NotAnObject`."""
-    return _members.decode(object_text(raw))
+    """Return the members of an object, each as it was written. Raises `NotAnObject`, `TooManyMembers`."""
+    data = bytes(object_text(raw))
+    if data.count(b":") > _MAX_COLONS:
+        raise TooManyMembers
+    try:
+        found = _members.decode(data)
+    except _NOT_JSON:
+        raise NotAnObject from None
+    if len(found) > MAX_MEMBERS:
+        raise TooManyMembers
+    return found
 
 
 def object_text(raw: msgspec.Raw) -> msgspec.Raw:
@@ -45,11 +77,11 @@ def object_text(raw: msgspec.Raw) -> msgspec.Raw:
         for _ in range(MAX_NESTING):
             if data[:1] != b'"':
                 break
-            data = _unfenced(msgspec.json.decode(data, type=str).strip()).encode()
+            data = _unfenced(_text.decode(data).strip()).encode()
             text = msgspec.Raw(data)
         if data[:1] == b"{":
             return _object(data, text)
-        if data in (b"", b"null") or (data[:1] == b"[" and msgspec.json.decode(data) == []):
+        if data in (b"", b"null") or (data[:1] == b"[" and not data[1:].strip().removesuffix(b"]")):
             return EMPTY
     except (*_NOT_JSON, UnicodeEncodeError):
         pass
@@ -58,14 +90,17 @@ def object_text(raw: msgspec.Raw) -> msgspec.Raw:
 
 def _unfenced(text: str) -> str:
     """Return what a fence of Markdown holds."""
-    match = _FENCE.fullmatch(text) if text.startswith("```") else None
-    return match[1].strip() if match else text
+    if not (text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE)):
+        return text
+    language, newline, rest = text.removesuffix(_FENCE).partition("\n")
+    word = language.removeprefix(_FENCE).strip()
+    return rest.strip() if newline and (not word or (word.isascii() and word.isalpha())) else text
 
 
 def _object(data: bytes, text: msgspec.Raw) -> msgspec.Raw:
     """Return an object as it is, or as Python writes one. Raises `msgspec.MsgspecError`."""
     try:
-        _members.decode(data)
+        _any.decode(data)
     except msgspec.MsgspecError:
         value = _literal(data)
         if value is None:
@@ -92,6 +127,66 @@ def _is_json(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_json, value))
     return value is None or isinstance(value, str | int | float | bool)
+
+
+def lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
+    """Return which names an object has no member for; of one that is not taken apart, among the first 200 names.
+
+    It must be JSON.
+    """
+    if not names:
+        return []
+    try:
+        found = members(raw)
+    except TooManyMembers:
+        return _lacking(raw, list(dict.fromkeys(names))[:_MAX_NAMES])
+    return [name for name in names if name not in found]
+
+
+def _lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
+    """Read these members alone: what is skipped costs next to nothing."""
+    fields = [
+        (f"member_{place}", msgspec.Raw, msgspec.field(name=name, default=EMPTY)) for place, name in enumerate(names)
+    ]
+    found = msgspec.json.decode(raw, type=msgspec.defstruct("Asked", fields))
+    return [name for name, value in zip(names, msgspec.structs.astuple(found), strict=True) if value is EMPTY]
+
+
+def has_endless_integer(data: bytes) -> bool:
+    """Say whether JSON has an integer of more than 4,300 digits, which many readers refuse, Python's among them.
+
+    So many digits in a row cover one place of any 4,300, so a few places are enough to look at.
+    """
+    end = 0
+    for place in range(0, len(data), _MAX_INT_DIGITS):
+        if place < end or data[place] not in _DIGITS:
+            continue
+        start, end = _digits_around(data, place)
+        whole = data[end : end + 1] not in b".eE" and data[start - 1 : start] not in b".eE+"
+        if end - start > _MAX_INT_DIGITS and whole and not _in_text(data, start):
+            return True
+    return False
+
+
+def _digits_around(data: bytes, place: int) -> tuple[int, int]:
+    """Return where the digits around a place begin and end; of very many some may be left out at the beginning."""
+    before = data[max(0, place - _MAX_INT_DIGITS) : place]
+    start = place - (len(before) - len(before.rstrip(_DIGITS)))
+    end = place
+    step = 64
+    while end < len(data) and data[end : end + step].isdigit():
+        end += step
+        step *= 2
+    rest = data[end : end + step]
+    return start, min(len(data), end + len(rest) - len(rest.lstrip(_DIGITS)))
+
+
+def _in_text(data: bytes, place: int) -> bool:
+    """Say whether a place of valid JSON is inside a string: after an odd number of quotes that are not escaped."""
+    before = data[:place]
+    if b"\\" in before:
+        before = before.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return before.count(b'"') % 2 == 1
 
 
 def is_prose(raw: msgspec.Raw) -> bool:
@@ -128,17 +223,43 @@ def number(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def unwrapped(raw: msgspec.Raw | None) -> Any:
-    """Return a plain value; that of a string is what the string holds if it is JSON."""
-    value = plain(raw)
-    return plain(msgspec.Raw(value.strip().encode(errors="replace"))) if isinstance(value, str) else value
+def is_json(data: bytes) -> bool:
+    """Say whether this is JSON, without making values of it."""
+    try:
+        _any.decode(data)
+    except _NOT_JSON:
+        return False
+    return True
+
+
+def holds_object(raw: msgspec.Raw | None) -> bool:
+    """Say whether this is an object, or a text that is one."""
+    data = b"" if raw is None else bytes(raw).strip()
+    try:
+        if data[:1] == b'"':
+            data = _text.decode(data).strip().encode(errors="replace")
+    except _NOT_JSON:
+        return False
+    return data[:1] == b"{" and is_json(data)
 
 
 def plain(raw: msgspec.Raw | None) -> Any:
-    """Return a plain value; None for what is not there, or not JSON that Python can hold."""
+    """Return a plain value: a text of any size, anything else of up to 64 KiB; an endless number is infinite.
+
+    None for what is not there, larger, or not JSON that Python can hold.
+    """
     if raw is None:
         return None
+    data = bytes(raw).strip()
     try:
-        return msgspec.json.decode(raw)
+        if data[:1] == b'"':
+            return _text.decode(data)
+        return msgspec.json.decode(data) if len(data) <= MAX_PLAIN_BYTES else None
     except _NOT_JSON:
-        return None
+        return _endless(data)
+
+
+def _endless(data: bytes) -> float | None:
+    """Return a number that is too long or too large to be held."""
+    digits = data.removeprefix(b"-")
+    return (-math.inf if data[:1] == b"-" else math.inf) if digits.isdigit() else None

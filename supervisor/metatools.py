@@ -1,14 +1,15 @@
-"""The four meta-tools: their definitions, and how generously their arguments are read. Pure.
+"""How generously the arguments of the meta-tools are read. Pure.
 
-Together the definitions cost a client less than 500 tokens (a test counts them with cl100k). Models make the same
-mistakes again and again: arguments as a JSON string, `tool_path` inside `arguments`, arguments beside `tool_path`,
-another word for either. What they meant is plain, so it is done; what is not plain is answered with what was wrong, the
-keys that were received, and the schema.
+Models make the same mistakes again and again: arguments as a JSON string, `tool_path` inside `arguments`, arguments
+beside `tool_path`, another word for either. What they meant is plain, so it is done; what is not plain is answered with
+what was wrong, the keys that were received, and the schema. A call as the schema wants it is read in one pass, whatever
+its size; to be understood in any other way it must be of a size that models write.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,69 +19,14 @@ from actors.catalogue.resolution import MAX_PATH_CHARS, bounded
 from actors.errors import InvalidArguments
 from actors.search.text import squash
 from supervisor import loose
-from supervisor.loose import EMPTY, MAX_NESTING, first, is_prose, plain, texts, unwrapped, without
+from supervisor.definitions import DISCOVER, EXECUTE, KINDS, READ_RESOURCE, SCHEMAS
+from supervisor.loose import EMPTY, MAX_MEMBERS, MAX_NESTING, first, holds_object, is_prose, plain, texts, without
 
-DISCOVER = "discover_mcp_tools"
-EXECUTE = "execute_mcp_tool"
-LIST_RESOURCES = "list_mcp_resources"
-READ_RESOURCE = "read_mcp_resource"
-
-KINDS = ("tool", "resource", "template", "prompt")
 DEFAULT_LIMIT = 10
-MAX_QUERY_CHARS = 100_000
-
-DEFINITIONS: tuple[dict[str, Any], ...] = (
-    {
-        "name": DISCOVER,
-        "description": "Find tools on all connected MCP servers by saying what you want to do. "
-        "Returns tool paths and input schemas for execute_mcp_tool. '*' lists everything.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "description": "What you want to do, or a tool path"},
-                "limit": {"type": "number", "description": "Most results to return", "default": 10},
-                "kinds": {
-                    "type": "array",
-                    "items": {"enum": list(KINDS)},
-                    "description": "What to find",
-                    "default": ["tool"],
-                },
-            },
-            "required": ["query"],
-        },
-        "annotations": {"readOnlyHint": True},
-    },
-    {
-        "name": EXECUTE,
-        "description": "Run a tool found with discover_mcp_tools.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "tool_path": {"type": "string", "description": "server:tool, e.g. github:create_issue"},
-                "arguments": {"type": "object", "description": "Arguments as the tool's inputSchema says"},
-            },
-            "required": ["tool_path", "arguments"],
-        },
-    },
-    {
-        "name": LIST_RESOURCES,
-        "description": "List the resources (files, data, UI) of all connected MCP servers.",
-        "inputSchema": {"type": "object", "properties": {}, "required": []},
-        "annotations": {"readOnlyHint": True},
-    },
-    {
-        "name": READ_RESOURCE,
-        "description": "Read a resource found with list_mcp_resources.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"uri": {"type": "string", "description": "server|uri"}},
-            "required": ["uri"],
-        },
-        "annotations": {"readOnlyHint": True},
-    },
-)
-
-SCHEMAS: dict[str, Any] = {definition["name"]: definition["inputSchema"] for definition in DEFINITIONS}
+MAX_LISTED = 100
+"""Most queries, kinds or servers that one discover may name."""
+MAX_ASKED_BYTES = 262_144
+"""Most bytes of the arguments of a meta-tool that passes nothing on."""
 
 PATH_KEYS = ("tool_path", "toolPath", "tool_name", "toolName", "tool", "function", "function_name", "path", "name")
 ARGUMENT_KEYS = (
@@ -121,6 +67,14 @@ class Execute(msgspec.Struct, frozen=True, kw_only=True):
     wrapper: str = ""
 
 
+class _Exact(msgspec.Struct, forbid_unknown_fields=True):
+    tool_path: str
+    arguments: msgspec.Raw
+
+
+_exact = msgspec.json.Decoder(_Exact)
+
+
 def invalid(tool: str, what: str, found: loose.Members | None = None) -> InvalidArguments:
     """Return the error for a wrong call of a meta-tool, with the schema that would have been right."""
     received = [key[:40] for key in list(found or ())[:_MAX_KEYS_SHOWN]]
@@ -134,8 +88,19 @@ def members(tool: str, arguments: msgspec.Raw) -> loose.Members:
     """Return the members of a meta-tool's arguments, read loosely. Raises `InvalidArguments`."""
     try:
         return loose.members(arguments)
+    except loose.TooManyMembers:
+        raise invalid(
+            tool, f"too much at once: over {MAX_MEMBERS} members are read in no place but 'arguments'"
+        ) from None
     except loose.NotAnObject:
         raise invalid(tool, "'arguments' must be a JSON object") from None
+
+
+def _short(tool: str, arguments: msgspec.Raw) -> None:
+    """Raise `InvalidArguments` for more than is read at all."""
+    size = loose.size(arguments)
+    if size > MAX_ASKED_BYTES:
+        raise invalid(tool, f"the arguments have {size} bytes, {MAX_ASKED_BYTES} are the most")
 
 
 def object_text(raw: msgspec.Raw) -> msgspec.Raw:
@@ -148,14 +113,23 @@ def object_text(raw: msgspec.Raw) -> msgspec.Raw:
 
 def discover(arguments: msgspec.Raw, max_limit: int) -> Discover:
     """Read the arguments of `discover_mcp_tools`. Raises `InvalidArguments`."""
+    _short(DISCOVER, arguments)
     found = _asked(arguments)
-    servers = frozenset(name.strip()[:MAX_PATH_CHARS] for name in texts(first(found, SERVER_KEYS)) if name.strip())
-    query = first(found, QUERY_KEYS)
-    words = texts(query)
-    if not words and not (servers and query is None):  # a server without a query: what it has
+    servers = frozenset(filter(None, map(str.strip, _listed(found, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
+    words = _listed(found, "queries", QUERY_KEYS)
+    if not words and not (servers and first(found, QUERY_KEYS) is None):  # a server without a query: what it has
         raise invalid(DISCOVER, "'query' must be a string that says what you want to do", found)
-    text = " ".join(words)[:MAX_QUERY_CHARS]
-    return Discover(query=text, limit=_limit(found, max_limit), kinds=_kinds(found), servers=servers)
+    return Discover(query=" ".join(words), limit=_limit(found, max_limit), kinds=_kinds(found), servers=servers)
+
+
+def _listed(found: loose.Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES) -> list[str]:
+    """Return the texts of a list, or the one text. Raises `InvalidArguments` if they are too many, or one too long."""
+    named = texts(first(found, keys))
+    if len(named) > MAX_LISTED:
+        raise invalid(DISCOVER, f"{len(named)} {what} at once, {MAX_LISTED} are the most", found)
+    if any(len(text) > longest for text in named):
+        raise invalid(DISCOVER, f"one of the {what} is over {longest} characters", found)
+    return named
 
 
 def _asked(arguments: msgspec.Raw) -> loose.Members:
@@ -164,7 +138,7 @@ def _asked(arguments: msgspec.Raw) -> loose.Members:
         return {QUERY_KEYS[0]: arguments}
     found = members(DISCOVER, arguments)
     for _ in range(MAX_NESTING):
-        inner = [key for key in (*ARGUMENT_KEYS, QUERY_KEYS[0]) if isinstance(unwrapped(found.get(key)), dict)]
+        inner = [key for key in (*ARGUMENT_KEYS, QUERY_KEYS[0]) if holds_object(found.get(key))]
         if not inner:
             break
         found = {**without(found, inner[0]), **members(DISCOVER, found[inner[0]])}
@@ -187,6 +161,8 @@ def _kinds(found: loose.Members) -> frozenset[str]:
     if value is None or value in ([], ""):
         return frozenset({"tool"})
     wanted = texts(value.replace(",", " ").split() if isinstance(value, str) else value)
+    if len(wanted) > MAX_LISTED:
+        raise invalid(DISCOVER, f"{len(wanted)} kinds at once, {MAX_LISTED} are the most", found)
     kinds = frozenset(kind.strip().lower().removeprefix("resource_").removesuffix("s") for kind in wanted)
     if kinds & _EVERY_KIND:
         return frozenset(KINDS)
@@ -197,6 +173,25 @@ def _kinds(found: loose.Members) -> frozenset[str]:
 
 def execute(arguments: msgspec.Raw) -> Execute:
     """Read the arguments of `execute_mcp_tool`. Raises `InvalidArguments`."""
+    return _as_wanted(arguments) or _understood(arguments)
+
+
+def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
+    """Return a call that is written as the schema wants it, its arguments untouched; None for any other."""
+    try:
+        call = _exact.decode(arguments)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    path = call.tool_path
+    if not path.strip() or path.lstrip()[:1] == "{" or bytes(memoryview(call.arguments)[:1]) != b"{":
+        return None
+    if _is_envelope(call.arguments, path):
+        return None
+    return Execute(tool_path=bounded(path), arguments=call.arguments)
+
+
+def _understood(arguments: msgspec.Raw) -> Execute:
+    """Return a call that is written in another way."""
     found = members(EXECUTE, arguments)
     rest = dict(found)
     for _ in range(MAX_NESTING):
@@ -209,7 +204,7 @@ def execute(arguments: msgspec.Raw) -> Execute:
     if path is None:
         path, inner = _nested(inner)
     elif _is_envelope(inner, path):
-        inner = object_text(loose.members(inner)["arguments"])
+        inner = object_text(members(EXECUTE, inner)["arguments"])
     if not isinstance(path, str) or not path.strip():
         raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", found)
     return Execute(tool_path=bounded(path), server=server, arguments=inner, wrapper=wrapper)
@@ -230,11 +225,9 @@ def _take_path(found: loose.Members) -> tuple[Any, loose.Members]:
     """
     keys = PATH_KEYS if not _mentions_path(found) else PATH_KEYS[:1]
     for key in keys:
-        value = plain(found.get(key))
-        if isinstance(value, str) and value.lstrip()[:1] == "{":
-            value = unwrapped(found[key])
-        if isinstance(value, dict):
+        if holds_object(found.get(key)):
             return members(EXECUTE, found[key]), without(found, key)
+        value = plain(found.get(key))
         if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value):
             return ":".join(value), without(found, key)
         if isinstance(value, str) and value.strip():
@@ -255,14 +248,14 @@ def _take_arguments(rest: loose.Members) -> tuple[msgspec.Raw, str]:
         return given, ""
     if len(beside) == 1 and (key := next(iter(beside))) in ARGUMENT_KEYS:
         value = beside[key]
-        if bytes(value).lstrip()[:1] in (b"{", b'"') and isinstance(unwrapped(value), dict):
+        if holds_object(value):
             return object_text(value), key
     return msgspec.Raw(msgspec.json.encode(beside)), ""
 
 
 def _nested(raw: msgspec.Raw) -> tuple[Any, msgspec.Raw]:
     """`tool_path` inside `arguments`: take it out."""
-    inner = loose.members(raw)
+    inner = members(EXECUTE, raw)
     path = plain(inner.get("tool_path"))
     if path is None:
         return None, raw
@@ -276,16 +269,20 @@ def _is_envelope(raw: msgspec.Raw, path: str) -> bool:
     """Whether arguments hold the whole call once more."""
     if b'"tool_path"' not in bytes(raw):
         return False
-    inner = loose.members(raw)
+    try:
+        inner = loose.members(raw)
+    except loose.NotAnObject:
+        return False
     return inner.keys() == {"tool_path", "arguments"} and plain(inner["tool_path"]) == path
 
 
 def read_resource(arguments: msgspec.Raw) -> str:
     """Read the arguments of `read_mcp_resource`. Raises `InvalidArguments`."""
+    _short(READ_RESOURCE, arguments)
     text = plain(arguments)
     alone = is_prose(arguments) and ("|" in text or text.lstrip().startswith(URI_SCHEME))
     found = {URI_KEYS[0]: arguments} if alone else members(READ_RESOURCE, arguments)
-    if isinstance(unwrapped(found.get("arguments")), dict):
+    if holds_object(found.get("arguments")):
         found = members(READ_RESOURCE, found["arguments"])
     uri, server = first(found, URI_KEYS), first(found, SERVER_KEYS)
     if not isinstance(uri, str) or not uri.strip():

@@ -23,10 +23,14 @@ from supervisor import metatools
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.listings import rewrite_meta
-from supervisor.loose import EMPTY
+from supervisor.loose import EMPTY, size
 from supervisor.service.lookup import Lookup
+from supervisor.workbench import Workbench
 
 NO_META = msgspec.Raw(b"")
+MAX_COMPLETED_BYTES = 65_536
+READ_COST = 64
+"""So many bytes of contents cost as much as one that a model wrote."""
 
 
 class _Read(msgspec.Struct):
@@ -54,30 +58,23 @@ class _Contents(msgspec.Struct):
 class Reading:
     """Answers the methods that name a resource or a prompt."""
 
-    def __init__(self, forward: Forwarder, lookup: Lookup) -> None:
+    def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench) -> None:
         self._forward = forward
         self._lookup = lookup
+        self._bench = bench
 
     async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
-        uri = metatools.read_resource(arguments)
+        uri = await self._bench.run(size(arguments), metatools.read_resource, arguments)
         server, _, body = await self._read(client, uri, meta, era="legacy")
-        found = self._contents(server, body)
-        content = [_block(server, item) for item in found]
-        structured = with_contents(body, [_renamed(server, item, resource_path) for item in found])
-        return encode({"content": content, "structuredContent": structured})
+        return await self._bench.run(len(body) // READ_COST, _for_model, server, body)
 
     async def read(self, client: Client, params: msgspec.Raw) -> bytes:
         """`resources/read`: contents under the URIs of `resources/list`, unless it was asked with the server's own."""
         wanted: _Read = decoded(params, _Read, "resources/read: params need a 'uri'")
         server, own, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
-        contents = self._contents(server, body)
-        if own != wanted.uri:
-            contents = [_renamed(server, item, resource_uri) for item in contents]
-        found = with_contents(body, contents)
-        if client.era == "modern":  # nothing is known about who else may see it
-            found = {"ttlMs": 0, **found, "cacheScope": "private"}
-        return encode(found)
+        renamed = own != wanted.uri
+        return await self._bench.run(len(body) // READ_COST, _as_read, server, body, client.era, renamed)
 
     async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, str, bytes]:
         """Return the server, its own URI of the resource, and what it answered."""
@@ -88,13 +85,6 @@ class Reading:
             client, server, "resources/read", members, meta, since=since, era=era, uri=uri[:8192]
         )
         return server, own, body
-
-    def _contents(self, server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
-        try:
-            return msgspec.json.decode(body, type=_Contents).contents
-        except (msgspec.MsgspecError, RecursionError):
-            text = f"server {server!r} answered resources/read with something that is no resource"
-            raise ProtocolViolation(text, server=server, outcome="completed") from None
 
     async def get_prompt(self, client: Client, params: msgspec.Raw) -> bytes:
         """`prompts/get`."""
@@ -108,6 +98,8 @@ class Reading:
 
     async def complete(self, client: Client, params: msgspec.Raw) -> bytes:
         """`completion/complete`, for an argument of a prompt or of a resource template."""
+        if size(params) > MAX_COMPLETED_BYTES:
+            raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
         since = trio.current_time()
         wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
         server, ref = await self._referred(client, wanted.ref, since)
@@ -127,6 +119,33 @@ class Reading:
             return server, {**ref, "uri": own}
         wrong = "'ref' must be a 'ref/prompt' with a 'name' or a 'ref/resource' with a 'uri'"
         raise InvalidArguments(f"completion/complete: {wrong}")
+
+
+def _for_model(server: str, body: bytes) -> bytes:
+    """Return the result of `read_mcp_resource` for what a server answered."""
+    found = _contents(server, body)
+    blocks = encode([_block(server, item) for item in found])
+    structured = encode(with_contents(body, [_renamed(server, item, resource_path) for item in found]))
+    return b"".join([b'{"content":', blocks, b',"structuredContent":', structured, b"}"])
+
+
+def _as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
+    """Return the result of `resources/read` for what a server answered."""
+    contents: list[dict[str, Any]] = [*_contents(server, body)]
+    if renamed:
+        contents = [_renamed(server, item, resource_uri) for item in contents]
+    found = with_contents(body, contents)
+    if era == "modern":  # nothing is known about who else may see it
+        found = {"ttlMs": 0, **found, "cacheScope": "private"}
+    return encode(found)
+
+
+def _contents(server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
+    try:
+        return msgspec.json.decode(body, type=_Contents).contents
+    except (msgspec.MsgspecError, RecursionError):
+        text = f"server {server!r} answered resources/read with something that is no resource"
+        raise ProtocolViolation(text, server=server, outcome="completed") from None
 
 
 def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:

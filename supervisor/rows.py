@@ -17,6 +17,7 @@ from actors.catalogue.snapshot import Entry
 from actors.protocol.jsonrpc import encode
 from actors.search import Hit
 from supervisor.listings import shown_meta
+from supervisor.loose import EMPTY
 from supervisor.schemas import complete, signature, slim
 from supervisor.shown import clean, estimate_tokens, fitted
 
@@ -31,8 +32,17 @@ SMALL_META_BYTES = 300
 TERSE_PARAMETERS = 6
 _MOST_CHARS_PER_TOKEN = 8
 """A schema of more characters than this for each token that is left is not even estimated."""
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _COMPACT_ONLY = ("signature", "required")
+
+
+class _Hints(msgspec.Struct):
+    readOnlyHint: msgspec.Raw = EMPTY
+    destructiveHint: msgspec.Raw = EMPTY
+    idempotentHint: msgspec.Raw = EMPTY
+    openWorldHint: msgspec.Raw = EMPTY
+
+
+_hints = msgspec.json.Decoder(_Hints)
 
 
 class Row:
@@ -154,8 +164,8 @@ def declared_hints(tool: Tool) -> dict[str, bool]:
     if not bytes(tool.annotations):
         return {}
     try:
-        found = msgspec.json.decode(tool.annotations)
+        given = _hints.decode(tool.annotations)
     except (msgspec.MsgspecError, RecursionError):
         return {}
-    given = found if isinstance(found, dict) else {}
-    return {name: given[name] for name in _HINTS if isinstance(given.get(name), bool)}
+    said = {name: getattr(given, name) for name in given.__struct_fields__}
+    return {name: bytes(value) == b"true" for name, value in said.items() if bytes(value) in (b"true", b"false")}

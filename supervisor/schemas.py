@@ -1,6 +1,8 @@
 """Input schemas as a model reads them: references inlined, texts clean; or one line with the names. Pure.
 
 Only local references are followed, and only where that ends: a schema that refers to itself is given with its `$defs`.
+What is made is counted while it is made, in nodes and in bytes, data such as `enum` included: a reference costs a few
+bytes and may stand for all of the schema. A schema over 64 KiB is given as it is, or not at all.
 """
 
 from __future__ import annotations
@@ -13,38 +15,72 @@ import msgspec
 from actors.catalogue.entries import Tool
 from actors.protocol.jsonrpc import encode
 from supervisor.keywords import DATA, DEFINITIONS, NAMED, REMARKS
+from supervisor.loose import EMPTY, Members, NotAnObject, TooManyMembers, lacking, members, size
 from supervisor.mending import mended
-from supervisor.shown import clean, clean_json, cleaned, shorten
+from supervisor.shown import clean, clean_json, cleaned, is_plain, shorten
 
 MAX_SHOWN_PARAMETERS = 20
 MAX_PARAMETER_CHARS = 60
 SLIM_DESCRIPTION_CHARS = 80
 _MAX_DEPTH = 20
 _MAX_NODES = 10_000
+MAX_WORKED_BYTES = 65_536
+"""A larger schema is not worked on: it fits no page, and no model reads it."""
+_SPARE_BYTES = 4000
+
+
+class _Propertied(msgspec.Struct):
+    properties: msgspec.Raw = EMPTY
+
+
+_propertied = msgspec.json.Decoder(_Propertied)
 
 
 def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
-    """Return `name(a, b?)`: the first parameters, optional ones with a question mark."""
-    properties = properties_of(tool)
-    names = [name if name in tool.required else f"{name}?" for name in properties]
+    """Return `name(a, b?)`: the first parameters, optional ones with a question mark; of very many those required."""
+    needed = frozenset(tool.required)
+    try:
+        names = [name if name in needed else f"{name}?" for name in _properties(tool)]
+    except NotAnObject:
+        names = [*tool.required[:most], "..."]
     shown = ", ".join(name[:MAX_PARAMETER_CHARS] for name in names[:most])
     return clean(f"{tool.name}({shown}{', ...' if len(names) > most else ''})")
 
 
-def properties_of(tool: Tool) -> list[str]:
-    """Return the names of the top-level parameters, in the order of the schema."""
+def has_parameter(tool: Tool, name: str) -> bool:
+    """Say whether a tool has a top-level parameter of that name, however large its schema is."""
     try:
-        schema = msgspec.json.decode(tool.input_schema)
-    except (msgspec.MsgspecError, RecursionError):
-        return []
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    return list(properties) if isinstance(properties, dict) else []
+        return not lacking(_propertied.decode(tool.input_schema).properties, [name])
+    except (msgspec.MsgspecError, RecursionError, NotAnObject):
+        return False
+
+
+def _properties(tool: Tool) -> Members:
+    """Return the top-level parameters in the order of the schema. Raises `NotAnObject` if there are too many."""
+    try:
+        return members(_propertied.decode(tool.input_schema).properties)
+    except TooManyMembers:
+        raise
+    except (msgspec.MsgspecError, RecursionError, NotAnObject):
+        return {}
 
 
 def complete(tool: Tool) -> Any:
-    """Return a tool's whole input schema as it is shown: JSON text, or a plain value."""
+    """Return a tool's whole input schema as it is shown: JSON text, or a plain value.
+
+    A schema over 64 KiB is its own text, if nothing can hide in it; else what is returned says that it is too large.
+    """
+    if size(tool.input_schema) > MAX_WORKED_BYTES:
+        return tool.input_schema if is_plain(bytes(tool.input_schema)) else _too_large(tool)
     found = inlined(mended(tool.input_schema))
     return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
+
+
+def _too_large(tool: Tool) -> dict[str, Any]:
+    """Return a schema in place of one that cannot be shown."""
+    required = [clean(name)[:MAX_PARAMETER_CHARS] for name in tool.required[:MAX_SHOWN_PARAMETERS]]
+    said = f"The tool's own schema of {size(tool.input_schema)} bytes is too large to be shown."
+    return {"type": "object", "required": required, "description": said}
 
 
 def slim(schema: Any) -> Any:
@@ -76,7 +112,10 @@ def _slim_value(key: str, value: Any) -> Any:
 
 
 def inlined(raw: msgspec.Raw) -> Any:
-    """Return a schema whose local references are replaced by what they point to, where that ends."""
+    """Return a schema whose local references are replaced by what they point to, where that ends.
+
+    What is returned has at most four times the bytes, and a few thousand.
+    """
     data = bytes(raw)
     if b"$ref" not in data:
         return raw
@@ -85,10 +124,9 @@ def inlined(raw: msgspec.Raw) -> Any:
         if not isinstance(schema, dict):
             return raw
         root = {key: value for key, value in schema.items() if key not in DEFINITIONS}
-        result = _Inliner(schema).inline(root, ())
+        return _Inliner(schema, 4 * len(data) + _SPARE_BYTES).inline(root, ())
     except (msgspec.MsgspecError, RecursionError, _Endless):
         return raw
-    return raw if len(encode(result)) > 4 * len(data) + 4000 else result
 
 
 class _Endless(Exception):
@@ -96,23 +134,27 @@ class _Endless(Exception):
 
 
 class _Inliner:
-    """Inlines one schema. Counts what it makes: nested references may double with each level."""
+    """Inlines one schema. Counts what it makes: nested references may double with each level.
 
-    def __init__(self, root: Any) -> None:
+    `most` are the bytes of JSON that it may become.
+    """
+
+    def __init__(self, root: Any, most: int) -> None:
         self._root = root
-        self._nodes = 0
+        self._nodes = _MAX_NODES
+        self._left = most
 
     def inline(self, node: Any, path: tuple[str, ...]) -> Any:
         """Return a copy without references; `path` are the references that are being followed."""
-        self._nodes += 1
-        if self._nodes > _MAX_NODES:
-            raise _Endless
         if isinstance(node, list):
+            self._count(2 + len(node))
             return [self.inline(item, path) for item in node]
         if not isinstance(node, dict):
+            self._count(len(encode(node)))
             return node
         ref = node.get("$ref")
         if not isinstance(ref, str):
+            self._count(2 + sum(map(len, node)) + 4 * len(node))
             return {key: self._value(key, value, path) for key, value in node.items()}
         if ref in path or len(path) >= _MAX_DEPTH:
             raise _Endless
@@ -122,10 +164,18 @@ class _Inliner:
 
     def _value(self, key: str, value: Any, path: tuple[str, ...]) -> Any:
         if key in DATA:
+            self._count(len(encode(value)))
             return value
         if key in NAMED and isinstance(value, dict):
+            self._count(2 + sum(map(len, value)) + 4 * len(value))
             return {name: self.inline(schema, path) for name, schema in value.items()}
         return self.inline(value, path)
+
+    def _count(self, made: int) -> None:
+        self._nodes -= 1
+        self._left -= made
+        if self._nodes < 0 or self._left < 0:
+            raise _Endless
 
     def _target(self, ref: str) -> Any:
         """Follow a JSON pointer (RFC 6901) in a fragment."""

@@ -23,7 +23,9 @@ from actors.reporter import Reporter
 from actors.server import Message as ServerMessage
 from actors.server import ServerActor, ServerSettings
 from actors.transport.base import Transport
+from actors.transport.containment import Containment
 from actors.transport.mask import Mask
+from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from actors.transport.stdio.installer import installer_of
 from supervisor.config import ServerConfig, Settings
 from supervisor.journals import Journals
@@ -250,8 +252,18 @@ def starts_of(settings: Settings) -> Starts:
 
 
 def mask_of(config: ServerConfig) -> Mask:
-    """Return what hides a server's secrets: the values of its environment and headers."""
-    return Mask({**{f"header {name}": value for name, value in config.headers.items()}, **config.env})
+    """Return what hides a server's secrets: those in its environment, its headers and its arguments."""
+    headers = {f"header {name}": value for name, value in config.headers.items()}
+    return Mask({**headers, **config.env}, config.args)
+
+
+def transport_of(containment: Containment, config: ServerConfig) -> Transport:
+    """Return how a local server is reached."""
+    launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
+    limits = ProcessLimits(
+        max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
+    )
+    return ProcessTransport(launch, limits, containment=containment)
 
 
 def _settings(config: ServerConfig) -> ServerSettings:
@@ -269,6 +281,8 @@ def _settings(config: ServerConfig) -> ServerSettings:
         catalogue_max_age_s=config.catalogue_max_age_s,
         max_in_flight=config.max_in_flight,
         max_queued=config.max_queued,
+        max_queued_bytes=config.max_queued_bytes,
+        write_timeout_s=config.write_timeout_s,
     )
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 _ANSI = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-9;:?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?")
-_UNSEEN_CATEGORIES = ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
 )
@@ -23,6 +22,7 @@ _SENTENCE = re.compile(r"[.!?。](?=\s|$)")
 _TOKENS = re.compile(r'[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,3}|[\n\r\t ]+|[^\x00-\x7f]|[{}\[\]":,]{1,3}|[^A-Za-z0-9\s]')
 _RARE = re.compile(r"[bcdfghjklmnpqrstvwxz]{3,}|[BCDFGHJKLMNPQRSTVWXZ]{3,}")
 _LONG_WORD = 7
+_MAX_ESTIMATED_CHARS = 65_536
 
 
 def clean(text: str) -> str:
@@ -30,7 +30,9 @@ def clean(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = _UNSEEN.sub("", _ANSI.sub("", text))
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _UNSEEN_CATEGORIES)
+    if text.isprintable():
+        return text
+    return "".join(c for c in text if c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs")
 
 
 def shorten(text: str, limit: int) -> str:
@@ -59,12 +61,17 @@ def clean_json(raw: msgspec.Raw) -> Any:
     Empty for what cannot be decoded.
     """
     data = bytes(raw)
-    if data.isascii() and not any(escape in data for escape in (b"\\u", b"\\b", b"\\f")):
+    if is_plain(data):
         return raw
     try:
         return cleaned(msgspec.json.decode(data))
     except (msgspec.MsgspecError, RecursionError):
         return {}
+
+
+def is_plain(data: bytes) -> bool:
+    """Say whether nothing that cannot be seen can hide in JSON."""
+    return data.isascii() and not any(escape in data for escape in (b"\\u", b"\\b", b"\\f"))
 
 
 def cleaned(value: Any) -> Any:
@@ -82,8 +89,11 @@ def estimate_tokens(text: str) -> int:
     """Return about how many tokens (cl100k) a text has, rather too many than too few, in 0.1 ms per kilobyte.
 
     On the JSON of real tool definitions it is 1.1 to 1.7 times the count; random letters are the worst case, 0.75.
-    An exact count would cost more than the whole answer, and a tokenizer in memory.
+    An exact count would cost more than the whole answer, and a tokenizer in memory. Of a text over 64 KiB every two
+    characters count as a token: it fits nowhere.
     """
+    if len(text) > _MAX_ESTIMATED_CHARS:
+        return len(text) // 2
     found = 1
     for piece in _TOKENS.findall(text):
         if not piece.isascii():

@@ -88,7 +88,8 @@ class Savings(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers behind "tokens saved".
 
     `exposed_tokens`: all tools shown to the model at once. `meta_tokens`: the four meta-tools. `saved_tokens` and
-    `saved_percent` (0 to 100, two decimals, rounded down) are negative where the meta-tools cost more.
+    `saved_percent` (0 to 100, two decimals, rounded down) are negative where the meta-tools cost more; `summary` says
+    which it is.
     """
 
     exposed_tokens: int
@@ -96,6 +97,7 @@ class Savings(msgspec.Struct, frozen=True, kw_only=True):
     saved_tokens: int
     saved_percent: float
     exact: bool
+    summary: str
 
 
 def slices(text: str) -> Iterator[str]:
@@ -119,14 +121,25 @@ def count_tool(tokenizer: Tokenizer, name: str, description: str | None, input_s
 def savings(*, exposed_tokens: int, meta_tokens: int, exact: bool) -> Savings:
     """Compare showing every tool with showing the meta-tools; without any tool nothing is saved (0 %)."""
     saved_tokens = exposed_tokens - meta_tokens
-    percent = saved_tokens / exposed_tokens * 100 if exposed_tokens else 0.0
+    exactly = saved_tokens / exposed_tokens * 100 if exposed_tokens else 0.0
+    percent = math.floor(exactly * 100) / 100  # down: 99.999 % must not read as everything
     return Savings(
         exposed_tokens=exposed_tokens,
         meta_tokens=meta_tokens,
         saved_tokens=saved_tokens,
-        saved_percent=math.floor(percent * 100) / 100,  # down: 99.999 % must not read as everything
+        saved_percent=percent,
         exact=exact,
+        summary=in_words(saved_tokens, percent),
     )
+
+
+def in_words(saved_tokens: int, saved_percent: float) -> str:
+    """Say what is saved, or that nothing is; a percentage only where there is one to be had."""
+    if saved_tokens > 0:
+        return f"{saved_tokens:,} saved ({saved_percent:g} %)"
+    if saved_tokens == 0:
+        return "nothing is saved, nothing lost"
+    return f"{-saved_tokens:,} more than so few tools would cost, so nothing is saved yet"
 
 
 async def load_tokenizer(cache_dir: Path, timeout_s: float) -> Tokenizer:

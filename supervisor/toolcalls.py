@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 import trio
@@ -13,34 +13,40 @@ from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.protocol.jsonrpc import RemoteError, encode
-from supervisor import metatools, schemas
+from supervisor import loose, metatools, schemas
 from supervisor.fitting import fitted_to
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.metatools import Execute
 from supervisor.service.lookup import Lookup
 from supervisor.shown import clean
+from supervisor.workbench import Workbench
 
 Used = Callable[[str, str, bool, float], None]
 """Told of each call that ended: server, tool, whether the server answered with a result, milliseconds."""
 
+MAX_MISSING_NAMED = 20
 SCHEMA_CHARS = 4000
 """How much of a schema the text of an error shows; its data has all of it."""
+SIZE_CHECKED = 4
+"""So much larger than what a model may write in any way are arguments and schema that are checked without a thread."""
 
 
 class ToolCalls:
     """Calls tools of servers. A result with `isError` is a result; a cancelled call is not counted at all."""
 
-    def __init__(self, forward: Forwarder, lookup: Lookup, used: Used) -> None:
+    def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench, used: Used) -> None:
         self._forward = forward
         self._lookup = lookup
+        self._bench = bench
         self._used = used
 
     async def call(self, client: Client, wanted: Execute, meta: msgspec.Raw) -> bytes:
         """Call one tool. Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint."""
         since = trio.current_time()
         entry, tool = await self._lookup.tool(client, wanted.tool_path, wanted.server, since)
-        arguments = checked(entry, tool, wanted)
+        size = loose.size(wanted.arguments) + loose.size(tool.input_schema)
+        arguments = await self._bench.run(size // SIZE_CHECKED, checked, entry, tool, wanted)
         members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(arguments)
         started = time.perf_counter()
         try:
@@ -63,22 +69,20 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> msgspec.Raw:
         arguments = metatools.object_text(wanted.arguments)
     except InvalidArguments:
         raise _wrong(entry, tool, "arguments must be a JSON object") from None
-    if wanted.wrapper and wanted.wrapper in schemas.properties_of(tool):
+    if wanted.wrapper and schemas.has_parameter(tool, wanted.wrapper):
         arguments = msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(arguments) + b"}")
     arguments = fitted_to(tool, arguments, metatools.ARGUMENT_KEYS)
-    if not tool.required:
-        return arguments
-    given: Mapping[str, msgspec.Raw] = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
-    missing = [clean(name)[:100] for name in tool.required if name not in given]
+    missing = loose.lacking(arguments, tool.required)
     if missing:
-        raise _wrong(entry, tool, f"missing {', '.join(missing[:20])}")
+        names = [clean(name)[:100] for name in missing[:MAX_MISSING_NAMED]]
+        raise _wrong(entry, tool, f"missing {', '.join(names)}")
     return arguments
 
 
 def _wrong(entry: Entry, tool: Tool, what: str) -> InvalidArguments:
     path = clean(tool_path(entry.server, tool.name))
-    schema = schemas.complete(tool)
-    text = encode(schema).decode()
+    schema = msgspec.Raw(encode(schemas.complete(tool)))
+    text = bytes(schema).decode()
     shown = text if len(text) <= SCHEMA_CHARS else text[:SCHEMA_CHARS] + " ... (see data.schema)"
     details = {"tool_path": path, "schema": schema}
     return InvalidArguments(f"{path}: {what}. inputSchema: {shown}", server=entry.server, details=details)

@@ -15,13 +15,13 @@ from supervisor import documents
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
+from supervisor.definitions import DEFINITIONS
 from supervisor.front.api import routes
 from supervisor.front.app import create_app
 from supervisor.front.asgi import Receive, Scope, Send
 from supervisor.front.guard import Guard
 from supervisor.front.servers_api import server_routes
 from supervisor.front.tools_api import tool_routes
-from supervisor.metatools import DEFINITIONS
 from tests.front.test_api import view
 from tests.front.test_servers_api import Obeys
 

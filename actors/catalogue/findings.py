@@ -29,6 +29,8 @@ MIN_WORD_CHARS = 3
 MAX_PATTERN_CHARS = 500
 MAX_SCHEMA_DEPTH = 24
 """JSON levels of an input schema, its own braces included."""
+MAX_TWINS_NAMED = 3
+MAX_SCHEMA_BYTES = 65_536
 RESERVED = ("execute", "validate", "setup", "init", "config")
 
 RULES: dict[str, tuple[Severity, str]] = {
@@ -51,6 +53,7 @@ RULES: dict[str, tuple[Severity, str]] = {
     "schema-required": ("warning", "`required` is not a list of names, or names what is no property"),
     "schema-reference": ("warning", "a `$ref` leaves the schema: it is never fetched"),
     "schema-pattern": ("warning", f"a `pattern` is over {MAX_PATTERN_CHARS} characters"),
+    "schema-size": ("warning", f"the input schema is over {MAX_SCHEMA_BYTES} bytes: it is not looked into, nor shown"),
     "schema-depth": ("warning", f"the input schema is nested over {MAX_SCHEMA_DEPTH} levels"),
     "hints-contradict": ("warning", "declared read-only and destructive at once"),
     "hints-doubtful": ("warning", "declared read-only or harmless, but its words say that it destroys"),
@@ -132,12 +135,12 @@ def skeleton(name: str) -> str:
 
 
 def duplicates(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return, for each name with a twin, the names that a reader or a lenient client takes for it."""
+    """Return, for each name with a twin, the first three names that a reader or a lenient client takes for it."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(skeleton(name) or name, []).append(name)
     return {
-        name: [other for other in group if other != name]
+        name: [other for other in group[: MAX_TWINS_NAMED + 1] if other != name][:MAX_TWINS_NAMED]
         for group in groups.values()
         if len(group) > 1
         for name in group

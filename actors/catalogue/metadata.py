@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from actors.catalogue import inference
 from actors.catalogue.entries import Tool
 from actors.catalogue.findings import (
+    MAX_SCHEMA_BYTES,
     Finding,
     description_findings,
     duplicates,
@@ -95,7 +96,8 @@ def describe(server: str, tool: Tool) -> Metadata:
     declared = _declared(tool)
     suggested = inference.effects(tool.name, tool.description)
     hints, inferred = _hints(tool, declared, suggested)
-    schema = _schema(tool)
+    large = memoryview(tool.input_schema).nbytes > MAX_SCHEMA_BYTES
+    schema = {} if large else _schema(tool)
     found_category, found_complexity = _category(server, tool, declared), _complexity(tool, declared, schema)
     deprecated = declared.get("deprecated") is True or (isinstance(schema, dict) and schema.get("deprecated") is True)
     made = Metadata(
@@ -107,7 +109,7 @@ def describe(server: str, tool: Tool) -> Metadata:
         requires_confirmation=_confirmation(hints, suggested, declared),
         annotations=hints,
         inferred=(*inferred, *found_category[1], *found_complexity[1]),
-        findings=tuple(_findings(tool, declared, suggested, schema)),
+        findings=tuple(_findings(tool, declared, suggested, schema, large=large)),
     )
     return replace(made, tags=_tags(made, declared))
 
@@ -116,7 +118,7 @@ def describe_all(server: str, tools: Iterable[Tool]) -> dict[str, Metadata]:
     """Return what is known of each tool of a server by name, names that can be mistaken for each other included."""
     known = {tool.name: describe(server, tool) for tool in tools}
     for name, others in duplicates(known).items():
-        finding = found("name-duplicate", ", ".join(quoted(other) for other in others[:3]))
+        finding = found("name-duplicate", ", ".join(quoted(other) for other in others))
         known[name] = replace(known[name], findings=(*known[name].findings, finding))
     return known
 
@@ -134,7 +136,7 @@ def _object(raw: msgspec.Raw) -> _Declared:
 
 def _decoded(raw: msgspec.Raw) -> Any:
     try:
-        return msgspec.json.decode(raw) if bytes(raw) else None
+        return msgspec.json.decode(raw) if 0 < memoryview(raw).nbytes <= MAX_SCHEMA_BYTES else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -229,10 +231,10 @@ def _tags(made: Metadata, declared: _Declared) -> tuple[str, ...]:
     return tuple(sorted({*[tag for tag in own if tag][:MAX_TAGS], *[tag for tag, holds in derived if holds]}))
 
 
-def _findings(tool: Tool, declared: _Declared, suggested: Effects, schema: Any) -> Iterator[Finding]:
+def _findings(tool: Tool, declared: _Declared, suggested: Effects, schema: Any, *, large: bool) -> Iterator[Finding]:
     yield from name_findings(tool.name)
     yield from description_findings(tool.description)
-    yield from schema_findings(schema)
+    yield from (found("schema-size", f"{memoryview(tool.input_schema).nbytes}"),) if large else schema_findings(schema)
     yield from _hint_findings(tool, declared, suggested)
     parts = [("the name", tool.name), ("the title", tool.title), ("the description", tool.description)]
     title = declared.get("title")

@@ -14,8 +14,8 @@ import trio
 
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
-from actors.errors import SupervisorError, TooManyCalls
-from actors.incarnation import Broken, Ended, NotStarted, Received, Started
+from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
+from actors.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.kit import Actor, Reply, Starts
 from actors.lifecycle import State
 from actors.messages import (
@@ -37,7 +37,7 @@ from actors.server.inbox import CallAbandoned, Message, PageRead, TimerFired
 from actors.server.journal import Journal
 from actors.server.link import Launcher
 from actors.server.performer import Performer
-from actors.server.record import Record
+from actors.server.record import Record, with_stderr
 from actors.server.settings import ServerSettings
 from actors.transport.base import Transport
 
@@ -96,9 +96,12 @@ class ServerActor(Actor[Message]):
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """React to one message."""
         match message:
-            case Received(incarnation=number, messages=messages):
+            case Received():
+                if message.incarnation == self.life.incarnation:
+                    self._server.on_received(message)
+            case Written(incarnation=number):
                 if number == self.life.incarnation:
-                    self._server.on_received(messages)
+                    self._server.pump()
             case PageRead():
                 if message.incarnation == self.life.incarnation:
                     self._server.on_page_read(message)
@@ -129,8 +132,9 @@ class ServerActor(Actor[Message]):
     ) -> None:
         """What operators and the daemon ask for."""
         match message:
-            case ReadServer():
-                reply.answer(self.status())
+            case ReadServer(stderr=stderr):
+                found = self.status()
+                reply.answer(with_stderr(found, self._server.link) if stderr else found)
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
             case RestartServer():
@@ -149,6 +153,7 @@ class ServerActor(Actor[Message]):
             reply.fail(refusal)
             return
         self._restarts.forget()
+        self._server.discovery.looking = None
         self._server.orders.restart(reply)
         self._server.step(lc.Restart())
 
@@ -187,7 +192,7 @@ class ServerActor(Actor[Message]):
             return
         try:
             call = self._traffic.enter(message, reply, trio.current_time())
-        except TooManyCalls as error:
+        except (TooManyCalls, CallTooLarge) as error:
             reply.fail(error)
             return
         reply.on_abandon(lambda: self._abandon(call.number))

@@ -23,6 +23,7 @@ from actors.kit import Latest
 from actors.transport.asides import Source
 from actors.transport.mask import Mask
 from actors.transport.stderr_tail import visible
+from actors.transport.telltale import without_secrets
 
 Level = Literal["debug", "info", "warning"]
 Tell = Callable[[Level, str], None]
@@ -202,7 +203,7 @@ class Journal:
         return self._text(line.data, cut=line.cut, limit=limit)
 
     def _text(self, data: bytes, *, cut: bool, limit: int) -> str:
-        text = self._mask(_COLOURS.sub("", data.decode(errors="replace")))
+        text = without_secrets(self._mask(_COLOURS.sub("", data.decode(errors="replace"))))
         if cut:  # it may end with the beginning of a secret
             text = text[: max(0, len(text) - self._mask.longest)]
         return visible(text[:limit] + "…" if cut or len(text) > limit else text)

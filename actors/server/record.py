@@ -149,6 +149,10 @@ class Record:
             failures=calls.failures,
             noise=self.noise + (link.noise if link is not None else 0),
             strays=link.talk.strays if link is not None else 0,
-            stderr=link.last_stderr(STDERR_LINES) if link is not None else "",
             reason=life.reason,
         )
+
+
+def with_stderr(status: ServerStatus, link: Link | None) -> ServerStatus:
+    """Return a status with the newest lines the process wrote to stderr: they take a few milliseconds to be made."""
+    return status if link is None else replace(status, stderr=link.last_stderr(STDERR_LINES))

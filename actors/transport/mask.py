@@ -1,8 +1,15 @@
 """Hides configured secrets in text of a server: what it was given may come back in what it says of itself. Pure.
 
-Hidden are the values of its environment and headers, and the forms in which programs tend to print them: each line of
-several, escaped for JSON or a URL, as base64, the token behind `Bearer`, the password inside a URL. Values of fewer
-than 4 characters are no secrets; neither is PATH, which operators need to see. (Threat catalogue I15.)
+Which of the configured values (environment, headers, arguments) are secrets:
+- what has a name that says so (`key`, `token`, `secret`, `password`, `auth`, `credential`, `cookie`, `session`, ...),
+  from 4 characters on;
+- what looks like one whatever it is called: 12 letters and digits or more in a row and both among them, 20 letters of
+  both cases in a row, or a shape that `telltale` knows;
+- the password in an address.
+None are switches, small numbers, levels of logging, and paths and addresses without anything like the above: operators
+need to see them, and `true` or `3000` hidden wherever it occurs would spoil every answer.
+Hidden are also the forms in which programs tend to print a secret: each line of several, escaped for JSON or a URL, as
+base64, the token behind `Bearer`, the password inside a URL. (Threat catalogue I15.)
 """
 
 from __future__ import annotations
@@ -10,41 +17,107 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, urlsplit
 
+from actors.transport.telltale import HIDDEN, without_secrets
+
 MIN_CHARACTERS = 4
-HIDDEN = "***"
-_SHOWN_NAMES = frozenset({"PATH"})
+_NAME_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SECRET_WORDS = frozenset(
+    {
+        *("key", "keys", "token", "tokens", "secret", "secrets", "auth", "authorization", "bearer", "credential"),
+        *("credentials", "cookie", "cookies", "session", "private", "dsn", "pat", "salt", "signature", "webhook"),
+    }
+)
+_PASSWORD_WORDS = frozenset({"pass", "password", "passwd", "passphrase", "pwd", "pin"})
+_SECRET_ENDS = ("key", "token", "secret", "password", "passwd")
+_SWITCH = re.compile(r"(?i)true|false|yes|no|on|off|none|null|undefined|auto|enabled|disabled|required|optional")
+_LEVEL = re.compile(r"(?i)trace|debug|info|notice|warn|warning|error|fatal|critical|silent|production|development|test")
+_SMALL_NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
+_PLACE = re.compile(r"(?:[a-z][a-z0-9+.-]{1,20}:/|~|\.{1,2}|[A-Za-z]:)?[/\\].*", re.DOTALL)
+"""A path or an address."""
+_RUN = re.compile(r"[A-Za-z0-9]{12,}+")
+_LONG_RUN = 20
 
 
 class Mask:
-    """Replaces secrets by `***`. `values` are configured values by name."""
+    """Replaces secrets by `***`. `values` are configured values by name, `arguments` those of a command line."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        secrets = {form for name, value in values.items() if name not in _SHOWN_NAMES for form in _forms(value)}
-        known = sorted((form for form in secrets if len(form) >= MIN_CHARACTERS), key=lambda form: (-len(form), form))
-        self.longest = len(known[0].encode(errors="surrogateescape")) if known else 0
-        self._pattern = re.compile("|".join(map(re.escape, known))) if known else None
+    def __init__(self, values: Mapping[str, str], arguments: Iterable[str] = ()) -> None:
+        given = [*values.items(), *_named(arguments)]
+        secrets = {form for name, value in given for part in secret_parts(name, value) for form in _forms(part)}
+        self._known = sorted(secrets, key=lambda form: (-len(form), form))
+        self.longest = len(self._known[0].encode(errors="surrogateescape")) if self._known else 0
 
     def __call__(self, text: str) -> str:
         """Return the text without secrets."""
-        return self._pattern.sub(HIDDEN, text) if self._pattern is not None else text
+        for form in self._known:
+            if form in text:
+                text = text.replace(form, HIDDEN)
+        return text
 
 
-def _forms(value: str) -> Iterator[str]:
-    for plain in (value, value.strip(), *value.splitlines(), _token(value), _password(value)):
-        if len(plain.strip()) < MIN_CHARACTERS:
-            continue
-        data = plain.encode(errors="surrogateescape")
-        yield plain
-        yield quote(data, safe="")
-        yield quote_plus(data)
-        yield base64.b64encode(data).decode().rstrip("=")
-        yield base64.urlsafe_b64encode(data).decode().rstrip("=")
-        yield repr(plain)[1:-1]
-        yield json.dumps(plain)[1:-1]
-        yield json.dumps(plain, ensure_ascii=False)[1:-1]
+def secret_parts(name: str, value: str) -> list[str]:
+    """Return what of a configured value is secret: all of it, a part, or nothing."""
+    whole = value.strip()
+    if len(whole) < MIN_CHARACTERS or not _is_secret(name, whole):
+        parts = [_password(whole)]
+    else:
+        parts = [value, whole, *value.splitlines(), _token(whole), _password(whole)]
+    return [part for part in parts if len(part.strip()) >= MIN_CHARACTERS]
+
+
+def _is_secret(name: str, value: str) -> bool:
+    words = {word.lower() for word in _NAME_WORDS.findall(name)}
+    if _SWITCH.fullmatch(value):
+        return False
+    if words & _PASSWORD_WORDS:
+        return True
+    if _SMALL_NUMBER.fullmatch(value) or _LEVEL.fullmatch(value):
+        return False
+    if looks_secret(value):
+        return True
+    named = bool(words & _SECRET_WORDS) or any(word.endswith(_SECRET_ENDS) for word in words)
+    return named and not _PLACE.fullmatch(value)
+
+
+def looks_secret(value: str) -> bool:
+    """Say whether a value gives itself away, whatever it is called."""
+    return any(_is_random(run) for run in _RUN.findall(value)) or without_secrets(value) != value
+
+
+def _is_random(run: str) -> bool:
+    if run.isalpha():
+        return len(run) >= _LONG_RUN and not run.islower() and not run.isupper()
+    return not run.isdigit()
+
+
+def _named(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the arguments of a command line, each with the option it belongs to."""
+    option = ""
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if equals and name.startswith("-"):
+            yield name, value
+            option = ""
+        elif argument.startswith("-"):
+            option = argument
+        else:
+            yield option, argument
+            option = ""
+
+
+def _forms(plain: str) -> Iterator[str]:
+    data = plain.encode(errors="surrogateescape")
+    yield plain
+    yield quote(data, safe="")
+    yield quote_plus(data)
+    yield base64.b64encode(data).decode().rstrip("=")
+    yield base64.urlsafe_b64encode(data).decode().rstrip("=")
+    yield repr(plain)[1:-1]
+    yield json.dumps(plain)[1:-1]
+    yield json.dumps(plain, ensure_ascii=False)[1:-1]
 
 
 def _token(value: str) -> str:

@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections import deque
 
 from actors.transport.mask import Mask
+from actors.transport.telltale import without_secrets
 
 _LINE_CHARACTERS = 1000
-_SHOWN_BYTES = 64 * 1024
+_BEYOND = 400
+"""What begins to look like a secret before a line is cut is recognised within so many characters more."""
+_SHOWN_BYTES = 32 * 1024
 
 
 class StderrTail:
-    """A ring of at most `max_bytes` bytes, plus the chunk that reaches over the edge. `mask` hides secrets."""
+    """A ring of at most `max_bytes` bytes, plus the chunk that reaches over the edge.
+
+    `mask` hides the secrets that are configured; what looks like one is hidden as well.
+    """
 
     def __init__(self, max_bytes: int, mask: Mask | None = None) -> None:
         self._max_bytes = max_bytes
@@ -35,12 +41,12 @@ class StderrTail:
     def text(self, lines: int) -> str:
         """Return the newest `lines` lines with everything unprintable escaped, each cut at 1000 characters.
 
-        Looks at the newest 64 KiB at most: it is called for every change of a server's state.
+        Looks at the newest 32 KiB at most: that takes a few milliseconds.
         """
         if lines <= 0:
             return ""
-        text = self._mask(self._newest().decode(errors="replace"))
-        kept = text.rstrip().split("\n")[-lines:]
+        newest = self._mask(self._newest().decode(errors="replace")).rstrip().split("\n")[-lines:]
+        kept = without_secrets("\n".join(line[: _LINE_CHARACTERS + _BEYOND] for line in newest)).split("\n")
         return "\n".join(visible(line.rstrip("\r")) for line in kept)
 
     def _newest(self) -> bytes:

@@ -10,7 +10,7 @@ import msgspec
 
 from supervisor.client import Refused, connect
 from supervisor.commands.common import EXIT_FAILED, CommandFailed, ask, json_option, print_json, url_option
-from supervisor.metatools import EXECUTE
+from supervisor.definitions import EXECUTE
 from supervisor.shown import clean
 
 MAX_ARGUMENT_CHARS = 4 * 1024 * 1024

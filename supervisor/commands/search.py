@@ -8,7 +8,7 @@ import click
 
 from supervisor.client import SEARCH_TIMEOUT_S, Refused, connect
 from supervisor.commands.common import CommandFailed, ask, console, json_option, plain, print_json, table, url_option
-from supervisor.metatools import DISCOVER, KINDS
+from supervisor.definitions import DISCOVER, KINDS
 
 KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
 

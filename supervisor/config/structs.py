@@ -10,37 +10,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
 from supervisor.config.address import split_address
-
-Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
-"""A duration of at most a year."""
-
-PositiveSeconds = Annotated[float, Meta(ge=0.001, le=31_536_000)]
-"""A duration that cannot be switched off."""
-
-Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
-"""How many of something there may be."""
-
-Size = Annotated[int, Meta(ge=1024, le=1_073_741_824)]
-"""Bytes, from 1 KiB to 1 GiB."""
-
-Kind = Literal["stdio", "http", "sse", "websocket"]
-"""How a server is reached. `http` is MCP's Streamable HTTP, `sse` the older HTTP+SSE."""
-
-Restart = Literal["transient", "permanent", "temporary"]
-"""OTP's words: restart only after a failure, always, never."""
-
-LogLevel = Literal["debug", "info", "warning", "error"]
-"""The least severe records that are logged."""
-
-Rerank = Literal["auto", "off", "static"]
-"""Whether search compares meanings: if the extra `semantic` is installed, never, or with a warning without it."""
-
-MIB = 1024 * 1024
+from supervisor.config.units import MIB, Count, Kind, LogLevel, PositiveSeconds, Rerank, Restart, Seconds, Size
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -89,7 +64,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         PositiveSeconds, Meta(description="For a request body, or a WebSocket message in fragments, to arrive.")
     ] = 30.0
     max_connections: Annotated[
-        Count, Meta(description="Open client connections; half of the file descriptor limit bounds it, too.")
+        Count,
+        Meta(description="Open client connections; half of the file descriptors, less what we need, bounds it, too."),
     ] = 1000
     call_timeout_s: Annotated[
         PositiveSeconds, Meta(description="Deadline of a call, queueing and waking included.")
@@ -255,7 +231,16 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     max_queued: Annotated[
         Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="Calls that wait for their turn; more are refused.")
     ] = 128
-    max_line_bytes: Annotated[Size, Meta(description="Largest message of the server.")] = 16 * MIB
+    max_queued_bytes: Annotated[
+        Size, Meta(description="Arguments of the calls that wait for their turn, all together; more calls are refused.")
+    ] = 64 * MIB
+    max_line_bytes: Annotated[
+        Size, Meta(description="Largest message of the server; a call whose answer is larger fails as `too_large`.")
+    ] = 16 * MIB
+    write_timeout_s: Annotated[
+        PositiveSeconds,
+        Meta(description="A server that reads nothing of what is written to it for this time is replaced."),
+    ] = 10.0
     stop_eof_s: Annotated[Seconds, Meta(description="To stop it, its input is closed and this time is waited.")] = 2.0
     stop_term_s: Annotated[Seconds, Meta(description="Then SIGTERM, and after this time SIGKILL.")] = 2.0
     backoff_initial_s: Annotated[PositiveSeconds, Meta(description="Pause before the first restart; it doubles.")] = 1.0

@@ -6,7 +6,6 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,20 +16,20 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
-from actors.errors import ConfigError, SupervisorError
-from actors.kit import Degraded, Feed, Latest, Reply
+from actors.errors import ConfigError
+from actors.kit import Degraded, Feed, Latest
 from actors.lifecycle import State
-from actors.messages import ReadServer, ServerStatus
+from actors.messages import ServerStatus
 from actors.registry import Happening
 from actors.server import Message as ServerMessage
 from actors.server.journal import Journal
 from supervisor.counting import META_TOKENS
-from supervisor.front.described import Described, findings, warnings
+from supervisor.front.debug import debug_page
+from supervisor.front.described import Described
 from supervisor.front.orders import Control
+from supervisor.front.statuses import fresh, told_by, with_stderr
 from supervisor.tokens import savings
-
-ASK_S = 2.0
-"""How long a page waits for servers to tell how they do; those that do not are shown as last reported."""
+from supervisor.workbench import beside
 
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
 GOING_AWAY = 1001
@@ -78,7 +77,7 @@ def routes(view: View) -> Callable[[QuartTrio], None]:
         async def debug() -> Response:
             if not view.show_debug:
                 return _json({"error": {"code": 403, "message": 'the setting "show_debug" is off'}}, 403)
-            return _json(await _debug(view))
+            return Response(await _debug(view), content_type="application/json")
 
         async def events() -> None:
             await _events(view)
@@ -120,39 +119,15 @@ def _fails(status: ServerStatus, known: bool) -> bool:
     return down or (not known and (status.restarts > 0 or status.last_error is not None))
 
 
-async def _fresh(view: View) -> dict[str, ServerStatus]:
-    """Return every server's status: asked now from those that run, as last reported of the others."""
-    found = dict(view.statuses.value)
-    asked: dict[str, Reply[ServerStatus]] = {}
-    for name in view.directory.names():
-        address = view.directory.find(name)
-        try:
-            if address is not None:
-                asked[name] = address.request(ReadServer())
-        except SupervisorError:  # busy or gone: what was reported last is shown
-            continue
-    with trio.move_on_after(ASK_S):
-        for name, reply in asked.items():
-            try:
-                found[name] = await reply.wait()
-            except SupervisorError:
-                continue
-    return dict(sorted(found.items()))
-
-
 async def server_row(view: View, server: str) -> dict[str, Any]:
     """Return the row of `/api/status` for one server; only its name if nothing is known of it yet."""
-    status = view.statuses.value.get(server)
-    address = view.directory.find(server)
-    with trio.move_on_after(ASK_S), suppress(SupervisorError):
-        if address is not None:
-            status = await address.ask(ReadServer())
+    status = await told_by(server, view.directory) or view.statuses.value.get(server)
     if status is None:
         return {"server": server}
     catalogue = view.catalogue.value
     row = _row(status, catalogue, view.clock(), token_savings(catalogue)["exposed_tokens"])
-    described = await view.described.of(catalogue)
-    return {**row, "warnings": warnings(described.get(server, {}))}
+    warnings = await view.described.warnings(catalogue)
+    return {**row, "warnings": warnings.get(server, 0)}
 
 
 async def _status(view: View) -> dict[str, Any]:
@@ -160,9 +135,11 @@ async def _status(view: View) -> dict[str, Any]:
     now = view.clock()
     tokens = token_savings(catalogue)
     exposed = tokens["exposed_tokens"]
-    servers = [_row(status, catalogue, now, exposed) for status in (await _fresh(view)).values()]
-    described = await view.described.of(catalogue)
-    servers = [{**row, "warnings": warnings(described.get(row["server"], {}))} for row in servers]
+    servers = [
+        _row(status, catalogue, now, exposed) for status in (await fresh(view.statuses.value, view.directory)).values()
+    ]
+    warnings = await view.described.warnings(catalogue)
+    servers = [{**row, "warnings": warnings.get(row["server"], 0)} for row in servers]
     return {
         "version": view.version,
         "started": view.started,
@@ -220,28 +197,14 @@ def token_savings(catalogue: Catalogue) -> dict[str, Any]:
     return {**found, "counted": counted}
 
 
-async def _debug(view: View) -> dict[str, Any]:
+async def _debug(view: View) -> bytes:
     """Tools by transport and by server, discovery, processes: for finding out why, never with secrets (S39)."""
     catalogue = view.catalogue.value
-    statuses = await _fresh(view)
-    by_transport: dict[str, int] = {}
-    for entry in catalogue.entries.values():
-        by_transport[entry.transport] = by_transport.get(entry.transport, 0) + len(entry.tools)
-    return {
-        "version": view.version,
-        "tools_by_transport": by_transport,
-        "tools_by_server": {
-            name: [{"name": tool.name, "tokens": entry.offer.token_counts.get(tool.name)} for tool in entry.offer.tools]
-            for name, entry in catalogue.entries.items()
-        },
-        "processes": {name: msgspec.to_builtins(status) for name, status in statuses.items()},
-        "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
-        "findings": findings(await view.described.of(catalogue)),
-        "usage": view.usage(),
-        "connections": view.counters(),
-        "store": view.store(),
-        "tokens": token_savings(catalogue),
-    }
+    statuses = await with_stderr(await fresh(view.statuses.value, view.directory), view.directory)
+    described = await view.described.of(catalogue)
+    own = {"version": view.version, "usage": view.usage(), "connections": view.counters(), "store": view.store()}
+    own["tokens"] = token_savings(catalogue)
+    return await beside(lambda: debug_page(catalogue, statuses, described, own))
 
 
 async def _events(view: View) -> None:

@@ -20,6 +20,7 @@ MAX_FINDINGS = 100
 class _Kept(msgspec.Struct, frozen=True):
     tools: tuple[Tool, ...]
     metadata: Mapping[str, Metadata]
+    warnings: int
 
 
 class Described:
@@ -34,6 +35,13 @@ class Described:
 
         A checkpoint; a long one only after a server listed other tools.
         """
+        return {name: kept.metadata for name, kept in (await self._of(catalogue)).items()}
+
+    async def warnings(self, catalogue: Catalogue) -> dict[str, int]:
+        """Return how many warnings the tools of each server have together. A checkpoint, like `of`."""
+        return {name: kept.warnings for name, kept in (await self._of(catalogue)).items()}
+
+    async def _of(self, catalogue: Catalogue) -> dict[str, _Kept]:
         async with self._one:
             stale = [entry for name, entry in catalogue.entries.items() if not self._fresh(name, entry)]
             if stale:
@@ -44,14 +52,19 @@ class Described:
                         raise
                     made = {}
                 self._kept = {name: kept for name, kept in {**self._kept, **made}.items() if name in catalogue.entries}
-            return {name: self._kept[name].metadata for name in catalogue.entries if name in self._kept}
+            return {name: self._kept[name] for name in catalogue.entries if name in self._kept}
 
     def _fresh(self, server: str, entry: Entry) -> bool:
         return server in self._kept and self._kept[server].tools is entry.offer.tools
 
 
 def _describe(entries: list[Entry]) -> dict[str, _Kept]:
-    return {entry.server: _Kept(entry.offer.tools, describe_all(entry.server, entry.offer.tools)) for entry in entries}
+    return {entry.server: _kept(entry) for entry in entries}
+
+
+def _kept(entry: Entry) -> _Kept:
+    metadata = describe_all(entry.server, entry.offer.tools)
+    return _Kept(entry.offer.tools, metadata, warnings(metadata))
 
 
 def warnings(metadata: Mapping[str, Metadata]) -> int:

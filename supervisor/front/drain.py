@@ -59,7 +59,3 @@ class DrainedService:
     def initialize(self, version: str) -> bytes:
         """Return the JSON text of an `initialize` result that says `version`."""
         return self._inner.initialize(version)
-
-    def set_log_level(self, client: Client, level: str) -> None:
-        """Remember the level of a legacy session."""
-        self._inner.set_log_level(client, level)

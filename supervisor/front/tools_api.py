@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
-import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
@@ -22,6 +21,7 @@ from actors.errors import InvalidArguments
 from supervisor.config.keys import nearest
 from supervisor.front.api import View, token_savings
 from supervisor.front.query import decode
+from supervisor.workbench import beside
 
 MAX_TOKEN_ROWS = 1000
 Parameters = Iterable[tuple[str, str]]
@@ -52,22 +52,26 @@ def tool_routes(view: View) -> Callable[[QuartTrio], None]:
     return register
 
 
-async def _answer(made: Callable[[Parameters], Awaitable[dict[str, Any]]]) -> Response:
+async def _answer(made: Callable[[Parameters], Awaitable[bytes]]) -> Response:
     try:
         body, status = await made(request.args.items(multi=True)), 200
     except InvalidArguments as error:
         status = error.http_status
-        body = {"error": {"code": status, "message": error.message, "data": error.data()}}
-    return Response(msgspec.json.encode(body), status=status, content_type="application/json")
+        body = msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
+    return Response(body, status=status, content_type="application/json")
 
 
-async def _tools(view: View, parameters: Parameters) -> dict[str, Any]:
+async def _tools(view: View, parameters: Parameters) -> bytes:
     criteria = decode(parameters, Criteria)
     _check_servers(view, criteria.servers)
     catalogue = view.catalogue.value
     described = await view.described.of(catalogue)
-    found: Selection = await trio.to_thread.run_sync(select, catalogue, view.totals(), criteria, described)
-    return {
+    usage = view.totals()
+    return await beside(lambda: _encoded(catalogue, criteria, select(catalogue, usage, criteria, described)))
+
+
+def _encoded(catalogue: Catalogue, criteria: Criteria, found: Selection) -> bytes:
+    page = {
         "catalog_revision": catalogue.revision,
         "total": found.total,
         "offset": criteria.offset,
@@ -76,12 +80,14 @@ async def _tools(view: View, parameters: Parameters) -> dict[str, Any]:
         "groups": found.groups,
         "tools": found.rows,
     }
+    return msgspec.json.encode(page)
 
 
-async def _tokens(view: View, parameters: Parameters) -> dict[str, Any]:
+async def _tokens(view: View, parameters: Parameters) -> bytes:
     query = decode(parameters, TokenQuery)
     _check_servers(view, query.servers)
-    return await trio.to_thread.run_sync(token_page, view.catalogue.value, query)
+    catalogue = view.catalogue.value
+    return await beside(lambda: msgspec.json.encode(token_page(catalogue, query)))
 
 
 def _check_servers(view: View, asked: Iterable[str]) -> None:

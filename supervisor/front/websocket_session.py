@@ -28,7 +28,7 @@ from supervisor.front.decoding import decoded
 from supervisor.front.envelope import MAX_CLIENT_NAME_CHARS
 from supervisor.front.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
 from supervisor.front.outgoing import Outgoing
-from supervisor.front.params import read_cancelled, read_initialize, read_level
+from supervisor.front.params import read_cancelled, read_initialize
 from supervisor.front.service import LOCAL, Client, Service, answer, failure
 from supervisor.front.verdict import Key
 
@@ -165,8 +165,6 @@ class Session:
             text = f"no session: send initialize first, or put {META_VERSION} into _meta"
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, text)
         match request.method:
-            case "logging/setLevel":
-                return self._set_level(request, self._client)
             case "subscriptions/listen":
                 return jsonrpc.failure(request.id, jsonrpc.METHOD_NOT_FOUND, "not a method of this session's version")
         return self._register(request, self._client)
@@ -198,13 +196,6 @@ class Session:
             session=secrets.token_urlsafe(16),
         )
         return jsonrpc.success(request.id, self._service.initialize(self._client.version))
-
-    def _set_level(self, request: rules.Request, client: Client) -> bytes:
-        try:
-            self._service.set_log_level(client, read_level(request.params))
-        except InvalidArguments as error:
-            return failure(request.id, error).body
-        return jsonrpc.success(request.id, b"{}")
 
     def _listen(self, request: rules.Request, client: Client) -> bytes | None:
         try:

@@ -18,7 +18,7 @@ from actors.catalogue.resolution import Absent, Ambiguous, Meaning, Resolution, 
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.uris import resolve_bare, resolve_named
 from actors.errors import AmbiguousName, UnknownPrompt, UnknownTool
-from supervisor import metatools
+from supervisor.definitions import SCHEMAS
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.relay import not_found
@@ -126,7 +126,7 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     `absent`: a server is named; then only tools of that server are suggested.
     """
     last = _PATH_PARTS.split(path.strip())[-1]
-    if last in metatools.SCHEMAS:
+    if last in SCHEMAS:
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None
     nearest = [clean(found)[:200] for found in seen.nearest(path, server=server)]

@@ -166,3 +166,10 @@ async def test_a_reader_that_waits_is_woken_and_told_how_much_it_missed() -> Non
     assert journal.after(newest, 10) == (30, 0, [])
     assert journal.after(-1, 10) == (30, 0, [])
     assert journal.after(99_999, 10) == (30, 20, lines)
+
+
+def test_a_token_that_nobody_configured_is_not_in_the_log_of_a_server() -> None:
+    journal = Journal(lambda: 0.0)
+    journal.overhear("stderr", b"request failed: {'Authorization': 'Bearer sk-proj-abcdefghijklmnopqrst'}\n")
+    (line,) = journal.shown(journal.last(10))
+    assert line.text == "request failed: {'Authorization': 'Bearer ***'}"

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from supervisor import metatools
+from supervisor import definitions
 from tests.fakes.published import Published, published
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "model_mistakes.jsonl"
@@ -63,8 +63,8 @@ def cases() -> list[Any]:
 
 
 def schema_of(name: str) -> Any:
-    if name in metatools.SCHEMAS:
-        return metatools.SCHEMAS[name]
+    if name in definitions.SCHEMAS:
+        return definitions.SCHEMAS[name]
     server, _, wanted = name.partition(":")
     return next(found["inputSchema"] for found in SERVERS[server] if found["name"] == wanted)
 

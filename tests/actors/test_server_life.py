@@ -15,12 +15,13 @@ from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarti
 from actors.incarnation import Broken, Ended, NotStarted, Received, Started
 from actors.kit import Starts
 from actors.lifecycle import State
-from actors.messages import ServerChanged, StopServer
+from actors.messages import ReadServer, ServerChanged, StopServer
 from actors.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.server.inbox import TimerFired
 from actors.transport.base import Connection, Exit
 from actors.transport.memory import MemoryTransport
+from actors.transport.stderr_tail import StderrTail
 from tests.actors.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
 
@@ -482,3 +483,26 @@ async def test_a_crash_in_a_handler_fails_what_is_held_with_unknown_outcome(auto
             rig.actor.address.tell_nowait(StopServer())  # nobody tells what must be asked: a bug
             await trio.sleep_forever()
     assert outcomes == ["unknown"]
+
+
+# Status ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_server_wrote_to_stderr_is_looked_at_only_when_somebody_asks(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    def text(tail: StderrTail, lines: int) -> str:
+        del tail
+        looked.append(lines)
+        return "last words"
+
+    monkeypatch.setattr(StderrTail, "text", text)
+    fake = FakeServer()
+    async with running_server(transport=MemoryTransport(fake.serve)) as rig:
+        await rig.wake()
+        assert (await rig.status()).stderr == ""
+        assert looked == []
+        found = await rig.actor.address.ask(ReadServer(stderr=True))
+        assert (found.state, found.stderr, looked) == (State.READY, "last words", [20])

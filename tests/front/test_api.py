@@ -23,7 +23,6 @@ from actors.registry import Happening
 from actors.search import Index
 from actors.server import Message
 from supervisor.counting import META_TOKENS
-from supervisor.front import api
 from supervisor.front.api import View, routes
 from supervisor.front.app import create_app
 from supervisor.front.asgi import Receive, Scope, Send, respond
@@ -215,7 +214,7 @@ class Slow(Actor[Any]):
 
 
 async def test_a_server_that_does_not_answer_is_shown_as_last_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "ASK_S", 0.05)
+    monkeypatch.setattr("supervisor.front.statuses.ASK_S", 0.05)
     directory: Directory[Message] = Directory()
     quick, stuck = Slow(True), Slow(False)
     async with trio.open_nursery() as nursery:

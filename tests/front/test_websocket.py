@@ -33,7 +33,7 @@ class FakeService:
         self.changes: Latest[object] = Latest(None)
         self.now = Revisions()
         self.clients: list[Client] = []
-        self.levels: list[tuple[str | None, str]] = []
+        self.broken = False
         self.held = trio.Event()
         self.release = trio.Event()
         self.cancelled = trio.Event()
@@ -42,12 +42,9 @@ class FakeService:
         return self.now
 
     def initialize(self, version: str) -> bytes:
-        return json.dumps({"protocolVersion": version}).encode()
-
-    def set_log_level(self, client: Client, level: str) -> None:
-        if level == "emergency":
+        if self.broken:
             raise RuntimeError("a bug")
-        self.levels.append((client.session, level))
+        return json.dumps({"protocolVersion": version}).encode()
 
     def publish(self, **revisions: int) -> None:
         self.now = msgspec.structs.replace(self.now, **revisions)
@@ -391,12 +388,10 @@ async def test_both_eras_may_share_a_connection() -> None:
         assert [client.era for client in here.service.clients] == ["modern", "legacy"]
 
 
-async def test_a_log_level_is_set_for_the_session() -> None:
+async def test_a_log_level_cannot_be_set_where_nothing_is_logged_to_clients() -> None:
     async with front() as here, here.connect() as peer:
         await peer.initialize()
-        assert (await peer.ask("logging/setLevel", 1, level="debug"))["result"] == {}
-        assert code(await peer.ask("logging/setLevel", 2, level="loud")) == (2, -32602)
-        assert [level for _, level in here.service.levels] == ["debug"]
+        assert code(await peer.ask("logging/setLevel", 1, level="debug")) == (1, -32601)
 
 
 async def test_a_legacy_client_hears_of_changes_once_it_is_initialized() -> None:
@@ -484,8 +479,8 @@ async def test_one_answer_of_any_size_is_sent() -> None:
 
 async def test_a_bug_in_the_connection_closes_with_1011() -> None:
     async with front() as here, here.connect() as peer:
-        await peer.initialize()
-        await peer.request("logging/setLevel", 1, level="emergency")
+        here.service.broken = True
+        await peer.request("initialize", 1, protocolVersion="2025-11-25")
         assert (await peer.closed())[0] == 1011
 
 

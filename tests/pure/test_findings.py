@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -181,3 +182,18 @@ def test_quoted_text_is_bounded_and_printable(text: str, limit: int) -> None:
 def test_levels_count_objects_and_lists() -> None:
     assert sorted(depth for _, depth in levels({"a": [{"b": 1}], "c": {}})) == [1, 2, 2, 3]
     assert list(levels("text")) == []
+
+
+def test_ten_thousand_names_that_differ_in_separators_alone_are_told_in_little_room() -> None:
+    names = [
+        "".join(letter + "_" * (number >> place & 1) for place, letter in enumerate("abcdefghijklmno")) + "p"
+        for number in range(10_000)
+    ]
+    tracemalloc.start()
+    try:
+        found = duplicates(names)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+    assert found.keys() == set(names)
+    assert all(len(others) == 3 and name not in others for name, others in found.items())

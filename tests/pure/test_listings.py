@@ -151,3 +151,31 @@ def test_a_large_meta_is_left_out() -> None:
 def test_a_meta_of_another_shape_is_passed_on(meta: bytes) -> None:
     found = listings.rewrite_meta("s", msgspec.Raw(meta))
     assert json.loads(encode(found)) == json.loads(meta)
+
+
+def test_a_list_for_a_model_has_a_megabyte_at_most_and_says_what_is_missing() -> None:
+    many = tuple(resource(number, description="é" * 400) for number in range(900))
+    long = tuple(msgspec.structs.replace(item, uri=f"{item.uri}{'é' * 3000}") for item in many)
+    found = listings.resources(catalogue(s=Offer(resources=long)))
+    assert len(msgspec.json.encode(found)) < listings.MAX_BYTES + 10_000
+    assert found["total_resources"] == 900
+    assert f"{900 - len(found['resources'])} more are not shown" in found["notice"]
+
+
+def test_a_page_of_long_definitions_ends_early_and_the_next_one_goes_on() -> None:
+    definition = raw({"name": "x", "uri": "x", "text": "y" * 50_000})
+    items = tuple(msgspec.structs.replace(resource(number), definition=definition) for number in range(60))
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page, cursor = listings.native_page(catalogue(s=Offer(resources=items)), "resources", cursor)
+        assert 0 < len(page) < 30
+        seen += [entry["uri"] for entry in page]
+        if cursor is None:
+            break
+    assert len(seen) == len(set(seen)) == 60
+
+
+def test_a_cursor_of_megabytes_is_none_of_ours() -> None:
+    with pytest.raises(InvalidArguments):
+        listings.native_page(catalogue(), "resources", "A" * 4_000_000)

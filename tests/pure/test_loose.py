@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from supervisor import loose
 from supervisor.loose import NotAnObject
@@ -80,3 +83,65 @@ def test_a_number_is_read_out_of_a_text(value: Any, expected: float) -> None:
 def test_prose_is_a_text_that_is_not_meant_to_be_json() -> None:
     assert loose.is_prose(raw("create an issue"))
     assert not any(loose.is_prose(raw(text)) for text in ("", " ", "{}", "[1]", "```x", '"x"', 5, None))
+
+
+LISTS = b"[" + b",".join([b"[]"] * 50_000) + b"]"
+MANY = b"{" + b",".join(b'"k%d":0' % number for number in range(30_000)) + b"}"
+
+
+def test_a_value_of_a_million_parts_is_not_made_into_objects() -> None:
+    assert loose.plain(msgspec.Raw(LISTS)) is None
+    assert loose.plain(msgspec.Raw(b'"' + b"x" * 100_000 + b'"')) == "x" * 100_000
+
+
+def test_an_object_with_very_many_members_is_passed_on_but_not_taken_apart() -> None:
+    assert bytes(loose.object_text(msgspec.Raw(MANY))) == MANY
+    with pytest.raises(loose.TooManyMembers):
+        loose.members(msgspec.Raw(MANY))
+    with pytest.raises(loose.TooManyMembers):
+        loose.members(raw({str(number): 0 for number in range(loose.MAX_MEMBERS + 1)}))
+    assert len(loose.members(raw({str(number): 0 for number in range(loose.MAX_MEMBERS)}))) == loose.MAX_MEMBERS
+
+
+@pytest.mark.parametrize("value", [MANY, b'{"k1":0,"k 2":{}}'])
+def test_what_an_object_lacks_is_known_however_large_it_is(value: bytes) -> None:
+    assert loose.lacking(msgspec.Raw(value), ["k1", "a", "class", "a"]) in (["a", "class"], ["a", "class", "a"])
+    assert loose.lacking(msgspec.Raw(value), []) == []
+
+
+def test_a_fence_with_nothing_but_spaces_is_read_in_one_pass() -> None:
+    begun = time.process_time()
+    with pytest.raises(NotAnObject):
+        loose.object_text(raw("```json\n" + " " * 300_000 + "x"))
+    assert time.process_time() - begun < 1  # it took longer than anybody waited
+
+
+@pytest.mark.parametrize(
+    ("value", "endless"),
+    [
+        (b'{"n":' + b"7" * 4300 + b"}", False),
+        (b'{"n":' + b"7" * 4301 + b"}", True),
+        (b'{"n":-' + b"7" * 5000 + b"}", True),
+        (b'{"a":"\\\\","n":[1,' + b"7" * 20_000 + b"]}", True),
+        (b'{"n":"' + b"7" * 20_000 + b'"}', False),
+        (b'{"n":"\\": ' + b"7" * 9000 + b'"}', False),
+        (b'{"n":0.' + b"7" * 9000 + b"}", False),
+        (b'{"n":' + b"7" * 9000 + b".5}", False),
+        (b'{"n":' + b"7" * 9000 + b"e5}", False),
+        (b'{"a":"' + b"7" * 9000 + b'","n":' + b"7" * 9000 + b"}", True),
+        (b'{"n":[' + b"77," * 9000 + b"7]}", False),
+        (b"{}", False),
+    ],
+)
+def test_an_integer_that_no_server_reads_is_found_and_nothing_else(value: bytes, endless: bool) -> None:
+    assert loose.has_endless_integer(value) is endless
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=20), st.integers(4000, 5000), st.floats(allow_nan=False)), max_size=6),
+    st.integers(0, 4400),
+)
+def test_integers_are_found_wherever_they_are(parts: list[Any], offset: int) -> None:
+    values = [b"7" * part if isinstance(part, int) else json.dumps(part).encode() for part in parts]
+    text = b'{"x":"' + b"-" * offset + b'","a":[' + b",".join(values) + b"]}"
+    assert loose.has_endless_integer(text) is any(isinstance(part, int) and part > 4300 for part in parts)

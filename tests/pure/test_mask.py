@@ -33,19 +33,69 @@ def test_a_secret_is_hidden_in_every_form(written: str) -> None:
 
 
 def test_parts_that_are_secrets_themselves_are_hidden() -> None:
-    mask = Mask({"A": "Bearer abcd-efgh", "B": "postgres://user:hunter22@db/x", "C": "line one\nline two"})
+    mask = Mask({"AUTH": "Bearer abcd-efgh", "B": "postgres://user:hunter22@db/x", "KEY": "line one\nline two"})
     assert mask("abcd-efgh hunter22 [line two]") == "*** *** [***]"
 
 
 def test_the_longest_secret_wins() -> None:
-    assert Mask({"A": "abcd", "B": "abcdefgh"})("abcdefgh abcd") == "*** ***"
+    assert Mask({"KEY": "abcd", "OLD_KEY": "abcdefgh"})("abcdefgh abcd") == "*** ***"
 
 
-def test_short_values_and_the_path_are_shown() -> None:
-    mask = Mask({"A": "abc", "B": "", "C": "  \n ", "PATH": "/usr/bin"})
-    assert mask("abc /usr/bin") == "abc /usr/bin"
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DEBUG", "true"),
+        ("PORT", "3000"),
+        ("LOG_LEVEL", "info"),
+        ("NODE_ENV", "production"),
+        ("HOME", "/home/me"),
+        ("PATH", "/usr/local/bin:/usr/bin"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/service.json"),
+        ("AUTH_URL", "https://auth.example.com/realms/main"),
+        ("BASE_URL", "http://localhost:3000/api/v1"),
+        ("USE_AUTH", "false"),
+        ("MAX_TOKENS", "4096"),
+        ("AWS_REGION", "eu-central-1"),
+        ("MODEL", "claude-3-5-sonnet-20241022"),
+        ("KEY", "abc"),
+        ("KEY", "  \n "),
+        ("EMPTY", ""),
+    ],
+)
+def test_what_operators_need_to_see_is_no_secret(name: str, value: str) -> None:
+    mask = Mask({name: value})
+    assert mask(f"<{value}> true 3000 /home/me") == f"<{value}> true 3000 /home/me"
     assert mask.longest == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_KEY", "hunter2"),
+        ("apiKey", "hunter2"),
+        ("githubToken", "hunter2"),
+        ("DB_PASSWORD", "12345"),
+        ("DB_PASS", "production"),
+        ("header Authorization", "Bearer hunter2"),
+        ("header Cookie", "sid=hunter2"),
+        ("CLIENT_CREDENTIALS", "me:hunter2"),
+        ("ANYTHING", "a8f3k2m9q1z7"),
+        ("ANYTHING", "6f1c2c1e-5b1f-4d0a-9a47-0d9f0c7a1b2c"),
+        ("ANYTHING", "sk-abcdefghijklmnop-abcdef"),
+        ("ANYTHING", "wJalrXUtnFEMIKMDENGbPxRfiCYEXAMPLEKEY"),
+        ("SLACK_URL", "https://hooks.example.com/services/T0/B0/x8Kf02mAqPz71LwQ"),
+    ],
+)
+def test_a_secret_is_known_by_its_name_or_by_its_look(name: str, value: str) -> None:
+    assert value not in Mask({name: value})(f"it is {value} !")
+
+
+def test_secrets_on_the_command_line_are_hidden() -> None:
+    mask = Mask(
+        {}, ["--api-key", "hunter2", "--token=s3same", "--verbose", "postgres://u:open1@db/x", "--port", "8080"]
+    )
+    assert mask("hunter2 s3same open1 --verbose 8080 db") == "*** *** *** --verbose 8080 db"
+
+
 def test_a_pattern_is_taken_literally() -> None:
-    assert Mask({"A": "(a+)+$", "B": "http://[bad"})("aaaa (a+)+$ http://[bad") == "aaaa *** ***"
+    assert Mask({"KEY": "(a+)+$", "AUTH": "http://[bad"})("aaaa (a+)+$") == "aaaa ***"

@@ -211,3 +211,8 @@ def test_a_very_deep_schema_is_a_finding_not_an_error() -> None:
     assert codes(describe("acme", Tool(name="a_b", description=GOOD, input_schema=msgspec.Raw(endless)))) == [
         "schema-missing"
     ]
+
+
+def test_a_schema_over_64_kib_is_a_finding_and_is_not_looked_into() -> None:
+    found = known(inputSchema={"type": "object", "properties": {"a": {"description": "\u200b" + "x" * 70_000}}})
+    assert codes(found) == ["schema-size"]

@@ -14,6 +14,7 @@ from actors.errors import InvalidArguments
 from actors.protocol import jsonrpc
 from supervisor import metatools
 from supervisor.counting import META_TOKENS, meta_tokens
+from supervisor.definitions import DEFINITIONS
 from supervisor.tokens import Tiktoken, load_encoding
 
 PATH = "github:create_issue"
@@ -31,18 +32,18 @@ def execute(value: Any) -> tuple[str, Any]:
 
 def test_the_whole_list_costs_at_most_500_tokens_and_the_constant_is_what_is_counted() -> None:
     tokenizer = Tiktoken(load_encoding())
-    assert tokenizer.count(jsonrpc.encode({"tools": metatools.DEFINITIONS}).decode()) <= 500
+    assert tokenizer.count(jsonrpc.encode({"tools": DEFINITIONS}).decode()) <= 500
     assert meta_tokens(tokenizer) == META_TOKENS
 
 
 def test_there_are_exactly_four_in_a_fixed_order() -> None:
-    assert [definition["name"] for definition in metatools.DEFINITIONS] == [
+    assert [definition["name"] for definition in DEFINITIONS] == [
         "discover_mcp_tools",
         "execute_mcp_tool",
         "list_mcp_resources",
         "read_mcp_resource",
     ]
-    assert all(definition["inputSchema"]["type"] == "object" for definition in metatools.DEFINITIONS)
+    assert all(definition["inputSchema"]["type"] == "object" for definition in DEFINITIONS)
 
 
 @pytest.mark.parametrize(
@@ -206,8 +207,8 @@ def test_a_query_that_is_no_text_is_refused(written: Any) -> None:
         metatools.discover(raw(written), 50)
 
 
-def test_a_long_query_is_cut() -> None:
-    assert len(metatools.discover(raw({"query": "x" * 200_000}), 50).query) == metatools.MAX_QUERY_CHARS
+def test_a_query_of_any_length_that_is_read_at_all_is_kept_whole() -> None:
+    assert len(metatools.discover(raw({"query": "x" * 200_000}), 50).query) == 200_000
 
 
 @pytest.mark.parametrize("key", metatools.URI_KEYS)
@@ -248,3 +249,70 @@ def test_json_that_python_cannot_hold_is_no_bug() -> None:
     with pytest.raises(InvalidArguments):
         metatools.discover(msgspec.Raw(b'{"query": "\\ud800"}'), 50)
     assert metatools.discover(msgspec.Raw(b'{"limit": 1e999, "query": "a b"}'), 50).limit == 10
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"query": "x", "servers": [f"s{number}" for number in range(101)]}, "101 servers at once, 100 are the most"),
+        ({"query": "x", "servers": ["s" * 1001]}, "one of the servers is over 1000 characters"),
+        ({"query": ["x"] * 101}, "101 queries at once, 100 are the most"),
+        ({"query": "x", "kinds": ["tool"] * 101}, "101 kinds at once, 100 are the most"),
+        ({"query": "x", "kinds": "tool " * 101}, "101 kinds at once, 100 are the most"),
+        ({"query": "x" * 300_000}, "262144 are the most"),
+        ({"query": "x", **{f"k{number}": 0 for number in range(1001)}}, "over 1000 members"),
+    ],
+)
+def test_a_discover_that_names_too_much_is_told_the_limit(asked: Any, said: str) -> None:
+    with pytest.raises(InvalidArguments, match=said):
+        metatools.discover(raw(asked), 50)
+
+
+def test_a_hundred_servers_may_be_named() -> None:
+    named = {f"s{number}" for number in range(100)}
+    assert metatools.discover(raw({"query": "x", "servers": sorted(named)}), 50).servers == named
+
+
+@pytest.mark.parametrize(("sign", "limit"), [("", 50), ("-", 1)])
+def test_a_limit_of_5000_digits_is_only_a_large_number(sign: str, limit: int) -> None:
+    found = metatools.discover(msgspec.Raw(b'{"query":"x","limit":%b%b}' % (sign.encode(), b"9" * 5000)), 50)
+    assert found.limit == limit
+
+
+MANY = b",".join(b'"k%06d":0' % number for number in range(30_000))
+LISTS = b",".join([b"[]"] * 100_000)
+
+
+@pytest.mark.parametrize("arguments", [b"{%b}" % MANY, b'{"rows":[%b]}' % LISTS, b'{"text":"%b"}' % (b"x" * 10**6)])
+def test_large_arguments_written_as_the_schema_wants_them_are_not_touched(arguments: bytes) -> None:
+    found = metatools.execute(msgspec.Raw(b'{"tool_path":"a:b","arguments":%b}' % arguments))
+    assert bytes(found.arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b'{"tool_path":"a:b",%b}' % MANY,
+        b'{"tool_path":{%b}}' % MANY,
+        b'{"arguments":{"tool_path":"a:b",%b}}' % MANY,
+        b"{%b}" % MANY,
+    ],
+)
+def test_a_call_that_is_written_otherwise_and_is_that_large_is_told_so(written: bytes) -> None:
+    with pytest.raises(InvalidArguments, match="over 1000 members are read in no place but 'arguments'"):
+        metatools.execute(msgspec.Raw(written))
+
+
+def test_a_large_text_beside_the_path_is_understood() -> None:
+    text = "x" * 500_000
+    assert execute({"tool_path": PATH, "content": text}) == (PATH, {"content": text})
+    assert execute({"tool_path": PATH, "args": json.dumps({"content": text})}) == (PATH, {"content": text})
+
+
+@pytest.mark.parametrize("written", [b'{"uri":[%b]}' % LISTS, b'{"uri":"%b"}' % (b"x" * 300_000)])
+def test_a_resource_that_nobody_could_mean_is_refused(written: bytes) -> None:
+    with pytest.raises(InvalidArguments):
+        metatools.read_resource(msgspec.Raw(written))

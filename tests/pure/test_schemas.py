@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -123,3 +124,52 @@ def test_a_signature_without_parameters(schema: bytes) -> None:
 def test_texts_in_a_complete_schema_are_clean() -> None:
     schema = raw({"properties": {"a": {"description": "say\x1b[31m\u200b hi\u202e"}}})
     assert schemas.complete(Tool(name="t", input_schema=schema)) == {"properties": {"a": {"description": "say hi"}}}
+
+
+def test_a_reference_to_much_data_does_not_multiply_it() -> None:
+    data = {"enum": ["x" * 100] * 160, "default": "y" * 1000}
+    text = raw({"properties": {f"p{n}": {"$ref": "#/$defs/a"} for n in range(300)}, "$defs": {"a": data}})
+    assert schemas.inlined(text) is text
+
+
+@pytest.mark.parametrize("key", ["enum", "const", "default", "examples", "description", "pattern"])
+def test_whatever_a_reference_stands_for_is_counted(key: str) -> None:
+    data = {key: ["x" * 5000] if key in ("enum", "examples") else "x" * 5000}
+    few, many = (
+        raw({"properties": {f"p{n}": {"$ref": "#/$defs/a"} for n in range(count)}, "$defs": {"a": data}})
+        for count in (3, 300)
+    )
+    assert schemas.inlined(few) == {"properties": {f"p{n}": data for n in range(3)}}
+    assert schemas.inlined(many) is many
+
+
+def test_a_schema_of_a_megabyte_costs_no_more_memory_than_itself() -> None:
+    values = ["x" * 100] * 8500
+    properties = {f"p{n}": {"$ref": "#/$defs/a"} for n in range(200)}
+    text = raw({"properties": properties, "required": ["p1"], "$defs": {"a": {"enum": values}}})
+    tool = Tool(name="t", input_schema=text, required=("p1",))
+    tracemalloc.start()
+    try:
+        assert schemas.complete(tool) is text
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(bytes(text))
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_schema_in_which_something_could_hide_is_not_shown() -> None:
+    tool = Tool(name="t", input_schema=raw({"description": "x" * 70_000 + "\u200b"}), required=("a\u200b",))
+    found = schemas.complete(tool)
+    assert found["required"] == ["a"]
+    assert "too large to be shown" in found["description"]
+
+
+def test_a_signature_of_very_many_parameters_shows_those_required() -> None:
+    many = raw({"properties": {f"p{number}": {} for number in range(5000)}})
+    assert schemas.signature(Tool(name="t", input_schema=many, required=("p7",))) == "t(p7, ...)"
+
+
+@pytest.mark.parametrize(("name", "there"), [("p7", True), ("p", False)])
+def test_a_parameter_is_found_in_a_schema_of_any_size(name: str, there: bool) -> None:
+    for count in (10, 30_000):
+        many = raw({"properties": {f"p{number}": {} for number in range(count)}})
+        assert schemas.has_parameter(Tool(name="t", input_schema=many), name) is there

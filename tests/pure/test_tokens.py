@@ -152,7 +152,12 @@ def test_a_tool_costs_its_name_its_description_and_its_schema() -> None:
 
 def test_savings_show_the_numbers_behind_the_percentage() -> None:
     assert savings(exposed_tokens=10_000, meta_tokens=450, exact=True) == Savings(
-        exposed_tokens=10_000, meta_tokens=450, saved_tokens=9_550, saved_percent=95.5, exact=True
+        exposed_tokens=10_000,
+        meta_tokens=450,
+        saved_tokens=9_550,
+        saved_percent=95.5,
+        exact=True,
+        summary="9,550 saved (95.5 %)",
     )
 
 
@@ -160,4 +165,5 @@ def test_savings_are_never_flattered() -> None:
     assert savings(exposed_tokens=10_000_000, meta_tokens=1, exact=True).saved_percent == 99.99
     few = savings(exposed_tokens=100, meta_tokens=450, exact=False)
     assert (few.saved_tokens, few.saved_percent, few.exact) == (-350, -350.0, False)
+    assert few.summary == "350 more than so few tools would cost, so nothing is saved yet"
     assert savings(exposed_tokens=0, meta_tokens=450, exact=True).saved_percent == 0.0

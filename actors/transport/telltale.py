@@ -1,0 +1,159 @@
+"""Hides what looks like a secret in text of a server, whoever gave it to the server. Pure.
+
+`mask` hides the values that are configured; this hides what gives itself away by its shape, wherever it comes from:
+tokens with a published prefix, what follows `Authorization` or `password=`, passwords in addresses, private keys.
+- A shape must be unmistakable: a log that hides what is none is of no use. A value behind a word like `token:` counts
+  only if it has a digit among letters, or follows a `=`.
+- One pass finds the places where a secret may begin; there, a bounded number of characters is looked at.
+Sources: RFC 6750 2.1 and RFC 7617 2 (Bearer, Basic), RFC 7519 3 (JWT), RFC 7468 (PEM), RFC 3986 3.2.1 (userinfo); the
+prefixes are those their makers publish: GitHub, GitLab, Slack, AWS (IAM identifiers), Google, OpenAI, Anthropic,
+Stripe, Hugging Face, npm, PyPI.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+HIDDEN = "***"
+
+_PREFIXED: dict[str, str] = {
+    "sk-": r"\bsk-[A-Za-z0-9_-]{16}",  # OpenAI, Anthropic and others
+    "k_live_": r"(?<=[rs])k_live_[A-Za-z0-9]{10}",  # Stripe
+    "k_test_": r"(?<=[rs])k_test_[A-Za-z0-9]{10}",
+    "ghp_": r"\bghp_[A-Za-z0-9]{20}",  # GitHub
+    "gho_": r"\bgho_[A-Za-z0-9]{20}",
+    "ghu_": r"\bghu_[A-Za-z0-9]{20}",
+    "ghs_": r"\bghs_[A-Za-z0-9]{20}",
+    "ghr_": r"\bghr_[A-Za-z0-9]{20}",
+    "github_pat_": r"\bgithub_pat_[A-Za-z0-9_]{20}",
+    "glpat-": r"\bglpat-[A-Za-z0-9_-]{16}",  # GitLab
+    "xox": r"\bxox[a-z]-[A-Za-z0-9-]{10}",  # Slack
+    "xapp-": r"\bxapp-[A-Za-z0-9-]{10}",
+    "AKIA": r"\bAKIA[A-Z0-9]{16}\b",  # AWS
+    "ASIA": r"\bASIA[A-Z0-9]{16}\b",
+    "AIza": r"\bAIza[A-Za-z0-9_-]{35}",  # Google
+    "ya29.": r"\bya29\.[A-Za-z0-9_-]{20}",
+    "hf_": r"\bhf_[A-Za-z0-9]{20}",  # Hugging Face
+    "npm_": r"\bnpm_[A-Za-z0-9]{30}",
+    "pypi-": r"\bpypi-[A-Za-z0-9_-]{30}",
+    "eyJ": r"\beyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8}",  # JWT
+}
+_WORDS = (
+    *("api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "private_key", "private-key"),
+    *("token", "secret", "password", "passwd", "passphrase", "pwd", "credentials", "credential"),
+)
+_HEADERS = ("authorization", "cookie")
+_SCHEMES = ("bearer", "basic")
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+MAX_PLACES = 500
+"""Where more than so many secrets may begin in a text, what comes then is hidden: it is not what programs
+say in a few lines."""
+
+_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
+_PREFIX = {hint: re.compile(pattern) for hint, pattern in _PREFIXED.items()}
+_BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
+_USERINFO = re.compile(r"://[^\s/:@\"'<>]{0,100}:([^\s/@\"'<>]{1,200})@")
+_HEADER = re.compile(r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[A-Za-z]{1,20}\s{1,3})?(?=([^\s\"',;]))")
+_SPACE = re.compile(r"\s{1,3}")
+_ASSIGNED = re.compile(r"[\"']?=[\"']?(?!(?i:true|false|null|none|undefined)\b)")
+_SAID = re.compile(r"[\"']?\s{0,3}(?:=>|[:=])\s{0,3}[\"']?")
+_OPTION = re.compile(r"--[A-Za-z_-]{0,30}\Z")
+_VALUE = re.compile(r"[^\s\"'<>,;&|(){}\[\]\\]{1,256}+")
+_REST = re.compile(r"[^\s\"'<>,;&|(){}\[\]\\]*+")
+_LINE = re.compile(r"[^\r\n]*+")
+_KEY_LINE = re.compile(r"^[A-Za-z0-9+/]{64}\r?$", re.MULTILINE)
+_DIGIT = re.compile(r"[0-9]")
+_LETTER = re.compile(r"[A-Za-z]")
+_LEAST = 8
+
+
+def without_secrets(text: str) -> str:
+    """Return the text with `***` for whatever looks like a secret."""
+    places = _places(text)
+    parts: list[str] = []
+    done = 0
+    for place, hint in places[:MAX_PLACES]:
+        start, end = _secret(text, place, hint) if place >= done else (0, 0)
+        if end > start:
+            parts += [text[done:start], HIDDEN]
+            done = end
+    if len(places) > MAX_PLACES:
+        parts += [text[done : max(done, places[MAX_PLACES][0])], HIDDEN]
+        done = len(text)
+    return _KEY_LINE.sub(_without_key_line, "".join([*parts, text[done:]]))
+
+
+def _places(text: str) -> list[tuple[int, str]]:
+    """Return where a secret may begin, in order, and what hints at it."""
+    lowered = text.translate(_LOWER)
+    found = [(place, hint) for hint in ("-----BEGIN ", "://", *_PREFIXED) for place in _all(text, hint)]
+    found += [(place, hint) for hint in (*_HEADERS, *_SCHEMES, *_WORDS, "key=") for place in _all(lowered, hint)]
+    return sorted(found)
+
+
+def _all(text: str, hint: str) -> Iterator[int]:
+    place = text.find(hint)
+    while place >= 0:
+        yield place
+        place = text.find(hint, place + len(hint))
+
+
+def _without_key_line(line: re.Match[str]) -> str:
+    """A line as PEM has them, when the beginning of the key is out of sight; digests are of one case."""
+    found = line.group()
+    return found if found == found.lower() or found == found.upper() else HIDDEN
+
+
+def _secret(text: str, start: int, hint: str) -> tuple[int, int]:
+    """Return where the secret that is hinted at begins and ends; nothing if there is none."""
+    end = start + len(hint)
+    if hint in _PREFIXED:
+        found = _PREFIX[hint].match(text, start)
+        return (start, _until(text, found.end())) if found else (0, 0)
+    if hint == "://":
+        found = _USERINFO.match(text, start)
+        return found.span(1) if found else (0, 0)
+    if hint == "-----BEGIN ":
+        return _block(text, start)
+    if hint in _HEADERS:
+        found = _HEADER.match(text, end)
+        return (found.start(1), _until(text, found.start(1), _LINE if hint == "cookie" else _REST)) if found else (0, 0)
+    if hint in _SCHEMES:
+        return _likely(text, _SPACE.match(text, end), certain=False)
+    if hint == "key=":
+        return _likely(text, _ASSIGNED.match(text, end - 1), certain=False)
+    return _named(text, start, end)
+
+
+def _block(text: str, start: int) -> tuple[int, int]:
+    """Return where a private key ends: where it says so, or with the text."""
+    if not _BLOCK.match(text, start):
+        return 0, 0
+    end = _BLOCK_END.search(text, start)
+    return start, end.end() if end else len(text)
+
+
+def _named(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where the value is that a word like `password` announces: `password=x`, `password: x1`, `--password x`."""
+    if found := _ASSIGNED.match(text, end):
+        return _likely(text, found, certain=True)
+    if found := _SAID.match(text, end):
+        return _likely(text, found, certain=False)
+    option = _OPTION.search(text[max(0, start - 32) : start])
+    return _likely(text, _SPACE.match(text, end), certain=True) if option else (0, 0)
+
+
+def _likely(text: str, lead: re.Match[str] | None, *, certain: bool) -> tuple[int, int]:
+    """Return the value behind a lead, if it is a secret: for `certain`, or as it has digits among letters."""
+    value = _VALUE.match(text, lead.end()) if lead else None
+    if value is None or value.group().startswith(HIDDEN):
+        return 0, 0
+    found = value.group()
+    mixed = len(found) >= _LEAST and _DIGIT.search(found) is not None and _LETTER.search(found) is not None
+    return (value.start(), _until(text, value.end())) if certain or mixed else (0, 0)
+
+
+def _until(text: str, start: int, pattern: re.Pattern[str] = _REST) -> int:
+    found = pattern.match(text, start)
+    return found.end() if found else start

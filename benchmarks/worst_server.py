@@ -1,0 +1,86 @@
+"""A server whose lists and answers are files: `python worst_server.py DIRECTORY`. Standard library only.
+
+Results are the files `initialize.json` and `tools-0.json`, `tools-1.json` ... (pages; `@TURN@` is replaced by how often
+the list was asked for), the same for `resources`, `templates` and `prompts`. `stderr.txt` is written to stderr first.
+A call of the tool `relist` tells that the lists changed; any other answers with the file `answer-NAME.json`, which is
+the whole member `"result":...` or `"error":...`, or with nothing much. Where there is a file `wait`, nothing is
+answered before it is gone.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from pathlib import Path
+
+LISTS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "templates",
+    "prompts/list": "prompts",
+}
+_ID = re.compile(rb'"id":("[^"]*"|[0-9]+)')
+_METHOD = re.compile(rb'"method":"([^"]*)"')
+_NAME = re.compile(rb'"name":"([^"]*)"')
+_CURSOR = re.compile(rb'"cursor":"([0-9]+)"')
+_HEAD_BYTES = 4096
+"""Only the beginning of a message is looked at."""
+
+
+class Server:
+    """Answers one line after the other."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._turn = 0
+
+    def answer(self, line: bytes) -> None:
+        """Answer a request; notifications mean nothing."""
+        head = line[:_HEAD_BYTES]
+        asked, method = _ID.search(head), _METHOD.search(head)
+        if asked is None or method is None:
+            return
+        while (self._directory / "wait").exists():
+            time.sleep(0.05)  # noqa: TID251 - a program of its own, without a loop
+        body = self._body(method[1].decode(), head)
+        sys.stdout.buffer.write(b'{"jsonrpc":"2.0","id":%b,%b}\n' % (asked[1], body))
+        sys.stdout.buffer.flush()
+
+    def _body(self, method: str, head: bytes) -> bytes:
+        if method == "initialize":
+            return b'"result":' + (self._directory / "initialize.json").read_bytes()
+        if method in LISTS:
+            cursor = _CURSOR.search(head)
+            return b'"result":' + self._page(LISTS[method], int(cursor[1]) if cursor else 0)
+        if method in ("tools/call", "resources/read", "prompts/get"):
+            return self._called(_NAME.search(head) if method == "tools/call" else None)
+        return b'"error":{"code":-32601,"message":"unknown method"}'
+
+    def _page(self, kind: str, number: int) -> bytes:
+        self._turn += number == 0
+        page = (self._directory / f"{kind}-{number}.json").read_bytes()
+        return page.replace(b"@TURN@", b"%d" % self._turn)
+
+    def _called(self, name: re.Match[bytes] | None) -> bytes:
+        wanted = name[1].decode() if name else "resource"
+        if wanted == "relist":
+            sys.stdout.buffer.write(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n')
+        file = self._directory / f"answer-{wanted}.json"
+        return file.read_bytes() if file.exists() else b'"result":{"content":[]}'
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    directory = Path(sys.argv[1])
+    noise = directory / "stderr.txt"
+    if noise.exists():
+        sys.stderr.buffer.write(noise.read_bytes())
+        sys.stderr.buffer.flush()
+    server = Server(directory)
+    for line in sys.stdin.buffer:
+        server.answer(line)
+
+
+if __name__ == "__main__":
+    main()

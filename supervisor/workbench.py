@@ -1,0 +1,62 @@
+"""Work that may take long for its size, done beside the loop.
+
+- Small work is done at once: a thread would cost more than it saves.
+- One piece of large work at a time: it holds Python's lock, so that two would only wait for each other, and the loop
+  for both. The loop gets the lock back within a switch interval, or at the end of a single call into C; so whoever
+  hands work in keeps each such call short.
+- So many may wait for their turn; more are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
+
+import trio
+
+from actors.errors import TooManyCalls
+from actors.kit.want import is_want
+
+SMALL_BYTES = 4096
+"""Of what a model writes; reading that costs a few milliseconds at the very worst."""
+MAX_WAITING = 64
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Workbench:
+    """Runs pure functions. One for all that is done for clients."""
+
+    def __init__(self, max_waiting: int = MAX_WAITING) -> None:
+        self._one = trio.CapacityLimiter(1)
+        self._max_waiting = max_waiting
+
+    async def run(self, size: int, work: Callable[[*Ts], T], *arguments: *Ts) -> T:
+        """Return what `work` returns for input of `size` bytes, or raise what it raises.
+
+        Raises `TooManyCalls` if too much waits already. A checkpoint only if the work is large.
+        """
+        if size <= SMALL_BYTES:
+            return work(*arguments)
+        if self._one.statistics().tasks_waiting >= self._max_waiting:
+            raise TooManyCalls("busy: too many large requests are being read; retry shortly")
+        try:
+            return await trio.to_thread.run_sync(work, *arguments, limiter=self._one)
+        except (OSError, RuntimeError, MemoryError) as error:
+            if is_want(error):
+                raise TooManyCalls("busy: the system has no room for large requests; retry shortly") from None
+            raise
+
+
+async def beside(work: Callable[[], T]) -> T:
+    """Return what is worked out in a thread; here, if there is no thread to be had. For what must be there even then.
+
+    A checkpoint.
+    """
+    try:
+        return await trio.to_thread.run_sync(work)
+    except (OSError, RuntimeError, MemoryError) as error:
+        if not is_want(error):
+            raise
+        return work()
