@@ -51,6 +51,7 @@ class Http11(H11Protocol):
         self._turns = Turns()
         self._inbox = bytearray()
         self._body_left = 0
+        self._head_lines = 0
         self._refused = False
         self._last = False
         self._holding = False
@@ -113,7 +114,11 @@ class Http11(H11Protocol):
             await self._break_off(error.error_status_hint)
             return False
         if event is h11.NEED_DATA:
-            return self._feed()
+            if self._feed():
+                return True
+            if self._head_lines > MAX_HEADERS + 1:
+                await self._break_off(431)
+            return False
         if event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
             return False
         if isinstance(event, h11.Request):
@@ -121,17 +126,23 @@ class Http11(H11Protocol):
         return await self._continue(event)
 
     def _feed(self) -> bool:
-        """Give the parser what it needs next; False if there is nothing, or it is not its turn."""
+        """Give the parser what it needs next; False if there is nothing, it is not its turn, or a head has no end."""
         if not self._inbox or self.paused or self._last:
             return False
         size = len(self._inbox)
         if self.connection.their_state is not None:  # else it is a WebSocket, which takes all
             size = self._body_left or SLICE_BYTES
-        self.connection.receive_data(bytes(self._inbox[:size]))
+        data = bytes(self._inbox[:size])
+        if self.connection.their_state is h11.IDLE:
+            self._head_lines += data.partition(b"\r\n\r\n")[0].count(b"\n")
+            if self._head_lines > MAX_HEADERS + 1:  # not worth parsing: that is done at once for all of its lines
+                return False
+        self.connection.receive_data(data)
         del self._inbox[:size]
         return True
 
     async def _begin(self, request: h11.Request) -> bool:
+        self._head_lines = 0
         await self.send(Updated(idle=False))
         await self._check_protocol(request)
         if len(request.headers) > MAX_HEADERS:

@@ -55,7 +55,7 @@ class _ApplicationQueue:
             return
         self._events.append(event)
         self._added.unpark()
-        if event["type"] == "websocket.receive" and len(event["text"] or event["bytes"]) > LARGE:
+        if event["type"] == "websocket.receive" and len(event["text"] or event["bytes"] or ()) > LARGE:
             while any(waiting is event for waiting in self._events):
                 await self._taken.park()
 

@@ -102,14 +102,14 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def read_all(stream: trio.SocketStream) -> bytes:
-    data = b""
+    data = bytearray()
     with trio.fail_after(10):
         try:
             while part := await stream.receive_some(65536):
                 data += part
         except trio.BrokenResourceError:
-            return data
-    return data
+            pass
+    return bytes(data)
 
 
 async def plain(scope: Any, receive: Any, send: Any) -> None:

@@ -426,8 +426,9 @@ async def test_an_array_is_answered_with_an_array_where_it_was_negotiated() -> N
 
 async def test_a_malformed_message_is_answered_and_the_connection_kept() -> None:
     async with front() as here, here.connect() as peer:
-        await peer.send("{nonsense")
-        assert code(await peer.receive()) == (None, -32700)
+        for nonsense in ("{nonsense", "", " "):
+            await peer.send(nonsense)
+            assert code(await peer.receive()) == (None, -32700)
         await peer.send({"jsonrpc": "2.0", "id": 1.5, "method": "echo"})
         assert code(await peer.receive()) == (None, -32600)
         await peer.send({"jsonrpc": "2.0", "id": 1, "result": {}})
