@@ -11,17 +11,24 @@ import heapq
 from collections.abc import Callable, Iterator
 
 from actors.errors import CallTimedOut, ServerExited, ServerStarting, SupervisorError
-from actors.kit.mailbox import Reply
+from actors.kit import Mark, Reply
 from actors.messages import CallServer, Result
 
 _SLACK = 64
 """How many settled calls the heap of deadlines may hold beside as many as are open."""
 
 
-class Call:
-    """One request on its way; `deadline` is a moment of the trio clock."""
+_ENVELOPE_BYTES = 512
+"""What is written around the arguments of a call, about."""
 
-    __slots__ = ("deadline", "message", "number", "reply", "sent_at")
+
+class Call:
+    """One request on its way; `deadline` is a moment of the trio clock.
+
+    `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
+    """
+
+    __slots__ = ("deadline", "mark", "message", "number", "reply", "sent_at", "size")
 
     def __init__(self, number: int, message: CallServer, reply: Reply[Result], deadline: float) -> None:
         self.number = number
@@ -29,6 +36,13 @@ class Call:
         self.reply = reply
         self.deadline = deadline
         self.sent_at: float | None = None
+        self.mark: Mark | None = None
+        self.size = _ENVELOPE_BYTES + len(message.members) + len(message.meta)
+
+    @property
+    def left(self) -> bool:
+        """Whether the server may know of it: it was sent, and bytes of it were written as far as we know."""
+        return self.sent_at is not None and (self.mark is None or self.mark.passed)
 
 
 class Calls:
@@ -40,6 +54,7 @@ class Calls:
         self._waiting: dict[int, Call] = {}
         self._in_flight: dict[int, Call] = {}
         self._deadlines: list[tuple[float, int]] = []
+        self.waiting_bytes = 0
         self.total = 0
         self.failures = 0
 
@@ -62,18 +77,29 @@ class Calls:
             heapq.heapify(self._deadlines)
         heapq.heappush(self._deadlines, (call.deadline, call.number))
         self._waiting[call.number] = call
+        self.waiting_bytes += call.size
         self.total += 1
         return call
 
-    def sendable(self, limit: int, now: float) -> Iterator[Call]:
-        """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`."""
+    def sendable(self, limit: int, now: float, fits: Callable[[int], bool]) -> Iterator[Call]:
+        """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
+
+        `fits` says of a number of bytes whether there is room for them; the first call that finds none stays first.
+        """
         while self._waiting and len(self._in_flight) < limit:
-            number = next(iter(self._waiting))
-            call = self._waiting.pop(number)
+            number, call = next(iter(self._waiting.items()))
+            if not call.reply.settled and not fits(call.size):
+                return
+            self._leave_queue(number)
             if not call.reply.settled:
                 call.sent_at = now
                 self._in_flight[number] = call
                 yield call
+
+    def _leave_queue(self, number: int) -> None:
+        call = self._waiting.pop(number, None)
+        if call is not None:
+            self.waiting_bytes -= call.size
 
     def take(self, number: int) -> Call | None:
         """Take a call out of those in flight; None if it is not (timed out, abandoned)."""
@@ -81,7 +107,7 @@ class Calls:
 
     def drop(self, number: int) -> bool:
         """Forget a call that nobody waits for; return whether it was in flight."""
-        self._waiting.pop(number, None)
+        self._leave_queue(number)
         return self._in_flight.pop(number, None) is not None
 
     def fail(self, call: Call, error: Exception) -> None:
@@ -91,15 +117,20 @@ class Calls:
             call.reply.fail(error)
 
     def fail_in_flight(self, reason: str) -> None:
-        """The process is gone: whether those calls were executed is not known."""
-        message = f"server {self._server!r} stopped while the call was in flight: {reason}"
+        """The process is gone, or lost: whether those calls were executed is not known, unless no byte of them left."""
         calls, self._in_flight = self._in_flight, {}
         for call in calls.values():
-            self.fail(call, ServerExited(message, server=self._server, outcome="unknown"))
+            if call.left:
+                text = f"server {self._server!r} stopped while the call was in flight: {reason}"
+                self.fail(call, ServerExited(text, server=self._server, outcome="unknown"))
+            else:
+                text = f"server {self._server!r} stopped before the call could be written to it: {reason}"
+                self.fail(call, ServerExited(text, server=self._server, outcome="not_sent"))
 
     def fail_waiting(self, error: Callable[[], SupervisorError]) -> None:
         """The server will not come up: nothing of those calls was sent. Each gets an error object of its own."""
         calls, self._waiting = self._waiting, {}
+        self.waiting_bytes = 0
         for call in calls.values():
             self.fail(call, error())
 

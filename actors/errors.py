@@ -192,7 +192,7 @@ class HandshakeRejected(ServerError):
 
 
 class ProtocolViolation(ServerError):
-    """The server sent bytes that are not MCP."""
+    """The server answered with bytes that are not MCP; the message says what is wrong with them."""
 
     kind = "protocol"
 
@@ -202,7 +202,7 @@ class TruncatedMessage(ProtocolViolation):
 
 
 class ServerExited(ServerError):
-    """The process died while a call was in flight."""
+    """The process died while a call was in flight, or closed a pipe to us, or stopped reading."""
 
     kind = "crashed"
 

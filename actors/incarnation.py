@@ -15,6 +15,7 @@ import trio
 
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
+from actors.protocol.framing import Line
 from actors.transport.asides import Hear, unheard
 from actors.transport.base import Connection, Exit, Transport, Work
 from actors.transport.stdio.installer import Installer
@@ -25,6 +26,12 @@ LAST_LINES = 20
 """How many lines of stderr come with an exit: its reason is seldom in the very last one."""
 LAST_WORDS_S = 0.25
 """How long output is still read after the process is gone."""
+MAX_UNREAD_BYTES = 64 * 1024 * 1024
+"""How much of our answers to its own requests a server may leave unread."""
+AHEAD_BYTES = 1024 * 1024
+"""How much is put into the outbox before the rest of the calls has to wait: enough to keep a pipe busy."""
+MAX_LINES = 128
+"""How many lines the actor takes at once: one read may bring ten thousand."""
 LOOK_S = 1.0
 """How often is looked whether a process that may be installing does anything."""
 IDLE_LOOKS = 3
@@ -48,10 +55,16 @@ class NotStarted(msgspec.Struct, frozen=True):
 
 
 class Received(msgspec.Struct, frozen=True):
-    """Whole messages arrived."""
+    """Whole lines arrived: messages, or what is kept of those over the limit."""
 
     incarnation: int
-    messages: list[bytes]
+    lines: list[Line]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """There is room for those who waited to write."""
+
+    incarnation: int
 
 
 class Broken(msgspec.Struct, frozen=True):
@@ -68,11 +81,11 @@ class Ended(msgspec.Struct, frozen=True):
     exit: Exit
 
 
-ProcessFact = Started | NotStarted | Received | Broken | Ended
+ProcessFact = Started | NotStarted | Received | Written | Broken | Ended
 
 
 class Incarnation:
-    """Runs one process. `write_timeout_s` bounds one write to a server that does not read.
+    """Runs one process. A server that takes no byte for `write_timeout_s`, although there are some, is lost.
 
     `installer`: what starts it may install it first, so its work is watched until it says something, which sets
     `spoken`: `worked_at` is when it last did any, and `began` when it was started, in seconds of the trio clock;
@@ -92,7 +105,7 @@ class Incarnation:
         hear: Hear = unheard,
     ) -> None:
         self.number = number
-        self.outbox = Outbox(64 * 1024 * 1024)
+        self.outbox = Outbox(MAX_UNREAD_BYTES, AHEAD_BYTES)
         self.connection: Connection | None = None
         self.spoken = trio.Event()
         self.installer = installer
@@ -173,6 +186,7 @@ class Incarnation:
                 reading = trio.Event()
                 nursery.start_soon(self._read, connection, reading)
                 nursery.start_soon(self._write, connection)
+                nursery.start_soon(self._watch_input, connection)
                 nursery.start_soon(self._stop_when_asked, connection)
                 if self.installer is not None:
                     nursery.start_soon(self._watch_work, connection)
@@ -184,35 +198,46 @@ class Incarnation:
 
     async def _read(self, connection: Connection, finished: trio.Event) -> None:
         try:
-            while messages := await connection.receive():
+            while lines := await connection.receive():
                 self.spoken.set()
                 self._settled.set()
-                await self._post.tell(Received(self.number, messages))
+                for start in range(0, len(lines), MAX_LINES):
+                    await self._post.tell(Received(self.number, lines[start : start + MAX_LINES]))
         except ProtocolViolation as error:
             await self._post.tell(Broken(self.number, error.message))
         finally:
             finished.set()
         await self._closed(connection, "it closed its output and did not exit")
 
+    async def _watch_input(self, connection: Connection) -> None:
+        await connection.input_closed()
+        await self._closed(connection, "it closed its input and did not exit")
+
     async def _closed(self, connection: Connection, reason: str) -> None:
-        """A pipe was closed: mostly because the process is about to exit, which says more."""
+        """A pipe was closed: mostly because the process is about to exit, which says more, or was asked to."""
         with trio.move_on_after(DEAF_GRACE_S):
             await connection.wait()
+            return
+        if self._stop.is_set():
             return
         await self._post.tell(Broken(self.number, reason))
 
     async def _write(self, connection: Connection) -> None:
         while True:
-            data = await self.outbox.take()
-            with trio.move_on_after(self._write_timeout_s) as scope:
-                try:
-                    await connection.send(data)
-                except ServerExited:
-                    break
-            if scope.cancelled_caught:  # half a message may be in the pipe: the process is lost
-                await self._post.tell(Broken(self.number, "it does not read its input"))
-                return
-        await self._closed(connection, "it closed its input and did not exit")
+            rest = memoryview(await self.outbox.take())
+            while rest:
+                with trio.move_on_after(self._write_timeout_s) as scope:
+                    try:
+                        taken = await connection.send(rest)
+                    except ServerExited:
+                        await self._closed(connection, "it closed its input and did not exit")
+                        return
+                if scope.cancelled_caught:
+                    await self._post.tell(Broken(self.number, "it does not read its input"))
+                    return
+                rest = rest[taken:]
+                if self.outbox.wrote(taken):
+                    await self._post.tell(Written(self.number))
 
     async def _stop_when_asked(self, connection: Connection) -> None:
         await self._stop.wait()

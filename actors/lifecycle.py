@@ -163,7 +163,7 @@ class Kill(Effect, frozen=True, tag=True):
 
 
 class FailPending(Effect, frozen=True, tag=True):
-    """Calls that were sent to the dead process get a typed error at once."""
+    """Calls that were sent to a process that is dead, or lost, get a typed error at once."""
 
     reason: str
 
@@ -250,7 +250,7 @@ def _alive(life: Life, event: Event) -> Step:
         case (State.DRAINING, _):
             return _draining(life, event)
         case (_, Violated(reason=reason)):
-            return replace(life, state=State.DRAINING, reason=reason), (Kill(polite=False),)
+            return replace(life, state=State.DRAINING, reason=reason), (FailPending(reason), Kill(polite=False))
         case (State.SPAWNING | State.HANDSHAKING | State.DISCOVERING, Expired()):
             return replace(life, state=State.DRAINING, reason=f"no progress while {life.state}"), (Kill(polite=False),)
         case (_, Sleep() | Restart() | Stop()):
@@ -264,8 +264,8 @@ def _draining(life: Life, event: Event) -> Step:
     match event:
         case Drained() | Expired():
             return life, (Kill(),)
-        case Violated():
-            return life, (Kill(polite=False),)
+        case Violated(reason=reason):
+            return life, (FailPending(reason), Kill(polite=False))
         case Stop():
             return replace(life, wanted="stopped"), ()
         case Restart() if life.wanted != "stopped":  # what the old process did wrong does not count any more

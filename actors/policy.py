@@ -9,7 +9,7 @@ failure that is the only one of its period starts the back-off from the beginnin
 - A server of which nothing is known yet cannot be asked for by tool, so nobody would probe it: it is tried again by
   itself, after `probe_interval_s` first, then ever more rarely up to `retry_max_s`.
 - Want of resources (descriptors, processes, memory) is not the server's failure: it backs off by a level of its own,
-  counts nothing and never gives up.
+  for at most `WANT_MAX_S`, counts nothing and never gives up.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ import msgspec
 
 RestartType = Literal["permanent", "transient", "temporary"]
 """OTP's words: always restarted, restarted only after a failure, never restarted."""
+
+
+WANT_MAX_S = 2.0
+"""The longest pause after an attempt that failed for want of resources."""
 
 
 class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,9 +82,13 @@ class RestartLog:
         return self._delay(self.policy.backoff_initial_s, self._level, self.policy.backoff_max_s)
 
     def postpone(self) -> float:
-        """Return the delay in seconds before the next attempt, after one that failed for want of resources."""
+        """Return the delay in seconds before the next attempt, after one that failed for want of resources.
+
+        Short throughout: such an attempt costs next to nothing, and want ends for all servers at once.
+        """
         self._wants += 1
-        return self._delay(self.policy.backoff_initial_s, self._wants, self.policy.backoff_max_s)
+        most = min(WANT_MAX_S, self.policy.backoff_max_s)
+        return self._delay(min(self.policy.backoff_initial_s, most), self._wants, most)
 
     def give_up(self, now: float) -> None:
         """Note that the server was tried in vain just now: the next probe is due in `probe_interval_s`."""

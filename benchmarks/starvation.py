@@ -29,7 +29,7 @@ from benchmarks.machine import free_port, program
 from benchmarks.running import ECHO, Place, entry
 
 IN_TIME_S = 10.0
-GIVE_UP_S = 120.0
+GIVE_UP_S = 60.0
 ANSWER_S = 5.0
 RAISED = 4096
 

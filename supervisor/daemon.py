@@ -20,14 +20,13 @@ import trio
 
 from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError, SupervisorError
-from actors.kit import Conditions, Latest, first_of
+from actors.kit import Conditions, Latest, first_of, is_want
 from actors.protocol.era import Identity
 from actors.registry import Registry
 from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
 from actors.transport.containment import default_containment
 from actors.transport.orphans import become_subreaper
-from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from supervisor import __version__, embeddings
 from supervisor.config import Configuration, ServerConfig, launch_digest
 from supervisor.control import Operation
@@ -43,7 +42,8 @@ from supervisor.host.signals import end_on_signals
 from supervisor.logs import records_lost
 from supervisor.memory import StoreMemory
 from supervisor.pauses import keep_catalogue, switch_often
-from supervisor.servers import Servers, mask_of, starts_of
+from supervisor.room import Room
+from supervisor.servers import Servers, mask_of, starts_of, transport_of
 from supervisor.store import Store, open_store
 from supervisor.usage import Usage
 
@@ -58,7 +58,8 @@ EXIT_STUCK = 75
 class Daemon:
     """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it.
 
-    `connect` makes the transport of a server. `ending` is called when the end begins, by a signal, in order or by a
+    `connect` makes the transport of a server, whose processes may have `descriptors` open files (0: as many as we).
+    `ending` is called when the end begins, by a signal, in order or by a
     crash; more than once. `conditions` has what is degraded.
     """
 
@@ -70,6 +71,7 @@ class Daemon:
         clock: Callable[[], float] = time.time,
         *,
         connect: Callable[[ServerConfig], Transport] | None = None,
+        descriptors: int = 0,
         ending: Callable[[], None] = lambda: None,
     ) -> None:
         self.configuration = configuration
@@ -80,7 +82,7 @@ class Daemon:
         self._sockets = sockets
         self._clock = clock
         self._started = clock()
-        self._connect = connect or partial(_transport, 0)
+        self._connect = connect or partial(transport_of, default_containment(descriptors, self.conditions))
         self.ending = ending
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
@@ -120,6 +122,8 @@ class Daemon:
                 )
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
+                kept = {config.path_name for config in self._runnable() if not config.idle_timeout_s}
+                core.start_soon(Room(servers.directory, self.conditions, kept).run)
                 front = await self._front(store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
@@ -135,7 +139,7 @@ class Daemon:
                         servers.discover, [name for name in kinds if name not in offers and name not in off]
                     )
                     await self.closing.wait()
-                    await self._end(router, servers)
+                    await self._end(router, servers, front)
                     supervised.cancel_scope.cancel()
                 await ended.wait()
                 usage.flush()
@@ -213,12 +217,13 @@ class Daemon:
             raise RuntimeError("the front ended by itself")
         ended.set()
 
-    async def _end(self, router: Router, servers: Servers) -> None:
-        """Stop in order: calls in flight may end, then all servers stop at once."""
-        settings = self.configuration.settings
-        log.info("ending: calls in flight have %g s", settings.drain_s)
-        with trio.move_on_after(settings.drain_s), suppress(SupervisorError):
+    async def _end(self, router: Router, servers: Servers, front: Front) -> None:
+        """Stop in order: calls in flight may end, the rest is told so, then all servers stop at once."""
+        drain_s = self.configuration.settings.drain_within_s
+        log.info("ending: calls in flight have %g s", drain_s)
+        with trio.move_on_after(drain_s), suppress(SupervisorError):
             await router.address.ask_in_turn(BeginShutdown())
+        front.end_calls()
         await servers.stop()
 
     def _runnable(self) -> list[ServerConfig]:
@@ -246,25 +251,17 @@ class Daemon:
                 await servers.report_failed(config.path_name, reason, config.kind)
 
 
-def _transport(descriptors: int, config: ServerConfig) -> Transport:
-    """Return how to reach a server; it may have `descriptors` open files, 0 leaves it our own limit."""
-    launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
-    limits = ProcessLimits(
-        max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
-    )
-    return ProcessTransport(launch, limits, containment=default_containment(descriptors))
-
-
 def run(
     configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
 ) -> int:
     """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens.
 
-    Raises `ConfigError` if the configuration or what is in the data directory turns out to be of no use.
+    Raises `ConfigError` if the configuration or what is in the data directory turns out to be of no use, and what
+    `is_want` tells if the system has too little for a daemon to begin with.
     """
     become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
     preload()
-    daemon = Daemon(configuration, data, sockets, connect=partial(_transport, raise_limit()))
+    daemon = Daemon(configuration, data, sockets, descriptors=raise_limit())
     end = HardEnd(configuration.settings.shutdown_s, EXIT_STUCK)
     refused: BaseException | None = None
     crashed = False
@@ -272,9 +269,12 @@ def run(
         trio.run(_main, daemon, announce, end.begin)
     except* ConfigError as group:
         refused = first_of(group)
-    except* Exception:
-        log.exception("the daemon crashed")
-        crashed = True
+    except* Exception as group:
+        if is_want(group) and not daemon.urls.value:
+            refused = first_of(group)
+        else:
+            log.exception("the daemon crashed")
+            crashed = True
     finally:
         end.cancel()
     if refused is not None and not crashed:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from actors.kit import is_want
 from actors.search import MAX_DIMENSIONS, Embedder
-from supervisor.config.structs import Rerank
+from supervisor.config.units import Rerank
 
 log = logging.getLogger(__name__)
 

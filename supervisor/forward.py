@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.errors import InvalidArguments
+from actors.errors import InvalidArguments, ProtocolViolation
 from actors.kit import Address
 from actors.messages import CallServer, Result
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
@@ -87,7 +87,11 @@ class Forwarder:
                 raise relayed(error, method, client.era, uri) from None
             result = failed
         cost = size(result.body) // FITTED_COST
-        return await self._bench.run(cost, fit, result, era or client.era, server)
+        try:
+            return await self._bench.run(cost, fit, result, era or client.era, server)
+        except (msgspec.MsgspecError, RecursionError):
+            text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
+            raise ProtocolViolation(text, server=server, outcome="completed") from None
 
 
 def check(members: bytes, meta: msgspec.Raw) -> None:

@@ -47,6 +47,8 @@ SEARCH_COST = 8
 """A character of a query costs as much as so many bytes that a model wrote."""
 PAGE_COST = 8
 """So many bytes of definitions cost as much as a byte that a model wrote."""
+COMPLETIONS_SINCE = "2025-03-26"
+"""The first revision in which a server says that it completes arguments."""
 _OWN = {squash(name): name for name in definitions.SCHEMAS}
 """The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
 
@@ -65,11 +67,16 @@ class _Call(msgspec.Struct):
     meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
 
 
+class _Completing(msgspec.Struct):
+    completions: msgspec.Raw = NO_META
+
+
 class _Paged(msgspec.Struct):
     cursor: str | None = None
 
 
 _call = msgspec.json.Decoder(_Call)
+_completing = msgspec.json.Decoder(_Completing)
 Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 
 
@@ -93,6 +100,7 @@ class Gateway:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
+        self._catalogue = catalogue
         self._visible = Visible(catalogue, statuses)
         self._settings = settings
         self._bench = bench = Workbench()
@@ -101,7 +109,7 @@ class Gateway:
         self._tools = ToolCalls(forward, lookup, bench, used)
         self._reading = Reading(forward, lookup, bench)
         told = {"listChanged": settings.notify_catalogue_changes}
-        self._capabilities: dict[str, Any] = {"tools": told, "resources": told, "prompts": told, "completions": {}}
+        self._lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
         self._definitions = encode({"tools": definitions.DEFINITIONS})
@@ -129,20 +137,21 @@ class Gateway:
 
     def initialize(self, version: str) -> bytes:
         """Return an `initialize` result."""
-        capabilities = {**self._capabilities, "logging": {}}
-        if version < "2025-03-26":
-            capabilities.pop("completions")
         return encode(
             {
                 "protocolVersion": version,
-                "capabilities": capabilities,
+                "capabilities": self._capabilities(version),
                 "serverInfo": self._info,
                 "instructions": INSTRUCTIONS,
             }
         )
 
-    def set_log_level(self, client: Client, level: str) -> None:
-        """Nothing is logged to clients yet, so every level is honoured."""
+    def _capabilities(self, version: str) -> dict[str, Any]:
+        """Return what is here for a client of `version`: what some server offers, and we pass on. No `logging` yet."""
+        entries = self._catalogue.value.entries.values()
+        if version < COMPLETIONS_SINCE or not any(_completes(entry.offer.capabilities) for entry in entries):
+            return self._lists
+        return {**self._lists, "completions": {}}
 
     async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
         """Perform one request; see `Service.perform`."""
@@ -150,7 +159,7 @@ class Gateway:
         handler = self._methods.get(method)
         modern = client.era == "modern"
         if handler is None or (method == "ping" and modern) or (method == "server/discover" and not modern):
-            raise UnknownMethod(f"there is no method {method[:100]!r} in protocol version {client.version}")
+            raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
         return await handler(client, params)
 
     # Lists ----------------------------------------------------------------------------------------------------------
@@ -161,7 +170,8 @@ class Gateway:
 
     async def _discover_server(self, client: Client, params: msgspec.Raw) -> bytes:
         del params
-        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": self._capabilities, "instructions": INSTRUCTIONS}
+        capabilities = self._capabilities(client.version)
+        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": INSTRUCTIONS}
         return self._own(client, encode(found), cacheable=True)
 
     async def _list_tools(self, client: Client, params: msgspec.Raw) -> bytes:
@@ -242,6 +252,14 @@ class Gateway:
 def _page(seen: Catalogue, kind: Listed, member: str, cursor: str | None) -> bytes:
     page, following = listings.native_page(seen, kind, cursor)
     return encode({member: page} if following is None else {member: page, "nextCursor": following})
+
+
+def _completes(capabilities: msgspec.Raw) -> bool:
+    """Whether a server declares that it completes arguments, whatever the value (`{}` counts, `null` does not)."""
+    try:
+        return bytes(_completing.decode(capabilities).completions) not in (b"", b"null")
+    except (msgspec.MsgspecError, RecursionError):
+        return False
 
 
 def _content(answer: dict[str, Any]) -> bytes:

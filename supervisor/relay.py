@@ -17,8 +17,16 @@ from actors.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, ErrorObject,
 from actors.protocol.versions import META_SERVER_INFO, Era
 
 NOT_FOUND_LEGACY = -32002
+HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
 URL_ELICITATION_REQUIRED = -32042
+MISLEADING = frozenset(
+    {NOT_FOUND_LEGACY, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED}
+)
+"""Codes on which a modern client acts, or that may not be sent to one. -32020 and -32022 are of the hop between us and
+the server: a client would send the call once more, or negotiate with us anew. -32021 is about capabilities of ours, not
+of the client. -32002 and -32042 are of older revisions, and a modern peer must not send them."""
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _HOP_ONLY = ("progressToken",)
 _NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
@@ -113,16 +121,17 @@ def not_found(era: Era, message: str, uri: str) -> RemoteError:
 
 
 def relayed(error: RemoteError, method: str, era: Era, uri: str = "") -> RemoteError:
-    """Return a server's error in the codes of the client's era; message and data stay.
+    """Return a server's error for a client of `era`: as it is, but for codes that would mislead that client.
 
-    `uri`: what a `resources/read` asked for. (2026-07-28 basic/index "Error Codes", server/resources.)
+    `uri`: what a `resources/read` asked for. Message and data always stay.
+    (2026-07-28 basic/index "Error Codes", server/resources; `docs/errors.md` has the table.)
     """
     found = error.error
     if method == "resources/read" and _says_not_found(found):
         code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
         data = found.data if bytes(found.data) else msgspec.Raw(encode({"uri": uri}))
         return RemoteError(ErrorObject(code, found.message, data))
-    if _means_nothing(found.code, era):
+    if era == "modern" and found.code in MISLEADING:
         return RemoteError(ErrorObject(INTERNAL_ERROR, found.message, found.data))
     return error
 
@@ -135,13 +144,6 @@ def _says_not_found(found: ErrorObject) -> bool:
         except (msgspec.MsgspecError, RecursionError):
             return bool(_NOT_FOUND.search(found.message))
     return found.code == NOT_FOUND_LEGACY or (found.code == 0 and bool(_NOT_FOUND.search(found.message)))
-
-
-def _means_nothing(code: int, era: Era) -> bool:
-    """Whether a code is of the hop between us and the server, or may not be sent to a client of this era."""
-    if code == 0 or (-32099 <= code <= -32020 and code != URL_ELICITATION_REQUIRED):
-        return True
-    return era == "modern" and (code == URL_ELICITATION_REQUIRED or -32019 <= code <= -32000)
 
 
 def as_tool_result(error: RemoteError, method: str) -> Result | None:

@@ -23,7 +23,9 @@ from actors.reporter import Reporter
 from actors.server import Message as ServerMessage
 from actors.server import ServerActor, ServerSettings
 from actors.transport.base import Transport
+from actors.transport.containment import Containment
 from actors.transport.mask import Mask
+from actors.transport.process import Launch, ProcessLimits, ProcessTransport
 from actors.transport.stdio.installer import installer_of
 from supervisor.config import ServerConfig, Settings
 from supervisor.journals import Journals
@@ -255,6 +257,15 @@ def mask_of(config: ServerConfig) -> Mask:
     return Mask({**headers, **config.env}, config.args)
 
 
+def transport_of(containment: Containment, config: ServerConfig) -> Transport:
+    """Return how a local server is reached."""
+    launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
+    limits = ProcessLimits(
+        max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
+    )
+    return ProcessTransport(launch, limits, containment=containment)
+
+
 def _settings(config: ServerConfig) -> ServerSettings:
     return ServerSettings(
         idle_timeout_s=config.idle_timeout_s,
@@ -270,6 +281,8 @@ def _settings(config: ServerConfig) -> ServerSettings:
         catalogue_max_age_s=config.catalogue_max_age_s,
         max_in_flight=config.max_in_flight,
         max_queued=config.max_queued,
+        max_queued_bytes=config.max_queued_bytes,
+        write_timeout_s=config.write_timeout_s,
     )
 
 

@@ -57,6 +57,7 @@ LAYERS = (
     "supervisor.tree",
     "supervisor.memory",
     "supervisor.usage",
+    "supervisor.room",
     "supervisor.journals",
     "supervisor.switch",
     "supervisor.servers",
@@ -130,7 +131,10 @@ PURE = (
     "supervisor.discovery",
     "supervisor.service.availability",
     "supervisor.front.guard",
+    "supervisor.front.allowance",
+    "supervisor.front.budget",
     "supervisor.front.classify",
+    "supervisor.front.envelope",
     "supervisor.front.head",
     "supervisor.front.orders",
     "supervisor.front.param*",
@@ -146,9 +150,11 @@ SYSTEM = {
     "actors.kit.want": "the system's own words for its errors",
     "actors.transport.command": "looks up programs and builds the environment of a child",
     "actors.transport.containment": "process groups and the kill shim",
+    "actors.transport.descriptors": "the system's own words for want of them",
     "actors.transport.kill_shim": "is the shim, a program of its own",
     "actors.transport.orphans": "finds and kills descendants",
     "actors.transport.process": "starts and ends processes",
+    "actors.transport.stdio.input": "writes to a pipe past the stream of trio, which does not say how much was taken",
     "supervisor.cli": "points stdout elsewhere when its reader is gone",
     "supervisor.commands.check": "reads the environment for the configuration",
     "supervisor.commands.run": "reads the environment for the configuration; outlives its terminal",
@@ -175,6 +181,8 @@ THIRD_PARTY = frozenset(
 )
 TRANSITIVE = {
     ("supervisor.front.app", "werkzeug"): "Quart raises werkzeug's HTTPException and has no name of its own for it",
+    ("supervisor.front.http11", "h11"): "hypercorn's protocol is driven event by event, and the events are h11's",
+    ("supervisor.front.websocket_frames", "wsproto"): "the same for the frames of a WebSocket",
 }
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 

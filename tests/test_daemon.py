@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ import pytest
 import trio
 import trio.testing
 
-from actors.errors import ConfigError
+from actors.errors import ConfigError, MailboxFull
 from actors.registry import Registry
+from actors.router import ReadLoad, Router
 from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
 from supervisor.config import Configuration, ServerConfig, load
@@ -26,8 +29,10 @@ from supervisor.daemon import EXIT_CRASH, Daemon, run
 from supervisor.datadir import DataDir, open_data_dir
 from supervisor.front.serve import open_sockets
 from supervisor.front.wiring import Front
+from supervisor.host.hard_end import HardEnd
 from supervisor.logs import logging_to_stderr
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.want import no_threads
 
 SECRET = "canary-s3cr3t-value"
 LEAKING = """
@@ -137,6 +142,70 @@ async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: 
     assert rows["good"]["tools"] == 1
 
 
+async def test_a_saved_catalogue_that_cannot_be_read_is_discovered_again(tmp_path: Path, data: DataDir) -> None:
+    config = configuration(tmp_path, {"good": {"command": "x"}, "other": {"command": "y"}, "third": {"command": "z"}})
+    async with running(config, data, connect=remembered) as client:
+        await until_ready(client)
+    deep = b'{"tools":[{"name":"a","meta":' + b"[" * 100_000 + b"]" * 100_000 + b"}]}"
+    with closing(sqlite3.connect(data.database)) as other:
+        other.execute("UPDATE servers SET payload = ? WHERE name = 'good'", (deep,))
+        other.execute("UPDATE servers SET payload = 'text' WHERE name = 'other'")
+        other.commit()
+    async with running(config, data, connect=remembered) as client:
+        await until_ready(client)
+        rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
+        assert {name: (row["state"], row["tools"]) for name, row in rows.items()} == {
+            "good": ("ready", 1),
+            "other": ("ready", 1),
+            "third": ("dormant", 1),
+        }
+
+
+async def test_without_threads_the_daemon_serves_says_what_is_degraded_and_recovers(
+    tmp_path: Path, data: DataDir
+) -> None:
+    config = configuration(tmp_path, {"good": {"command": "x"}}, tokenizer_timeout_s=0)
+    async with running(config, data, connect=remembered) as client:
+        with no_threads():
+            found = {"degraded": list[Any]()}
+            while not found["degraded"]:
+                found = (await client.get("/api/status")).json()
+            assert found["degraded"][0].keys() == {"what", "since", "why"}
+            assert {row["why"] for row in found["degraded"]} >= {"can't start new thread"}
+            assert (await client.get("/healthz")).status_code == 200
+            assert (await client.get("/api/tokens")).status_code == 200
+        await until_ready(client)
+        assert await settled(client) == []
+        assert (await client.get("/api/tokens")).status_code == 200
+
+
+async def settled(client: httpx2.AsyncClient) -> list[Any]:
+    while True:
+        found = (await client.get("/api/status")).json()
+        if not found["degraded"] or trio.current_effective_deadline() < trio.current_time() + 20:
+            return list(found["degraded"])
+        await trio.sleep(0.05)
+
+
+async def test_a_router_with_a_full_mailbox_is_told_of_the_end_all_the_same(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = configuration(tmp_path, {"good": {"command": "x"}}, max_in_flight=1)
+    routers: list[Router] = []
+    real = Router.__init__
+
+    def noted(self: Router, *arguments: Any) -> None:
+        routers.append(self)
+        real(self, *arguments)
+
+    monkeypatch.setattr(Router, "__init__", noted)
+    async with running(config, data, connect=remembered) as client:
+        await until_ready(client)
+        with suppress(MailboxFull):
+            while True:
+                routers[0].address.request(ReadLoad())
+
+
 class Starts:
     """Connects all servers to one fake; it says how often they were started and what they list."""
 
@@ -213,7 +282,37 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
     monkeypatch.setattr(module, "raise_limit", lambda: 0)
-    monkeypatch.setattr(module, "_transport", lambda descriptors, config: remembered(config))
+    monkeypatch.setattr(module, "transport_of", lambda containment, config: remembered(config))
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_time_for_the_end_runs_from_the_signal_on_also_during_the_start(
+    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[bool] = []
+    monkeypatch.setattr(HardEnd, "begin", lambda self: begun.append(True))
+
+    async def interrupted(self: Front, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with trio.fail_after(20):
+            await closing.wait()
+        assert begun
+        task_status.started(["http://127.0.0.1:1"])
+
+    monkeypatch.setattr(Front, "serve", interrupted)
+    assert run(configuration(tmp_path, {}), data, sockets, lambda urls: None) == 0
+
+
+@pytest.mark.usefixtures("plain")
+def test_want_before_it_listens_is_no_crash(
+    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def starved(self: Front, closing: trio.Event, *, task_status: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(Front, "serve", starved)
+    with pytest.raises(OSError, match="Too many open files"):
+        run(configuration(tmp_path, {}), data, sockets, lambda urls: None)
 
 
 @pytest.mark.usefixtures("plain")

@@ -12,7 +12,7 @@ from time import process_time
 import numpy as np
 import pytest
 
-from supervisor.config.structs import Rerank
+from supervisor.config.units import Rerank
 from supervisor.embeddings import PACKAGE, VOCABULARY, WEIGHTS, Pieces, load, read
 
 # The numbers are the order in which pairs are joined, as in SentencePiece: "th" before "he".

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
@@ -55,3 +55,25 @@ def test_tools_and_documents_are_not_walked_in_the_search_for_garbage() -> None:
 def test_an_offer_encoded_tool_by_tool_is_the_offer_encoded_at_once(offer: Offer) -> None:
     assert encode_offer(offer) == msgspec.json.encode(offer)
     assert decode_offer(encode_offer(offer)) == offer
+
+
+def test_a_large_offer_is_kept_compressed_and_comes_back() -> None:
+    offer = Offer(tools=tuple(Tool(name=f"t{number}", description="words " * 100) for number in range(3000)))
+    saved = encode_offer(offer)
+    assert len(saved) < 200_000
+    assert decode_offer(saved) == offer
+
+
+@pytest.mark.parametrize("change", [lambda saved: saved[:-10], lambda saved: saved[:50] + b"?" + saved[51:]])
+def test_a_large_offer_that_was_damaged_is_no_offer(change: Callable[[bytes], bytes]) -> None:
+    offer = Offer(tools=tuple(Tool(name=f"t{number}", description="words " * 100) for number in range(3000)))
+    with pytest.raises(msgspec.MsgspecError):
+        decode_offer(change(encode_offer(offer)))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"\xff", b"null", b"[" * 100_000, b'{"tools":7}', b'{"read_at":' + b"1" * 5000 + b"}", 7, "{"]
+)
+def test_what_is_no_saved_offer_is_refused_in_one_way(data: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        decode_offer(data)

@@ -7,11 +7,17 @@ the search for garbage passes them over (`gc=False`): it would stop the loop for
 
 from __future__ import annotations
 
+import zlib
+
 import msgspec
 from msgspec.structs import replace
 
 from actors.protocol.versions import Era
 
+PACKED_FROM_BYTES = 1024 * 1024
+"""A larger offer is kept compressed: handing the bytes to the database holds up all threads for as long as it takes."""
+MAX_SAVED_BYTES = 512 * 1024 * 1024
+_PACKED = zlib.compress(b"", 1)[:1]
 NO_RAW = msgspec.Raw(b"")
 EMPTY_OBJECT = msgspec.Raw(b"{}")
 
@@ -55,7 +61,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
 class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that one server offers, as of one discovery. `problems` are reasons an operator can read.
 
-    `partial`: the list of tools was not read to its end. `read_at`: when all lists were, in unix seconds; 0 if never.
+    `partial`: the list of tools was not read to its end. `read_at`: when it was, in unix seconds; 0 if never, or if
+    what was read is in doubt.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -90,12 +97,23 @@ def encode_offer(offer: Offer) -> bytes:
         return rest
     first, *others = [msgspec.json.encode(tool) for tool in offer.tools]
     tools = [part for tool in others for part in (b",", tool)]
-    return b"".join([b'{"tools":[', first, *tools, b"]" if rest == b"{}" else b"],", rest[1:]])
+    text = b"".join([b'{"tools":[', first, *tools, b"]" if rest == b"{}" else b"],", rest[1:]])
+    return zlib.compress(text, 1) if len(text) > PACKED_FROM_BYTES else text
 
 
 def decode_offer(data: bytes) -> Offer:
     """Read what `encode_offer` wrote. Raises `msgspec.MsgspecError` for anything else (an older format, say)."""
     try:
-        return msgspec.json.decode(data, type=Offer)
-    except (TypeError, UnicodeDecodeError, RecursionError) as error:
+        return msgspec.json.decode(_unpacked(data), type=Offer)
+    except (TypeError, UnicodeDecodeError, RecursionError, zlib.error) as error:
         raise msgspec.DecodeError(f"no saved offer: {type(error).__name__}") from None
+
+
+def _unpacked(data: bytes) -> bytes:
+    if data[:1] != _PACKED:
+        return data
+    unpacking = zlib.decompressobj()
+    text = unpacking.decompress(data, MAX_SAVED_BYTES)
+    if not unpacking.eof:
+        raise msgspec.DecodeError("a saved offer is cut or too large")
+    return text

@@ -15,6 +15,7 @@ import msgspec
 from actors.catalogue import validation
 from actors.catalogue.entries import Offer, Prompt, Resource, Tool
 from actors.catalogue.validation import MAX_DEFINITION_BYTES, Unusable
+from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
 from actors.protocol.listing import MEMBERS, Kind, PageArrived
 from actors.protocol.outline import Malformed, Outline, Span
@@ -83,6 +84,8 @@ class Known:
 
 def read_page(arrived: PageArrived, room: Room, known: Known) -> Page:
     """Read the message. Raises nothing; what cannot be read at all is a page with a `failure`."""
+    if arrived.failure:
+        return Page(failure=arrived.failure)
     try:
         outline = Outline(arrived.line, _LEVELS, _MAX_MARKS)
         answer = outline.members(outline.root())
@@ -119,7 +122,10 @@ def _failure(outline: Outline, answer: Mapping[bytes, Span]) -> str:
         return ""
     if error.end - error.start > MAX_ERROR_BYTES:
         return f"an error of over {MAX_ERROR_BYTES} bytes"
-    found = jsonrpc.decode_error(msgspec.Raw(outline.take(error)))
+    try:
+        found = jsonrpc.decode_error(msgspec.Raw(outline.take(error)))
+    except ProtocolViolation as violation:
+        return f"it answered with {violation.message}"
     return f"{found.code} {found.message[:200]}"
 
 

@@ -5,12 +5,13 @@ from actors.kit.gate import Gate as Gate
 from actors.kit.gate import Turn as Turn
 from actors.kit.latest import Feed as Feed
 from actors.kit.latest import Latest as Latest
-from actors.kit.latest import Outbox as Outbox
 from actors.kit.mailbox import Address as Address
 from actors.kit.mailbox import Ask as Ask
 from actors.kit.mailbox import Envelope as Envelope
 from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
+from actors.kit.outbox import Mark as Mark
+from actors.kit.outbox import Outbox as Outbox
 from actors.kit.starts import Starts as Starts
 from actors.kit.want import Conditions as Conditions
 from actors.kit.want import Degraded as Degraded

@@ -1,4 +1,4 @@
-"""Cells that are read without asking: the newest value, a bounded history, a bounded outbox.
+"""Cells that are read without asking: the newest value, a bounded history.
 
 A slow reader of a `Latest` costs one pending value, a slow reader of a `Feed` misses events and is told how many:
 neither ever makes a queue grow.
@@ -64,35 +64,3 @@ class Feed(Generic[T]):
         wanted = self.newest - seen
         events = list(self._events)[max(0, len(self._events) - wanted) :]
         return self.newest, wanted - len(events), events
-
-
-class Outbox:
-    """Bytes on their way to a pipe: many writers put, one task takes all there is. Bounded in bytes."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._waiters = trio.lowlevel.ParkingLot()
-
-    def __len__(self) -> int:
-        return self._size
-
-    def put(self, data: bytes) -> bool:
-        """Add bytes; False, and nothing added, if they do not fit (one message always fits into an empty outbox)."""
-        if self._parts and self._size + len(data) > self._max_bytes:
-            return False
-        self._parts.append(data)
-        self._size += len(data)
-        self._waiters.unpark_all()
-        return True
-
-    async def take(self) -> bytes:
-        """Wait for bytes and take them all. A checkpoint."""
-        await trio.lowlevel.checkpoint()
-        while not self._parts:
-            await self._waiters.park()
-        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts.clear()
-        self._size = 0
-        return data

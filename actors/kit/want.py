@@ -113,6 +113,7 @@ class Conditions:
         self._clock = clock
         self._elapsed = elapsed
         self._present: dict[str, Degraded] = {}
+        self._began = trio.lowlevel.ParkingLot()
         self._told: dict[str, _Told] = {}
 
     def begin(self, what: str, why: str) -> None:
@@ -120,6 +121,7 @@ class Conditions:
         before = self._present.get(what)
         since = before.since if before is not None else self._clock()
         self._present[what] = Degraded(what=what, since=since, why=why)
+        self._began.unpark_all()
         self._tell(what, why, fresh=before is None)
 
     def end(self, what: str) -> None:
@@ -130,6 +132,12 @@ class Conditions:
             return
         told.open = False
         log.info("%s: works again after %.1f s", what, max(0.0, self._clock() - condition.since))
+
+    async def present(self, what: str) -> None:
+        """Wait until something is degraded; return at once if it is. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while what not in self._present:
+            await self._began.park()
 
     def now(self) -> list[Degraded]:
         """Return what is degraded, the oldest first."""

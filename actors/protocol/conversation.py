@@ -20,9 +20,20 @@ from actors.protocol.era import (
     Send,
     Settled,
 )
-from actors.protocol.listing import METHODS, Kind, Listed, Listing, ListLimits, PageArrived, PageSummary
+from actors.protocol.facts import Agreed as Agreed
+from actors.protocol.facts import AllListed as AllListed
+from actors.protocol.facts import CallAnswered as CallAnswered
+from actors.protocol.facts import CallMalformed as CallMalformed
+from actors.protocol.facts import CallRefused as CallRefused
+from actors.protocol.facts import Fact as Fact
+from actors.protocol.facts import Fresh as Fresh
+from actors.protocol.facts import ListsChanged as ListsChanged
+from actors.protocol.facts import NoAgreement as NoAgreement
+from actors.protocol.framing import Line
+from actors.protocol.listing import METHODS, Kind, Listing, ListLimits, PageSummary
+from actors.protocol.listing import PageArrived as PageArrived
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Peer, Refused
-from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, Era
+from actors.protocol.versions import BATCH_VERSION, META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, Era
 
 CHANGES: dict[str, Kind] = {
     "notifications/tools/list_changed": "tools",
@@ -30,54 +41,6 @@ CHANGES: dict[str, Kind] = {
     "notifications/prompts/list_changed": "prompts",
 }
 
-
-class Agreed(msgspec.Struct, frozen=True):
-    """The handshake is done."""
-
-    agreement: Agreement
-
-
-class Fresh(msgspec.Struct, frozen=True):
-    """The era probe may have ruined this process."""
-
-
-class NoAgreement(msgspec.Struct, frozen=True):
-    """There is no mutual revision."""
-
-    reason: str
-
-
-class AllListed(msgspec.Struct, frozen=True):
-    """A walk over all lists is complete."""
-
-    listed: Listed
-
-
-class CallAnswered(msgspec.Struct, frozen=True):
-    """A call has its result."""
-
-    call: int
-    result: msgspec.Raw
-
-
-class CallRefused(msgspec.Struct, frozen=True):
-    """The server answered a call with a JSON-RPC error."""
-
-    call: int
-    error: jsonrpc.ErrorObject
-
-
-class CallMalformed(msgspec.Struct, frozen=True):
-    """The server answered a call with something that is no answer."""
-
-    call: int
-
-
-class ListsChanged(msgspec.Struct, frozen=True):
-    """The server says that a list changed."""
-
-
-Fact = Agreed | NoAgreement | PageArrived | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
 Tag = int | Kind | Literal["negotiation", "listen", "life"]
 
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
@@ -108,6 +71,11 @@ class Conversation:
     def probing(self) -> bool:
         """True while the first probe of the era is unanswered."""
         return self._negotiation.probing
+
+    @property
+    def batches(self) -> bool:
+        """Whether the server may send several messages at once (only in 2025-03-26, basic/index "Batching")."""
+        return self.agreement is not None and self.agreement.version == BATCH_VERSION
 
     @property
     def listing(self) -> bool:
@@ -196,25 +164,34 @@ class Conversation:
             params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
             self._write(jsonrpc.notification("notifications/cancelled", params))
 
-    def receive(self, message: bytes) -> Fact | None:
-        """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC."""
-        page = self._listing.recognise(message) if self._listing is not None else None
-        return page or self.receive_other(message)
+    def receive(self, message: Line, spoiled_by: str = "") -> Fact | None:
+        """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC.
+
+        `spoiled_by` says why it cannot be used whatever it says; a call that it answers fails with that.
+        """
+        page = None
+        if self._listing is not None and isinstance(message, bytes) and not spoiled_by:
+            page = self._listing.recognise(message)
+        return page or self._receive(message, spoiled_by)
 
     def receive_other(self, message: bytes, kind: Kind | None = None) -> Fact | None:
         """Take one message that turned out to be no page of list `kind`. Raises `ProtocolViolation`."""
         if self._listing is not None and kind is not None:
             self._listing.expect_again(kind)
-        match self._peer.receive(message):
+        return self._receive(message, "")
+
+    def _receive(self, message: Line, spoiled_by: str) -> Fact | None:
+        peer = self._peer
+        match peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message):
             case Answered(tag=int(call), result=result):
                 self._ids.pop(call, None)
                 return CallAnswered(call, result)
             case Refused(tag=int(call), error=error):
                 self._ids.pop(call, None)
                 return CallRefused(call, error)
-            case Malformed(tag=int(call)):
+            case Malformed(tag=int(call), reason=reason, done=done, over=over):
                 self._ids.pop(call, None)
-                return CallMalformed(call)
+                return CallMalformed(call, reason, done, over)
             case Notified(method=method):
                 return ListsChanged() if method in CHANGES else None
             case Asked(id=id_, method=method):
@@ -223,19 +200,22 @@ class Conversation:
             case None:
                 return None
             case event:
-                return self._receive_own(event, message)
+                return self._receive_own(event, message if isinstance(message, bytes) and not spoiled_by else b"")
 
     def _receive_own(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes) -> Fact | None:
-        """Answers to what we asked for ourselves."""
+        """Answers to what we asked for ourselves. `message` is empty if it cannot be read, whatever is in it."""
         match event:
             case Answered(tag="negotiation", result=result):
                 return self._follow(self._negotiation.on_result(result))
             case Refused(tag="negotiation", error=error):
                 return self._follow(self._negotiation.on_error(error))
-            case Malformed(tag="negotiation"):
-                return self._follow(self._negotiation.on_error(jsonrpc.ErrorObject(-32603, "malformed answer")))
+            case Malformed(tag="negotiation", reason=reason):
+                error = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, f"it answered with {reason}")
+                return self._follow(self._negotiation.on_error(error))
             case Answered(tag="listen" | "life") | Refused(tag="listen" | "life") | Malformed(tag="listen" | "life"):
                 return None
+            case Malformed(reason=reason) if self._listing is not None and event.tag in METHODS and not message:
+                return self._listing.take(event.tag, b"", f"it answered with {reason}")
             case _ if self._listing is not None and event.tag in METHODS:
                 return self._listing.take(event.tag, message)
             case _:

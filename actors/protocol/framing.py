@@ -1,91 +1,156 @@
 """Bytes of a pipe to lines, and lines to those that can be a JSON-RPC message.
 
 Framing of the stdio transport: one JSON text per line, no newline inside (MCP 2025-11-25 basic/transports "stdio";
-MCP 2026-07-28 basic/transports/stdio). Real servers also write `\\r\\n`, a byte order mark and banners; the first two
-are tolerated here, the last is told apart by `is_message`.
+MCP 2026-07-28 basic/transports/stdio). Real servers also write `\\r\\n`, byte order marks and banners; the first two
+are tolerated here (RFC 8259 section 8.1), the last are told apart by `may_be_message`.
+
+A line over the limit costs the call that it answers, not its server: its middle is thrown away as it comes, its ends
+are kept to read an id from. Only a line that does not end at all is a violation.
 
 PURE. The cost is linear in the bytes: parts of a long line are joined once, when its end is there.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from actors.errors import ProtocolViolation, TruncatedMessage
 
+HEAD_BYTES = 16 * 1024
+"""What is kept of the beginning of a line over the limit. Most servers write the id before the result."""
+TAIL_BYTES = 512
+"""What is kept of its end. The rest of them write the id last."""
+ENDLESS_LINES = 16
+"""A line that is this many times the limit will not end."""
 _BOM = b"\xef\xbb\xbf"
+_SLACK_BYTES = len(_BOM) + 1
+"""A mark and a carriage return do not count, but whether they are there may not be known yet."""
+
+
+class Oversized(msgspec.Struct, frozen=True):
+    """A line over the limit, all in bytes. `tail` is empty, and `size` what was read of it, if it does not end."""
+
+    size: int
+    limit: int
+    head: bytes
+    tail: bytes
+
+
+Line = bytes | Oversized
+
+
+class _Cut:
+    """A line over the limit that is still coming in."""
+
+    __slots__ = ("head", "size", "tail")
+
+    def __init__(self) -> None:
+        self.head = b""
+        self.tail = b""
+        self.size = 0
+
+    def add(self, part: bytes) -> None:
+        self.size += len(part)
+        self.head += part[: HEAD_BYTES + len(_BOM) - len(self.head)]
+        self.tail = (self.tail + part[-TAIL_BYTES - 1 :])[-TAIL_BYTES - 1 :]
+
+    def line(self, limit: int) -> Oversized:
+        """Return it as it would be, had it come in one piece."""
+        size = self.size - len(_BOM) * self.head.startswith(_BOM) - self.tail.endswith(b"\r")
+        head = self.head.removeprefix(_BOM)[: min(size, HEAD_BYTES)]
+        return Oversized(size, limit, head, self.tail.removesuffix(b"\r")[-min(size, TAIL_BYTES) :])
 
 
 class LineSplitter:
-    """Cuts a stream into lines of at most `max_line_bytes`, the end of line not counted."""
+    """Cuts a stream into lines of at most `max_line_bytes`, the end of line and a byte order mark not counted."""
 
     def __init__(self, max_line_bytes: int) -> None:
         self._max_line_bytes = max_line_bytes
+        self._max_cut_bytes = max_line_bytes * ENDLESS_LINES
         self._parts: list[bytes] = []
         self._size = 0
-        self._first = True
+        self._cut: _Cut | None = None
+        self._endless = False
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def check(self) -> None:
+        """Raise `ProtocolViolation` if the present line does not end."""
+        if self._endless:
+            raise ProtocolViolation(f"a line of the output does not end: it is over {self._max_cut_bytes} bytes")
+
+    def feed(self, data: bytes) -> list[Line]:
         """Return the lines that `data` completes, without their ends and without blank ones.
 
-        Raises `ProtocolViolation` for a line that is too long; the splitter must not be used after that.
+        A line that does not end comes last, once; then there is nothing more to feed. Raises as `check` does.
         """
-        if b"\n" not in data:
-            self._keep(data)
-            return []
+        self.check()
+        found: list[Line] = []
         *ends, rest = data.split(b"\n")
-        if self._parts:
-            self._parts.append(ends[0])
-            ends[0] = b"".join(self._parts)
-            self._parts.clear()
-            self._size = 0
-        if self._first:
-            ends[0] = ends[0].removeprefix(_BOM)
-            self._first = False
-        lines = [line for end in ends if (line := self._checked(end))]
+        for end in ends:
+            if not self._size:  # a whole line, of which there may be ten thousand: mostly there is nothing to do
+                if not end:
+                    continue
+                if end.startswith(b"{") and end.endswith(b"}") and len(end) <= self._max_line_bytes:
+                    found.append(end)
+                    continue
+            if not self._keep(end, found):
+                return found
+            line = self._finish()
+            if line:
+                found.append(line)
         if rest:
-            self._keep(rest)
-        return lines
+            self._keep(rest, found)
+        return found
 
     def close(self) -> None:
         """Say that no more bytes come. Raises `TruncatedMessage` if the last line has no end and is not blank."""
-        half = b"".join(self._parts)
+        size, half = self._size, b"".join(self._parts).removeprefix(_BOM)
+        cut, self._cut = self._cut, None
         self._parts.clear()
         self._size = 0
-        if self._first:
-            half = half.removeprefix(_BOM)
-        if half and not half.isspace():
-            raise TruncatedMessage(f"the output ended in the middle of a message, after {len(half)} bytes of it")
+        if cut is not None or (half and not half.isspace()):
+            raise TruncatedMessage(f"the output ended in the middle of a message, after {size} bytes of it")
 
-    def _checked(self, end: bytes) -> bytes:
-        """Return the line without its carriage return, empty if it is blank."""
-        line = end[:-1] if end.endswith(b"\r") else end
-        if len(line) > self._max_line_bytes:
-            raise self._too_long()
-        return b"" if line.isspace() else line
+    def _keep(self, part: bytes, found: list[Line]) -> bool:
+        """Add to the present line, of which only the ends are kept once it is over the limit.
 
-    def _keep(self, part: bytes) -> None:
-        self._parts.append(part)
+        False if it does not end: then what is known of it is the last line that was found.
+        """
         self._size += len(part)
-        # The mark and a carriage return do not count, but whether they are there may not be known yet.
-        slack = 1 + len(_BOM) if self._first else 1
-        if self._size > self._max_line_bytes + slack:
+        if self._size <= self._max_line_bytes + _SLACK_BYTES:
+            self._parts.append(part)
+            return True
+        if self._cut is None:
+            self._cut = _Cut()
+            self._cut.add(b"".join(self._parts))
             self._parts.clear()
-            raise self._too_long()
+        self._cut.add(part)
+        if self._size <= self._max_cut_bytes:
+            return True
+        self._endless = True
+        head = self._cut.line(self._max_line_bytes).head[: self._max_cut_bytes - len(_BOM)]
+        found.append(Oversized(self._max_cut_bytes, self._max_line_bytes, head, b""))
+        return False
 
-    def _too_long(self) -> ProtocolViolation:
-        return ProtocolViolation(f"a line of the output is over the limit of {self._max_line_bytes} bytes")
+    def _finish(self) -> Line | None:
+        """Return the line whose end was found, None if it is blank."""
+        cut, self._cut = self._cut, None
+        self._size = 0
+        if cut is not None:
+            return cut.line(self._max_line_bytes)
+        line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        line = line.removesuffix(b"\r").removeprefix(_BOM)
+        if len(line) > self._max_line_bytes:
+            return Oversized(len(line), self._max_line_bytes, line[:HEAD_BYTES], line[-TAIL_BYTES:])
+        line = line.lstrip(b"\0")  # what a line of UTF-16 leaves of its newline
+        return None if not line or line.isspace() else line
 
 
-def is_message(line: bytes) -> bool:
-    """Whether a line can be a JSON-RPC message: an object in valid UTF-8 that has the word `jsonrpc` in it.
+def may_be_message(line: Line) -> bool:
+    """Whether a line can be meant as JSON-RPC: an object or a batch that has the word `jsonrpc` or `id` in it.
 
     Cheap on purpose; whoever decodes the message decides. Everything else is noise: a banner, a log line, half a line.
     """
-    if not (line.startswith(b"{") or line.lstrip().startswith(b"{")) or b'"jsonrpc"' not in line:
-        return False
-    if line.isascii():
-        return True
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    if isinstance(line, Oversized):
+        return line.head.lstrip().startswith((b"{", b"["))
+    return (b'"jsonrpc"' in line or b'"id"' in line) and line.lstrip().startswith((b"{", b"["))

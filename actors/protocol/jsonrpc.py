@@ -7,6 +7,8 @@ them. (MCP 2025-11-25 basic/index "Messages"; 2026-07-28 basic/index.)
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -21,11 +23,22 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
+MAX_BATCH = 64
+"""How many messages a batch may have."""
+MAX_CODE = 2**53 - 1
+"""What every client can read: a number of JSON is a double to many of them (RFC 8259 section 6)."""
+_MAX_SAID_CHARS = 200
+_MAX_MENDED_BYTES = 4 * 1024 * 1024
+_MAX_SURROGATES = 20_000
+_MAX_BACKSLASHES = 64
+_SURROGATES = re.compile(rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})")
+"""Escapes of UTF-16 surrogates: pairs (12 bytes), and those that lack their other half (6 bytes)."""
+
 
 class Envelope(msgspec.Struct, frozen=True):
     """Any JSON-RPC message. Fields that were not there are empty `Raw`s, `method` is None."""
 
-    jsonrpc: str = ""
+    jsonrpc: msgspec.Raw = NO_RAW
     id: msgspec.Raw = NO_RAW
     method: str | None = None
     params: msgspec.Raw = NO_RAW
@@ -59,30 +72,106 @@ class RemoteError(Exception):
         self.error = error
 
 
+class _AnyError(msgspec.Struct, frozen=True):
+    code: msgspec.Raw = NO_RAW
+    message: msgspec.Raw = NO_RAW
+
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _envelope = msgspec.json.Decoder(Envelope)
 _error = msgspec.json.Decoder(ErrorObject)
+_any_error = msgspec.json.Decoder(_AnyError)
+_text = msgspec.json.Decoder(str)
+_batch = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "_Batch",
+        [(f"message_{number}", msgspec.Raw, NO_RAW) for number in range(MAX_BATCH)],
+        array_like=True,
+        forbid_unknown_fields=True,
+    )
+)
+"""An array as a struct: what is over the limit is refused without an object for each of a million members."""
 encode = msgspec.json.Encoder().encode
 
 
 def decode(message: bytes) -> Envelope:
-    """Decode one message. Raises `ProtocolViolation` for anything that is not a JSON-RPC 2.0 object."""
+    """Decode one message. Raises `ProtocolViolation`, which says what is wrong with it.
+
+    A lone surrogate (`"\\ud83d"`, half an emoji: a text cut by a program that counts in UTF-16) is read as U+FFFD, as
+    browsers and Go do: it is JSON by its grammar (RFC 8259 section 8.2), but has no UTF-8, and half of the clients
+    refuse it.
+    """
+    try:
+        return _decode(message)
+    except msgspec.DecodeError as error:
+        mended = None if isinstance(error, msgspec.ValidationError) else without_lone_surrogates(message)
+        if mended is None:
+            raise ProtocolViolation(f"a message that is no JSON-RPC: {error}") from None
+    try:
+        return _decode(mended)
+    except msgspec.DecodeError as error:
+        raise ProtocolViolation(f"a message that is no JSON-RPC: {error}") from None
+
+
+def _decode(message: bytes) -> Envelope:
     try:
         found = _envelope.decode(message)
         if not message.isascii():
             message.decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ProtocolViolation(f"not a JSON-RPC message: {type(error).__name__}") from None
-    if found.jsonrpc != "2.0":
-        raise ProtocolViolation('not a JSON-RPC message: "jsonrpc" is not "2.0"')
+    except UnicodeDecodeError:
+        raise ProtocolViolation("a message that is not UTF-8") from None
+    except RecursionError:
+        raise ProtocolViolation("a message that is nested too deeply") from None
+    if bytes(found.jsonrpc) != b'"2.0"':
+        raise ProtocolViolation('a message whose "jsonrpc" is not "2.0"')
     return found
 
 
-def decode_error(raw: msgspec.Raw) -> ErrorObject:
-    """Decode an `error` member; what is not one becomes an internal error that says so."""
+def without_lone_surrogates(message: bytes) -> bytes | None:
+    """Return JSON text with U+FFFD for escaped lone surrogates; None if it has none, or mending it takes too long."""
+    if len(message) > _MAX_MENDED_BYTES:
+        return None
+    parts, end = [], 0
+    for number, found in enumerate(_SURROGATES.finditer(message)):
+        before = message[max(0, found.start() - _MAX_BACKSLASHES) : found.start()]
+        backslashes = len(before) - len(before.rstrip(b"\\"))
+        if number == _MAX_SURROGATES or backslashes == _MAX_BACKSLASHES:
+            return None
+        if len(found[0]) == 6 and backslashes % 2 == 0:
+            parts += [message[end : found.start()], b"\\ufffd"]
+            end = found.end()
+    return b"".join([*parts, message[end:]]) if parts else None
+
+
+def members(batch: bytes) -> list[bytes]:
+    """Return the messages of a batch. Raises `ProtocolViolation` for no batch, and for one of more than `MAX_BATCH`."""
     try:
-        return _error.decode(raw)
-    except (msgspec.MsgspecError, RecursionError):
-        return ErrorObject(INTERNAL_ERROR, "the server answered with a malformed error")
+        found = msgspec.structs.astuple(_batch.decode(batch))
+    except _UNREADABLE as error:
+        raise ProtocolViolation(f"a batch that cannot be read: {error}") from None
+    return [bytes(message) for message in found if bytes(message)]
+
+
+def decode_error(raw: msgspec.Raw) -> ErrorObject:
+    """Decode an `error` member. Raises `ProtocolViolation` for what is not one, with what it says all the same."""
+    try:
+        found = _error.decode(raw)
+    except _UNREADABLE:
+        raise ProtocolViolation(f"an error without a proper code or message{_said(raw)}") from None
+    if abs(found.code) > MAX_CODE:
+        raise ProtocolViolation(f"an error whose code is out of range{_said(raw)}")
+    return found
+
+
+def _said(error: msgspec.Raw) -> str:
+    """Return what a malformed error says, as far as it says it in words."""
+    words, texts = [bytes(error)], []
+    with suppress(*_UNREADABLE):
+        found = _any_error.decode(error)
+        words = [bytes(found.code), bytes(found.message)]
+    with suppress(*_UNREADABLE):
+        texts = [_text.decode(word)[:_MAX_SAID_CHARS] for word in words if word.startswith(b'"')]
+    return f": {' '.join(texts)}" if texts else ""
 
 
 def request(id_: bytes, method: str, params: bytes | None) -> bytes:

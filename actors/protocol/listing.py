@@ -57,12 +57,13 @@ class ListLimits(msgspec.Struct, frozen=True, kw_only=True):
 class PageArrived(msgspec.Struct, frozen=True):
     """A message that answers a request for a page of a list, unread: reading it may take long.
 
-    `id` is the JSON text of the id it must have; None if that was seen already.
+    `id` is the JSON text of the id it must have; None if that was seen already. `failure`: why it cannot be read.
     """
 
     kind: Kind
     line: bytes
     id: bytes | None
+    failure: str = ""
 
 
 class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,12 +118,15 @@ class Listing:
                 return PageArrived(kind, message, id_)
         return None
 
-    def take(self, kind: Kind, message: bytes) -> PageArrived | None:
-        """Take an answer whose id was written in an unusual place or way; None if there was one already."""
+    def take(self, kind: Kind, message: bytes, failure: str = "") -> PageArrived | None:
+        """Take an answer whose id was written in an unusual place or way; None if there was one already.
+
+        `failure` says why it cannot be read.
+        """
         if kind in self._arrived:
             return None
         self._arrived.add(kind)
-        return PageArrived(kind, message, None)
+        return PageArrived(kind, message, None, failure)
 
     def expect_again(self, kind: Kind) -> None:
         """What was recognised as a page of that list is none."""

@@ -4,6 +4,7 @@ Rules:
 - Ids towards a server are ours: opaque strings, unique for the life of the process, never re-used. An answer is
   matched by the JSON text of its id, so by type and value; anything else is counted and dropped.
 - The first answer to an id wins; later ones are strays.
+- An answer that cannot be decoded, or is over the limit, still settles its request where `fragment.py` finds its id.
 - A request of the server has a string or a number for its id; one with any other id is a stray, as it could not be
   answered. An `error` or `result` that is `null` beside the other one is taken for absent: some servers write both.
 """
@@ -16,6 +17,8 @@ import msgspec
 
 from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
+from actors.protocol.fragment import read_fragment
+from actors.protocol.framing import Line, Oversized
 
 T = TypeVar("T")
 _ID_STARTS = frozenset(bytes([byte]) for byte in b'"-0123456789')
@@ -36,9 +39,16 @@ class Refused(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Malformed(msgspec.Struct, Generic[T], frozen=True):
-    """A request of ours got no proper answer: both or neither of result and error, or a result that is no object."""
+    """A request of ours got an answer that cannot be used.
+
+    `reason` says why: "a result that is no object". It may repeat what the server said. `done`: it tells of a result,
+    so what was asked for was done. `over`: its size and the limit in bytes, if that is why.
+    """
 
     tag: T
+    reason: str
+    done: bool = False
+    over: tuple[int, int] | None = None
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -85,24 +95,56 @@ class Peer(Generic[T]):
         self._pending.clear()
         return tags
 
-    def receive(self, message: bytes) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
+    def receive(self, message: Line) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
         """Take one message; None for what means nothing to us (counted). Raises `ProtocolViolation` for no JSON-RPC."""
-        found = jsonrpc.decode(message)
+        if isinstance(message, Oversized):
+            over = (message.size, message.limit)
+            return self.spoil(message, f"{over[0]} bytes, over its limit of {over[1]} bytes", over)
+        try:
+            found = jsonrpc.decode(message)
+        except ProtocolViolation as error:
+            return self.spoil(message, error.message)
         if found.method is not None:
-            if not found.is_request:
-                return Notified(found.method, found.params)
-            if bytes(found.id)[:1] in _ID_STARTS:
-                return Asked(bytes(found.id), found.method, found.params)
-            self.strays += 1
-            return None
+            return self._receive_own(found)
         tag = self._pending.pop(_canonical(bytes(found.id)), None)
         if tag is None:
             self.strays += 1
             return None
-        result, error = _present(found.result), _present(found.error)
-        if bool(result) == bool(error) or (result and result[:1] != b"{"):
-            return Malformed(tag)
-        return Answered(tag, found.result) if result else Refused(tag, jsonrpc.decode_error(found.error))
+        return _answer(tag, found)
+
+    def spoil(self, message: Line, reason: str, over: tuple[int, int] | None = None) -> Malformed[T]:
+        """Settle the request that an unusable answer belongs to. Raises `ProtocolViolation` if it belongs to none."""
+        found = read_fragment(message)
+        tag = self._pending.pop(_canonical(found.id), None) if found is not None else None
+        if found is None or tag is None:
+            raise ProtocolViolation(reason)
+        return Malformed(tag, reason, found.result, over)
+
+    def _receive_own(self, found: jsonrpc.Envelope) -> Asked | Notified | None:
+        """Take what the server sends of its own accord."""
+        method = found.method or ""
+        if not found.is_request:
+            return Notified(method, found.params)
+        if bytes(found.id)[:1] in _ID_STARTS:
+            return Asked(bytes(found.id), method, found.params)
+        self.strays += 1
+        return None
+
+
+def _answer(tag: T, found: jsonrpc.Envelope) -> Answered[T] | Refused[T] | Malformed[T]:
+    result, error = _present(found.result), _present(found.error)
+    if result and error:
+        return Malformed(tag, "both a result and an error")
+    if error:
+        try:
+            return Refused(tag, jsonrpc.decode_error(found.error))
+        except ProtocolViolation as violation:
+            return Malformed(tag, violation.message)
+    if not bytes(found.result):
+        return Malformed(tag, "neither a result nor an error")
+    if result[:1] != b"{":
+        return Malformed(tag, "a result that is no object", done=True)
+    return Answered(tag, found.result)
 
 
 def _present(member: msgspec.Raw) -> bytes:

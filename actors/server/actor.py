@@ -14,8 +14,8 @@ import trio
 
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
-from actors.errors import SupervisorError, TooManyCalls
-from actors.incarnation import Broken, Ended, NotStarted, Received, Started
+from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
+from actors.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.kit import Actor, Reply, Starts
 from actors.lifecycle import State
 from actors.messages import (
@@ -96,9 +96,12 @@ class ServerActor(Actor[Message]):
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """React to one message."""
         match message:
-            case Received(incarnation=number, messages=messages):
+            case Received():
+                if message.incarnation == self.life.incarnation:
+                    self._server.on_received(message)
+            case Written(incarnation=number):
                 if number == self.life.incarnation:
-                    self._server.on_received(messages)
+                    self._server.pump()
             case PageRead():
                 if message.incarnation == self.life.incarnation:
                     self._server.on_page_read(message)
@@ -150,6 +153,7 @@ class ServerActor(Actor[Message]):
             reply.fail(refusal)
             return
         self._restarts.forget()
+        self._server.discovery.looking = None
         self._server.orders.restart(reply)
         self._server.step(lc.Restart())
 
@@ -188,7 +192,7 @@ class ServerActor(Actor[Message]):
             return
         try:
             call = self._traffic.enter(message, reply, trio.current_time())
-        except TooManyCalls as error:
+        except (TooManyCalls, CallTooLarge) as error:
             reply.fail(error)
             return
         reply.on_abandon(lambda: self._abandon(call.number))

@@ -14,7 +14,7 @@ import trio
 from actors.catalogue.draft import Draft
 from actors.catalogue.entries import Offer
 from actors.catalogue.pages import Page, read_page
-from actors.kit import Address
+from actors.kit import Address, Pauses, is_want
 from actors.lifecycle import Life, State
 from actors.protocol import conversation as talk
 from actors.protocol.listing import Listed, PageArrived, PageSummary
@@ -28,8 +28,6 @@ from actors.timers import Timers
 AT_ONCE_BYTES = 16 * 1024
 """A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""
 LATE = "its lists could not be read in time"
-NO_THREAD_S = 1.0
-"""Pause before a page is tried again for which the system had no thread."""
 
 
 class Discovery:
@@ -189,8 +187,12 @@ class Discovery:
         self._reading.discard(scope)
 
     async def _in_thread(self, work: Callable[[], Page]) -> Page:
+        """Run it in a thread, once there is one: until then, or until the deadline of the walk, it waits."""
+        pauses = Pauses()
         while True:
             try:
                 return await trio.to_thread.run_sync(work, limiter=self._desk, abandon_on_cancel=True)
-            except RuntimeError:  # no thread to be had; the deadline of the walk ends this
-                await trio.sleep(NO_THREAD_S)
+            except (RuntimeError, MemoryError) as error:
+                if not is_want(error):
+                    raise
+            await trio.sleep(pauses.next())

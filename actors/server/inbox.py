@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.catalogue.pages import Page
-from actors.incarnation import Broken, Ended, NotStarted, Received, Started
+from actors.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.listing import PageArrived
 
@@ -45,6 +45,7 @@ Message = (
     | Started
     | NotStarted
     | Received
+    | Written
     | PageRead
     | Broken
     | Ended

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import trio
 
+from actors.errors import ProtocolViolation
 from actors.incarnation import Incarnation
-from actors.kit import Address, Starts
-from actors.protocol.conversation import Conversation
+from actors.kit import Address, Mark, Starts
+from actors.protocol.conversation import Conversation, Fact
 from actors.protocol.era import Identity
+from actors.protocol.framing import Line
+from actors.protocol.jsonrpc import members
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
 from actors.server.settings import ServerSettings
 from actors.transport.asides import Hear
 from actors.transport.base import Transport
+
+_NO_BATCHES = "a batch, which this version of the protocol does not have"
 
 
 class Link:
@@ -21,9 +28,10 @@ class Link:
     `heard` is when the server last said anything that made sense, in seconds of the trio clock.
     """
 
-    __slots__ = ("hasty", "heard", "process", "talk")
+    __slots__ = ("_choked", "hasty", "heard", "process", "talk")
 
     def __init__(self, process: Incarnation, talk: Conversation) -> None:
+        self._choked = False
         self.process = process
         self.talk = talk
         self.hasty = talk.probing
@@ -44,14 +52,46 @@ class Link:
         """How many lines of its output were no messages."""
         return self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
 
+    def messages(self, line: Line) -> list[tuple[Line, str]]:
+        """Return the messages of one line, which may be a batch, and of each why it cannot be used; empty if it can."""
+        if isinstance(line, bytes) and line.lstrip().startswith(b"["):
+            with suppress(ProtocolViolation):  # it is no batch either
+                spoiled_by = "" if self.talk.batches else _NO_BATCHES
+                return [(message, spoiled_by) for message in members(line)]
+        return [(line, "")]
+
+    def receive(self, message: Line, spoiled_by: str) -> Fact | None:
+        """Take one message, see `Conversation.receive`; what is no JSON-RPC is told of as noise, too."""
+        try:
+            return self.talk.receive(message, spoiled_by)
+        except ProtocolViolation:
+            if self.process.connection is not None:
+                self.process.connection.asides.nonsense(message)
+            raise
+
     def last_stderr(self, lines: int) -> str:
         """Return the newest lines the process wrote to stderr."""
         return self.process.connection.last_stderr(lines) if self.process.connection is not None else ""
 
+    def fits(self, size: int) -> bool:
+        """Whether a call of so many bytes should be said now; if not, the process posts `Written` when there is room.
+
+        What was said before is handed over first.
+        """
+        self.flush()
+        return self.process.outbox.fits(size)
+
+    def mark(self) -> Mark:
+        """Return the place in the stream of what will be said next; all that was said before is handed over."""
+        self.flush()
+        return self.process.outbox.mark()
+
     def flush(self) -> bool:
-        """Hand over what was said; False if the process reads so slowly that it does not fit."""
+        """Hand over what was said; False, for good, if the process leaves so much unread that it does not fit."""
         data = self.talk.take_output()
-        return not data or self.process.outbox.put(data)
+        if data and not self.process.outbox.put(data):
+            self._choked = True
+        return not self._choked
 
     def probe_answered(self) -> bool:
         """Return True once: when the first probe has got an answer, and the handshake goes on."""

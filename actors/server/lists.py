@@ -90,7 +90,6 @@ class Lists:
         self._looked_at = now
         self._due_at = now + self._max_age_s
         self._failed_looks = 0
-        before = self.known.read_at if self.known is not None else 0.0
         emptied = self.known is not None and bool(self.known.tools) and not offer.tools
         if not emptied:
             self._empty_since = None
@@ -98,10 +97,11 @@ class Lists:
             self._empty_since = now
         if self.known is not None and self._empty_since is not None and not self._believed(now):
             kept = f"its list of tools was empty; those known before stay until it was empty for {self._patience}"
-            offer = replace(offer, tools=self.known.tools, problems=(*offer.problems, kept), read_at=before)
+            offer = replace(offer, tools=self.known.tools, problems=(*offer.problems, kept))
         else:
             self._empty_since = None
-            offer = replace(offer, read_at=before if listed.missing else unix_now)
+            before = self.known.read_at if self.known is not None else 0.0
+            offer = replace(offer, read_at=before if offer.partial else unix_now)
         self.known = offer
         return offer
 

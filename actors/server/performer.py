@@ -14,13 +14,12 @@ import trio
 from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
 from actors.errors import ProtocolViolation
-from actors.incarnation import Broken, Ended, NotStarted, Started
+from actors.incarnation import Broken, Ended, NotStarted, Received, Started
 from actors.kit import Address
 from actors.lifecycle import State
 from actors.messages import ServerStatus
 from actors.policy import RestartLog
 from actors.protocol import conversation as talk
-from actors.protocol.listing import PageArrived
 from actors.server.discovery import LATE, Discovery
 from actors.server.inbox import Message, PageRead, TimerFired
 from actors.server.link import Launcher, Link
@@ -54,7 +53,7 @@ class Performer:
     ) -> None:
         self.life = lc.Life()
         self.link: Link | None = None
-        self.traffic = Traffic(name, settings)
+        self.traffic = Traffic(name, settings, record.hide)
         self.orders = Orders(name)
         self.timers = Timers(self._fire)
         self.restarts = restarts
@@ -75,8 +74,7 @@ class Performer:
 
     def status(self) -> ServerStatus:
         """Return how the server is doing now."""
-        activity = self.startup.activity(self.link)
-        known = self._lists.known
+        known, activity = self._lists.known, self.startup.activity(self.link)
         return self._record.status(self.life, self.link, known, self.traffic, self.recovery, activity=activity)
 
     async def _fire(self, name: str, number: int) -> None:
@@ -205,12 +203,13 @@ class Performer:
 
     # The conversation -----------------------------------------------------------------------------------------------
 
-    def on_received(self, messages: list[bytes]) -> None:
-        """Take messages of the present incarnation."""
+    def on_received(self, received: Received) -> None:
+        """Take lines of the present incarnation."""
         if (link := self.link) is None:
             return
-        for message in messages:
-            self._receive(link, partial(link.talk.receive, message))
+        for line in received.lines:
+            for message, spoiled_by in link.messages(line):
+                self._receive(link, partial(link.receive, message, spoiled_by))
         if self.life.state is State.HANDSHAKING and link.probe_answered():
             self.timers.start(self.nursery, "stage", self._settings.start_timeout_s)
         self.pump()
@@ -219,7 +218,7 @@ class Performer:
         """Take one message; `meaning` says what it is about and raises `ProtocolViolation` if it is about nothing."""
         try:
             fact = meaning()
-            if isinstance(fact, PageArrived):
+            if isinstance(fact, talk.PageArrived):
                 fact = self.discovery.take(fact, link, self.life.incarnation)
         except ProtocolViolation:
             self._record.noise += 1

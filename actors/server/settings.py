@@ -36,4 +36,5 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     catalogue_max_age_s: float = 86_400.0
     max_in_flight: int = 64
     max_queued: int = 128
+    max_queued_bytes: int = 64 * 1024 * 1024
     list_limits: ListLimits = ListLimits()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from actors.protocol.framing import is_message
+from actors.protocol.framing import Line, may_be_message
 from actors.transport.mask import Mask
 from actors.transport.stderr_tail import StderrTail
 
@@ -40,14 +40,22 @@ class Asides:
         self._tail.feed(data)
         self.hear("stderr", data)
 
-    def noise(self, lines: list[bytes], messages: list[bytes]) -> int:
+    def noise(self, lines: list[Line], messages: list[Line]) -> int:
         """Tell of the last of the `lines` of a read that are not among its `messages`; return how many there are."""
         count = len(lines) - len(messages)
         if count:
-            noise = [line for line in lines if not is_message(line)][-NOISE_LINES:]
-            self.hear("stdout", b"\n".join(line[:NOISE_BYTES] for line in noise) + b"\n")
+            noise = [line for line in lines if not may_be_message(line)][-NOISE_LINES:]
+            self.hear("stdout", b"\n".join(_shown(line) for line in noise) + b"\n")
         return count
+
+    def nonsense(self, line: Line) -> None:
+        """Tell of a line that looked like a message and is none."""
+        self.hear("stdout", _shown(line) + b"\n")
 
     def last_stderr(self, lines: int) -> str:
         """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
         return self._tail.text(lines)
+
+
+def _shown(line: Line) -> bytes:
+    return (line if isinstance(line, bytes) else line.head)[:NOISE_BYTES]

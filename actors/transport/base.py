@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from actors.protocol.framing import Line, may_be_message
 from actors.transport.asides import Asides
 
 BUSY_CPU_S = 0.02
@@ -46,6 +47,14 @@ class Counters(msgspec.Struct, kw_only=True):
     stderr_bytes: int = 0
 
 
+def received(lines: list[Line], counters: Counters, asides: Asides) -> list[Line]:
+    """Return those of some lines that may be messages, count all of them, and tell of the others."""
+    found = [line for line in lines if may_be_message(line)]
+    counters.messages_received += len(found)
+    counters.stdout_noise += asides.noise(lines, found)
+    return found
+
+
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """What the processes of a connection have done so far. `cpu_s`: processor time; `moved_bytes`: read and written.
 
@@ -76,18 +85,22 @@ class Connection(Protocol):
     def pid(self) -> int | None:
         """The server's process id, None where there is none."""
 
-    async def send(self, data: bytes) -> None:
-        """Write whole messages, each already ended by a newline.
+    async def send(self, data: bytes | memoryview) -> int:
+        """Write what the peer takes of some bytes, at least one, and return how many; a cancelled call wrote nothing.
 
-        Only one task may send (the actor's writer): a cancelled write tears a message.
+        Only one task may send (the actor's writer), and whole messages in the end, each followed by a newline.
         Raises `ServerExited` when the peer no longer reads. A checkpoint only if it has to wait for the peer.
         """
 
-    async def receive(self) -> list[bytes]:
-        """Return the next messages, at least one; an empty list once the output is closed.
+    async def input_closed(self) -> None:
+        """Wait until the peer reads no more, or is gone. May wait until the latter where the former cannot be seen."""
 
-        A message is one JSON text without its newline. Noise was dropped and counted before.
-        Raises `ProtocolViolation` when a message is over the limit and `TruncatedMessage` for half a line at the end.
+    async def receive(self) -> list[Line]:
+        """Return the next lines, at least one; an empty list once the output is closed.
+
+        A line is what may be one JSON text, without its newline, or what is kept of one over the limit. Noise was
+        dropped and counted before. Raises `ProtocolViolation` after a line that does not end, and `TruncatedMessage`
+        for half a line at the end.
         """
 
     async def wait(self) -> Exit:

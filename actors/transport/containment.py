@@ -12,7 +12,6 @@ Nothing here uses `preexec_fn`: trio starts processes in threads that retire, an
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import socket
@@ -26,8 +25,9 @@ from typing import Protocol
 import trio
 
 from actors.errors import SpawnFailed
+from actors.kit import Conditions
 from actors.transport.command import explain_exec
-from actors.transport.descriptors import SPAWN, free
+from actors.transport.descriptors import StartShare
 from actors.transport.orphans import sweep
 
 UMASK = 0o077
@@ -62,7 +62,7 @@ class Contained(Protocol):
 
 
 class Containment(Protocol):
-    """Starts contained programs. Has no state."""
+    """Starts contained programs. One may be shared by all servers."""
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
         """Start `argv` (the program is an absolute path). Raises `SpawnFailed`.
@@ -71,16 +71,19 @@ class Containment(Protocol):
         """
 
 
-def default_containment(descriptors: int = 0) -> Containment:
-    """Return the strongest containment this platform has; `descriptors` as `ShimContainment` takes it."""
-    return ShimContainment(descriptors=descriptors) if sys.platform == "linux" else GroupContainment()
+def default_containment(descriptors: int = 0, conditions: Conditions | None = None) -> Containment:
+    """Return the strongest containment this platform has; the arguments are those of `ShimContainment`."""
+    if sys.platform != "linux":
+        return GroupContainment()
+    return ShimContainment(descriptors=descriptors, conditions=conditions)
 
 
 async def _open(
     argv: Sequence[str], program: str, env: Mapping[str, str], cwd: str, *, own_session: bool, fds: Sequence[int] = ()
 ) -> trio.Process:
-    """Start a process with three pipes. A cancellation does not come between the start and the return: trio's thread
-    is not abandoned.
+    """Start a process with three pipes, in a process group of its own and in our session or its own.
+
+    A cancellation does not come between the start and the return: trio's thread is not abandoned.
     """
     try:
         return await trio.lowlevel.open_process(
@@ -92,6 +95,7 @@ async def _open(
             cwd=cwd,
             umask=UMASK,
             start_new_session=own_session,
+            process_group=None if own_session else 0,
             pass_fds=fds,
         )
     except OSError as error:
@@ -137,16 +141,31 @@ class _Group:
 class ShimContainment:
     """One `kill_shim.py` for each server: about 8 ms at the start and 4 MB of memory each."""
 
-    def __init__(self, *, python: str = sys.executable, start_s: float = 10.0, descriptors: int = 0) -> None:
-        """`descriptors` is the soft limit (RLIMIT_NOFILE) that servers get, 0 leaves them ours."""
+    def __init__(
+        self,
+        *,
+        python: str = sys.executable,
+        start_s: float = 10.0,
+        descriptors: int = 0,
+        conditions: Conditions | None = None,
+    ) -> None:
+        """`descriptors` is the soft limit (RLIMIT_NOFILE) that servers get, 0 leaves them ours. `conditions` is told
+        while no server can be started for want of something.
+        """
         self._python = python
         self._start_s = start_s
         self._descriptors = descriptors
+        self._share = StartShare(conditions or Conditions())
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
         """See `Containment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
-        if free() < SPAWN:  # half a start would take what clients and files need; without its pidfd, even a thread
-            raise explain_exec(argv[0], errno.EMFILE)
+        try:
+            async with self._share.start():
+                return await self._spawn(argv, env, cwd)
+        except OSError as error:
+            raise explain_exec(argv[0], error.errno or 0) from error
+
+    async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:

@@ -15,6 +15,9 @@ own, and programs that use select(2) or close all that could be open do not bear
 - We are a subreaper: whatever the server starts stays below us, also what forked twice or has its own session.
 - The server dies with us (`PR_SET_PDEATHSIG`; sound here, where one thread does all, and a trap in the daemon, where
   threads start processes and retire).
+- A server that stops us (SIGSTOP) gains nothing by it: we are started in a process group of our own, in the daemon's
+  session. When the daemon dies that group is orphaned, and the kernel continues what is stopped in an orphaned group
+  (SIGHUP, then SIGCONT: POSIX `_exit`, "orphaned process group"). While the daemon lives, it kills us.
 - The server is not reaped before it is reported, so its process group id cannot belong to somebody else.
 - Standard streams are the server's alone: ours are /dev/null once it runs, so that ends of files go through.
 """

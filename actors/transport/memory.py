@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 import trio
 
 from actors.errors import ServerExited
-from actors.protocol.framing import LineSplitter, is_message
+from actors.protocol.framing import Line, LineSplitter
 from actors.transport.asides import Asides
-from actors.transport.base import Counters, Exit, Work
+from actors.transport.base import Counters, Exit, Work, received
 
 _PIPE_BYTES = 65536
 _KILLED = 9
@@ -38,6 +38,21 @@ class _Pipe:
             raise trio.BrokenResourceError
         self._data += data
         self._changed.unpark_all()
+
+    async def write_some(self, data: bytes | memoryview) -> int:
+        """Add as many bytes as there is room for, wait for some; return how many. Raises as `write`. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while len(self._data) >= _PIPE_BYTES and not self._closed:
+            await self._changed.park()
+        part = bytes(data[: _PIPE_BYTES - len(self._data)])
+        await self.write(part)
+        return len(part)
+
+    async def closed(self) -> None:
+        """Wait until no more can be written. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while not self._closed:
+            await self._changed.park()
 
     async def read(self) -> bytes:
         """Take all bytes, wait for some; empty once closed and read to the end. A checkpoint."""
@@ -140,23 +155,28 @@ class MemoryConnection:
         self._exited = trio.Event()
         self._asked = False
 
-    async def send(self, data: bytes) -> None:
-        """Write whole messages. Raises `ServerExited` when nobody reads them any more."""
+    async def send(self, data: bytes | memoryview) -> int:
+        """Write what there is room for. Raises `ServerExited` when nobody reads it any more."""
         try:
-            await self._peer._stdin.write(data)
+            taken = await self._peer._stdin.write_some(data)
         except trio.BrokenResourceError:
             raise ServerExited("the server no longer reads its input") from None
-        self.counters.messages_sent += data.count(b"\n")
+        self.counters.messages_sent += bytes(data[:taken]).count(b"\n")
+        return taken
 
-    async def receive(self) -> list[bytes]:
-        """Return all messages that are there, at least one, or an empty list at the end of the output."""
+    async def input_closed(self) -> None:
+        """Wait until the server reads no more, or until its end once it was asked to end."""
+        await self._peer._stdin.closed()
+        if self._asked:
+            await self._exited.wait()
+
+    async def receive(self) -> list[Line]:
+        """Return all lines that are there, at least one, or an empty list at the end of the output."""
+        self._splitter.check()
         while data := await self._peer._stdout.read():
-            lines = self._splitter.feed(data)
-            messages = [line for line in lines if is_message(line)]
-            self.counters.messages_received += len(messages)
-            self.counters.stdout_noise += self.asides.noise(lines, messages)
-            if messages:
-                return messages
+            lines = received(self._splitter.feed(data), self.counters, self.asides)
+            if lines:
+                return lines
         self._splitter.close()
         return []
 

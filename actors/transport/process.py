@@ -18,12 +18,13 @@ import msgspec
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
-from actors.protocol.framing import LineSplitter, is_message
+from actors.protocol.framing import Line, LineSplitter
 from actors.transport.asides import Asides
-from actors.transport.base import Counters, Exit, Work
+from actors.transport.base import Counters, Exit, Work, received
 from actors.transport.command import build_environment, check_directory, check_strings, no_thread, resolve_command
 from actors.transport.containment import Contained, Containment, default_containment
 from actors.transport.mask import Mask
+from actors.transport.stdio.input import Input
 from actors.transport.stdio.work import look
 
 _CHUNK_BYTES = 65536
@@ -121,10 +122,9 @@ class ProcessConnection:
         self.counters = Counters()
         self._contained = contained
         self._limits = limits
-        self._stdin, self._stdout, self._stderr = (
-            _fd_stream(stream)
-            for stream in (contained.process.stdin, contained.process.stdout, contained.process.stderr)
-        )
+        self._stdin = Input(_fd_stream(contained.process.stdin))
+        self._stdout = _fd_stream(contained.process.stdout)
+        self._stderr = _fd_stream(contained.process.stderr)
         self._splitter = LineSplitter(limits.max_line_bytes)
         self.asides = Asides(limits.stderr_ring_bytes, mask)
         self._background = trio.CancelScope(shield=True)
@@ -142,34 +142,31 @@ class ProcessConnection:
         """The server's process id (not its shim's), which is also its process group."""
         return self._contained.pid
 
-    async def send(self, data: bytes) -> None:
-        """Write whole messages. Raises `ServerExited` when nobody reads them any more."""
+    async def send(self, data: bytes | memoryview) -> int:
+        """Write what the pipe takes. Raises `ServerExited` when nobody reads it any more."""
         try:
-            # What the pipe takes at once costs no turn of the loop. Nobody else writes: there is one sender.
-            sent = os.write(self._stdin.fileno(), data)
-        except OSError:
-            sent = 0  # it is full, or gone, which `send_all` finds out in its own terms
-        try:
-            if sent < len(data):
-                await self._stdin.send_all(data[sent:])
-        except _GONE:
+            taken = await self._stdin.write_some(data)
+        except trio.BrokenResourceError:
             raise ServerExited("the server no longer reads its input") from None
-        self.counters.messages_sent += data.count(b"\n")
+        self.counters.messages_sent += bytes(data[:taken]).count(b"\n")
+        return taken
 
-    async def receive(self) -> list[bytes]:
-        """Return all messages of one read, at least one, or an empty list at the end of the output."""
+    async def input_closed(self) -> None:
+        """Wait until the last process that could read the input has closed it, or until the exit."""
+        if not await self._stdin.unread():
+            await self._exited.wait()
+
+    async def receive(self) -> list[Line]:
+        """Return all lines of one read, at least one, or an empty list at the end of the output."""
         while not self._taken_over:
+            self._splitter.check()
             data = await self._read()
             if not data:
                 self._splitter.close()
                 return []
-            lines = self._splitter.feed(data)
+            lines = received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
-                messages = [line for line in lines if is_message(line)]
-                self.counters.messages_received += len(messages)
-                self.counters.stdout_noise += self.asides.noise(lines, messages)
-                if messages:
-                    return messages
+                return lines
         await self._exited.wait()
         return []
 

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from actors.errors import ConfigError
 from supervisor.commands.common import BadConfiguration
 from supervisor.config import Configuration, load
+from supervisor.config.address import split_address
 from supervisor.config.remarks import lines as lines_of
-from supervisor.config.structs import Settings, split_address
+from supervisor.config.structs import Settings
 from supervisor.datadir import DataDir, open_data_dir
 from supervisor.host.interrupt import plain_interrupt
 from supervisor.logs import logging_to_stderr

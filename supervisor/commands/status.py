@@ -59,12 +59,19 @@ def status(*, as_json: bool, url: str) -> None:
     out.print(servers_shown(found["servers"], time.time(), out))
     out.print(f"\nmcpvisor {found['version']} at {url}, up {duration(found['uptime_s'])}", markup=False)
     out.print(savings_line(found["totals"], found["tokens"]), markup=False)
+    for line in degraded(found.get("degraded", ()), time.time()):
+        out.print(line)
     told = {row.get("last_error") for row in found["servers"]}
     for problem in found["configuration_problems"]:
         if problem not in told:
             out.print(plain(f"problem: {problem}"))
     for line in attention(ordered(found["servers"])):
         out.print(line)
+
+
+def degraded(rows: Sequence[Row], now: float) -> list[Text]:
+    """Return a line for each thing that works only in part; `now` is unix time in seconds."""
+    return [plain(f"degraded for {duration(now - row['since'])}: {row['what']}: {row['why']}") for row in rows]
 
 
 def state_of(row: Row) -> str:
@@ -189,11 +196,10 @@ def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
     """Return what the four meta-tools save, with the numbers behind it."""
     about = "" if tokens["exact"] else ("about " if tokens["counted"] else "so far about ")
     exposed, cost = tokens["exposed_tokens"], tokens["meta_tokens"]
-    said = (
+    return (
         f"{totals['tools']} tools of {totals['servers']} servers would cost a model {about}{exposed:,} tokens; "
-        f"the four meta-tools cost {cost:,}: "
+        f"the four meta-tools cost {cost:,}: {in_words(tokens['saved_tokens'], tokens['saved_percent'])}"
     )
-    return said + in_words(tokens["saved_tokens"], tokens["saved_percent"])
 
 
 def _number(value: object) -> str:

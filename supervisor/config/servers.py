@@ -22,7 +22,8 @@ from supervisor.config.expand import expand, expand_home, is_env_name, parse_env
 from supervisor.config.jsonc import KeyPath
 from supervisor.config.keys import FOREIGN, is_comment, is_header_name, name_fault, nearest, suggest_name, translate
 from supervisor.config.remarks import Remark, remarks
-from supervisor.config.structs import Kind, ServerConfig, Settings
+from supervisor.config.structs import ServerConfig, Settings
+from supervisor.config.units import Kind
 from supervisor.config.values import Findings, build, keys_of
 
 MAX_STRING_BYTES = 131_071

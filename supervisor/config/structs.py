@@ -10,35 +10,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
-"""A duration of at most a year."""
-
-PositiveSeconds = Annotated[float, Meta(ge=0.001, le=31_536_000)]
-"""A duration that cannot be switched off."""
-
-Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
-"""How many of something there may be."""
-
-Size = Annotated[int, Meta(ge=1024, le=1_073_741_824)]
-"""Bytes, from 1 KiB to 1 GiB."""
-
-Kind = Literal["stdio", "http", "sse", "websocket"]
-"""How a server is reached. `http` is MCP's Streamable HTTP, `sse` the older HTTP+SSE."""
-
-Restart = Literal["transient", "permanent", "temporary"]
-"""OTP's words: restart only after a failure, always, never."""
-
-LogLevel = Literal["debug", "info", "warning", "error"]
-"""The least severe records that are logged."""
-
-Rerank = Literal["auto", "off", "static"]
-"""Whether search compares meanings: if the extra `semantic` is installed, never, or with a warning without it."""
-
-MIB = 1024 * 1024
+from supervisor.config.address import split_address
+from supervisor.config.units import MIB, Count, Kind, LogLevel, PositiveSeconds, Rerank, Restart, Seconds, Size
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -72,8 +49,23 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = ()
     max_body_bytes: Annotated[Size, Meta(description="Largest HTTP request body.")] = 4 * MIB
+    max_buffered_bytes: Annotated[
+        Size,
+        Meta(
+            description="Bytes of all requests that are being read or worked on, 64 KiB of each not counted; where "
+            "there is no room, the body that has been arriving for the longest is refused as overloaded."
+        ),
+    ] = 128 * MIB
+    head_timeout_s: Annotated[
+        PositiveSeconds,
+        Meta(description="For the head of a request to arrive, and for a kept connection to be used again."),
+    ] = 10.0
+    body_timeout_s: Annotated[
+        PositiveSeconds, Meta(description="For a request body, or a WebSocket message in fragments, to arrive.")
+    ] = 30.0
     max_connections: Annotated[
-        Count, Meta(description="Open client connections; half of the file descriptor limit bounds it, too.")
+        Count,
+        Meta(description="Open client connections; half of the file descriptors, less what we need, bounds it, too."),
     ] = 1000
     call_timeout_s: Annotated[
         PositiveSeconds, Meta(description="Deadline of a call, queueing and waking included.")
@@ -100,8 +92,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     session_max_age_s: Annotated[PositiveSeconds, Meta(description="Every session ends after this time.")] = 86400.0
     max_sessions: Annotated[Count, Meta(description="Open sessions; more are refused.")] = 10000
     max_sockets_queue: Annotated[
-        Count, Meta(description="Messages queued for one WebSocket or event stream; a slower client is disconnected.")
+        Count, Meta(description="Messages queued for one WebSocket; while there are so many nothing is read from it.")
     ] = 256
+    websocket_stall_s: Annotated[
+        PositiveSeconds,
+        Meta(description="A WebSocket client that takes nothing of a full queue for this time is closed (1008)."),
+    ] = 5.0
+    websocket_control_frames_per_s: Annotated[
+        Count,
+        Meta(
+            description="Pings, pongs and tiny fragments a WebSocket client may send in a second; more closes (1008)."
+        ),
+    ] = 100
     websocket_max_message_bytes: Annotated[Size, Meta(description="Largest message a WebSocket client may send.")] = MIB
     websocket_ping_s: Annotated[PositiveSeconds, Meta(description="Pause between WebSocket pings.")] = 20.0
     sse_keepalive_s: Annotated[PositiveSeconds, Meta(description="Pause between comment lines on a quiet stream.")] = (
@@ -113,7 +115,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     list_changed_debounce_s: Annotated[
         Seconds, Meta(description="A change of the catalogue waits this long for more of them.")
     ] = 0.25
-    drain_s: Annotated[Seconds, Meta(description="At shutdown, calls in flight may take this much longer.")] = 5.0
+    drain_s: Annotated[
+        Seconds,
+        Meta(
+            description="At shutdown, calls in flight may take this much longer, but at most half of `shutdown_s`; "
+            "those that still run then are answered with the error `shutdown`."
+        ),
+    ] = 5.0
     shutdown_s: Annotated[
         PositiveSeconds, Meta(description="After this time of shutting down everything left is killed.")
     ] = 12.0
@@ -145,6 +153,11 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Settings(listen={self.listen!r}, ...)"
+
+    @property
+    def drain_within_s(self) -> float:
+        """Return how long calls may go on at shutdown: the rest of `shutdown_s` is for stopping the servers."""
+        return min(self.drain_s, self.shutdown_s / 2)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -218,7 +231,16 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     max_queued: Annotated[
         Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="Calls that wait for their turn; more are refused.")
     ] = 128
-    max_line_bytes: Annotated[Size, Meta(description="Largest message of the server.")] = 16 * MIB
+    max_queued_bytes: Annotated[
+        Size, Meta(description="Arguments of the calls that wait for their turn, all together; more calls are refused.")
+    ] = 64 * MIB
+    max_line_bytes: Annotated[
+        Size, Meta(description="Largest message of the server; a call whose answer is larger fails as `too_large`.")
+    ] = 16 * MIB
+    write_timeout_s: Annotated[
+        PositiveSeconds,
+        Meta(description="A server that reads nothing of what is written to it for this time is replaced."),
+    ] = 10.0
     stop_eof_s: Annotated[Seconds, Meta(description="To stop it, its input is closed and this time is waited.")] = 2.0
     stop_term_s: Annotated[Seconds, Meta(description="Then SIGTERM, and after this time SIGKILL.")] = 2.0
     backoff_initial_s: Annotated[PositiveSeconds, Meta(description="Pause before the first restart; it doubles.")] = 1.0
@@ -259,19 +281,3 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"ServerConfig(name={self.name!r}, kind={self.kind!r}, disabled={self.disabled!r}, ...)"
-
-
-def split_address(listen: str) -> tuple[str, int]:
-    """Return host and port of `host:port` or `[ipv6]:port`. Raises `ValueError` with what is wrong."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not host:
-        raise ValueError("an address is host:port")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
-        raise ValueError("the port is a number from 0 to 65535")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError("an IPv6 address needs brackets: [::1]:3001")
-    if not host or any(not ("!" <= character <= "~") for character in host):
-        raise ValueError("the host is a name or an address")
-    return host, int(port)

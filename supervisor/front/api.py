@@ -6,7 +6,6 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,10 +16,10 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.directory import Directory
-from actors.errors import ConfigError, SupervisorError
-from actors.kit import Degraded, Feed, Latest, Reply
+from actors.errors import ConfigError
+from actors.kit import Degraded, Feed, Latest
 from actors.lifecycle import State
-from actors.messages import ReadServer, ServerStatus
+from actors.messages import ServerStatus
 from actors.registry import Happening
 from actors.server import Message as ServerMessage
 from actors.server.journal import Journal
@@ -28,11 +27,9 @@ from supervisor.counting import META_TOKENS
 from supervisor.front.debug import debug_page
 from supervisor.front.described import Described
 from supervisor.front.orders import Control
+from supervisor.front.statuses import fresh, told_by, with_stderr
 from supervisor.tokens import savings
 from supervisor.workbench import beside
-
-ASK_S = 2.0
-"""How long a page waits for servers to tell how they do; those that do not are shown as last reported."""
 
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
 GOING_AWAY = 1001
@@ -99,10 +96,10 @@ def _json(body: Any, status: int = 200) -> Response:
 
 
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:
-    """Ready: the index is built and no server is on its way up for the first time. Failing ones do not hold it up."""
+    """Ready: the index is built and every server was tried once. Those that fail hold nothing up."""
     statuses = view.statuses.value
     known = view.catalogue.value.entries
-    failing = sorted(name for name, found in statuses.items() if found.state in (State.FAILED, State.RESPAWNING))
+    failing = sorted(name for name, found in statuses.items() if _fails(found, name in known))
     coming = (name for name, found in statuses.items() if found.state is not State.STOPPED)
     discovering = sorted(name for name in coming if name not in known and name not in failing)
     reason = ""
@@ -116,51 +113,21 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     return ({**body, "reason": reason} if reason else body), not reason
 
 
-async def _fresh(view: View) -> dict[str, ServerStatus]:
-    """Return every server's status: asked now from those that run, as last reported of the others."""
-    found = dict(view.statuses.value)
-    asked: dict[str, Reply[ServerStatus]] = {}
-    for name in view.directory.names():
-        address = view.directory.find(name)
-        try:
-            if address is not None:
-                asked[name] = address.request(ReadServer())
-        except SupervisorError:  # busy or gone: what was reported last is shown
-            continue
-    with trio.move_on_after(ASK_S):
-        for name, reply in asked.items():
-            try:
-                found[name] = await reply.wait()
-            except SupervisorError:
-                continue
-    return dict(sorted(found.items()))
-
-
-async def _with_stderr(view: View, statuses: Mapping[str, ServerStatus]) -> dict[str, ServerStatus]:
-    """Return the statuses with what the servers wrote to stderr, one after the other: each takes some milliseconds."""
-    found = dict(statuses)
-    with trio.move_on_after(ASK_S):
-        for name in view.directory.names():
-            address = view.directory.find(name)
-            with suppress(SupervisorError):
-                if address is not None:
-                    found[name] = await address.ask(ReadServer(stderr=True))
-    return dict(sorted(found.items()))
+def _fails(status: ServerStatus, known: bool) -> bool:
+    """Say whether a server is down by a failure, or was never up and has failed, whatever it does now."""
+    down = status.state in (State.FAILED, State.RESPAWNING)
+    return down or (not known and (status.restarts > 0 or status.last_error is not None))
 
 
 async def server_row(view: View, server: str) -> dict[str, Any]:
     """Return the row of `/api/status` for one server; only its name if nothing is known of it yet."""
-    status = view.statuses.value.get(server)
-    address = view.directory.find(server)
-    with trio.move_on_after(ASK_S), suppress(SupervisorError):
-        if address is not None:
-            status = await address.ask(ReadServer())
+    status = await told_by(server, view.directory) or view.statuses.value.get(server)
     if status is None:
         return {"server": server}
     catalogue = view.catalogue.value
     row = _row(status, catalogue, view.clock(), token_savings(catalogue)["exposed_tokens"])
-    found = await view.described.warnings(catalogue)
-    return {**row, "warnings": found.get(server, 0)}
+    warnings = await view.described.warnings(catalogue)
+    return {**row, "warnings": warnings.get(server, 0)}
 
 
 async def _status(view: View) -> dict[str, Any]:
@@ -168,7 +135,9 @@ async def _status(view: View) -> dict[str, Any]:
     now = view.clock()
     tokens = token_savings(catalogue)
     exposed = tokens["exposed_tokens"]
-    servers = [_row(status, catalogue, now, exposed) for status in (await _fresh(view)).values()]
+    servers = [
+        _row(status, catalogue, now, exposed) for status in (await fresh(view.statuses.value, view.directory)).values()
+    ]
     warnings = await view.described.warnings(catalogue)
     servers = [{**row, "warnings": warnings.get(row["server"], 0)} for row in servers]
     return {
@@ -231,7 +200,7 @@ def token_savings(catalogue: Catalogue) -> dict[str, Any]:
 async def _debug(view: View) -> bytes:
     """Tools by transport and by server, discovery, processes: for finding out why, never with secrets (S39)."""
     catalogue = view.catalogue.value
-    statuses = await _with_stderr(view, await _fresh(view))
+    statuses = await with_stderr(await fresh(view.statuses.value, view.directory), view.directory)
     described = await view.described.of(catalogue)
     own = {"version": view.version, "usage": view.usage(), "connections": view.counters(), "store": view.store()}
     own["tokens"] = token_savings(catalogue)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -84,7 +85,14 @@ class _Front:
                 log.debug("refused with %d: %s", refusal.status, refusal.reason)
                 await respond(scope, send, refusal.status, refusal.body())
                 return
-        await self._chosen(kind, scope.get("path", ""))(scope, receive, _hardened(send))
+        try:
+            await self._chosen(kind, scope.get("path", ""))(scope, receive, _hardened(send))
+        except (OSError, RuntimeError, MemoryError) as error:
+            if not is_want(error):
+                raise
+            log.debug("a request was lost for want: %s", reason_of(error))
+            with suppress(Exception):  # it may have been answered in part
+                await respond(scope, send, 503, b'{"error":{"code":503,"message":"the daemon lacks resources"}}')
 
     def _chosen(self, kind: str, path: str) -> Application:
         if kind == "http" and path == MCP_PATH:

@@ -23,16 +23,28 @@ from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PAR
 from actors.protocol.versions import (
     LEGACY_VERSIONS,
     META_CAPABILITIES,
-    META_CLIENT_INFO,
     META_LOG_LEVEL,
     META_VERSION,
     MODERN_VERSIONS,
+)
+from supervisor.front.envelope import (
+    BROKEN,
+    LOG_LEVELS,
+    MAX_BATCH,
+    MAX_SHOWN_CHARS,
+    Enveloped,
+    Meta,
+    batch_elements,
+    client_name,
+    envelope_of,
+    first_byte,
+    key_of,
+    text_of,
 )
 from supervisor.front.head import METHOD, NAME, SESSION, VERSION, Head, header_text
 from supervisor.front.verdict import (
     NULL,
     Batch,
-    Key,
     LegacyMessage,
     ModernRequest,
     Notification,
@@ -46,10 +58,6 @@ from supervisor.front.verdict import (
 
 HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
-MAX_BATCH: Final = 50
-MAX_CLIENT_NAME_CHARS: Final = 128
-
-LOG_LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
 
 _ONCE: Final = frozenset({VERSION, METHOD, NAME})
 _LEGACY: Final = {version.encode(): version for version in LEGACY_VERSIONS}
@@ -65,42 +73,7 @@ _NAMED_BY: Final = {
     "tasks/cancel": "taskId",
 }
 
-
-class _Meta(
-    msgspec.Struct,
-    frozen=True,
-    rename={
-        "version": META_VERSION,
-        "capabilities": META_CAPABILITIES,
-        "client_info": META_CLIENT_INFO,
-        "log_level": META_LOG_LEVEL,
-    },
-):
-    version: msgspec.Raw = NO_RAW
-    capabilities: msgspec.Raw = NO_RAW
-    client_info: msgspec.Raw = NO_RAW
-    log_level: msgspec.Raw = NO_RAW
-
-
-class _Enveloped(msgspec.Struct, frozen=True, rename={"meta": "_meta", "task_id": "taskId"}):
-    meta: msgspec.Raw = NO_RAW
-    name: msgspec.Raw = NO_RAW
-    uri: msgspec.Raw = NO_RAW
-    task_id: msgspec.Raw = NO_RAW
-
-
-class _ClientInfo(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-_key: msgspec.json.Decoder[Key] = msgspec.json.Decoder(Key)
-_meta = msgspec.json.Decoder(_Meta)
-_enveloped = msgspec.json.Decoder(_Enveloped)
-_client_info = msgspec.json.Decoder(_ClientInfo)
-_text = msgspec.json.Decoder(str)
 _any = msgspec.json.Decoder(msgspec.Raw)
-_array = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
-_BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def legacy_version(head: Head) -> str | None:
@@ -114,7 +87,7 @@ def classify(head: Head, body: bytes) -> Verdict:
         message = jsonrpc.decode(body)
     except ProtocolViolation:
         return _not_a_message(head, body)
-    found = _envelope_of(message.params)
+    found = envelope_of(message.params)
     if found is not None:
         return _modern(head, message, *found)
     if head.version is not None and head.version not in _LEGACY:
@@ -129,16 +102,16 @@ def legacy_message(message: jsonrpc.Envelope) -> LegacyMessage | Refused:
     id_ = bytes(message.id)
     if message.method is None:
         answered = bytes(message.result) or bytes(message.error)
-        if answered and _key_of(id_) is not None:
+        if answered and key_of(id_) is not None:
             return Response()
         return refuse(400, NULL, INVALID_REQUEST, "neither a request nor a notification nor a response")
     params = message.params
-    first = _first(params)
+    first = first_byte(params)
     if first == b"n":  # some clients send null for "no parameters"
         first, params = b"", NO_RAW
     if not id_:
         return Notification(method=message.method, params=params)
-    key = _key_of(id_)
+    key = key_of(id_)
     if key is None:
         return bad_id()
     if first and first != b"{":
@@ -149,11 +122,12 @@ def legacy_message(message: jsonrpc.Envelope) -> LegacyMessage | Refused:
 def _not_a_message(head: Head, body: bytes) -> Batch | Refused:
     try:
         body.decode()
-        elements = _array.decode(_any.decode(body))  # first all of it: what is no array may be no JSON either
-    except msgspec.ValidationError:
-        return refuse(400, NULL, INVALID_REQUEST, "not a JSON-RPC 2.0 message")
-    except _BROKEN:
+        text = _any.decode(body)  # first all of it: what is no array may be no JSON either
+    except BROKEN:
         return refuse(400, NULL, PARSE_ERROR, "the body is not JSON")
+    elements = batch_elements(text)
+    if elements is None:
+        return refuse(400, NULL, INVALID_REQUEST, "not a JSON-RPC 2.0 message")
     if not 1 <= len(elements) <= MAX_BATCH:
         return refuse(400, NULL, INVALID_REQUEST, f"a batch must have 1 to {MAX_BATCH} messages")
     if (head.version is not None and head.version not in _LEGACY) or any(map(_is_enveloped, elements)):
@@ -163,33 +137,19 @@ def _not_a_message(head: Head, body: bytes) -> Batch | Refused:
 
 def _is_enveloped(element: msgspec.Raw) -> bool:
     try:
-        return _envelope_of(jsonrpc.decode(bytes(element)).params) is not None
+        return envelope_of(jsonrpc.decode(bytes(element)).params) is not None
     except ProtocolViolation:
         return False
 
 
-def _envelope_of(params: msgspec.Raw) -> tuple[_Meta, _Enveloped] | None:
-    """Return the modern metadata of these parameters; None if they do not name a version there."""
-    text = bytes(params)
-    # Keys can only be spelled in another way with these two escapes; most legacy requests end here.
-    if b"io.modelcontextprotocol/" not in text and b"\\u" not in text and b"\\/" not in text:
-        return None
-    try:
-        enveloped = _enveloped.decode(text)
-        meta = _meta.decode(enveloped.meta)
-    except _BROKEN:
-        return None
-    return (meta, enveloped) if bytes(meta.version) else None
-
-
-def _modern(head: Head, message: jsonrpc.Envelope, meta: _Meta, params: _Enveloped) -> Verdict:
+def _modern(head: Head, message: jsonrpc.Envelope, meta: Meta, params: Enveloped) -> Verdict:
     id_ = bytes(message.id)
-    version = _text_of(meta.version)
+    version = text_of(meta.version)
     if message.method is None:
         return refuse(400, NULL, INVALID_REQUEST, "neither a request nor a notification")
     if not id_:
         return Refused(202) if version in MODERN_VERSIONS else _unsupported(NULL, version or "")
-    key = _key_of(id_)
+    key = key_of(id_)
     if key is None:
         return bad_id()
     refused = _check(head, id_, message.method, meta, params)
@@ -201,14 +161,14 @@ def _modern(head: Head, message: jsonrpc.Envelope, meta: _Meta, params: _Envelop
         method=message.method,
         params=message.params,
         version=version or "",
-        name=_client_name(meta.client_info),
+        name=client_name(meta.client_info),
         capabilities=meta.capabilities,
     )
 
 
-def _check(head: Head, id_: bytes, method: str, meta: _Meta, params: _Enveloped) -> Refused | None:
+def _check(head: Head, id_: bytes, method: str, meta: Meta, params: Enveloped) -> Refused | None:
     """The rungs that need the request's id: doubled headers, `_meta`, version, method, name, version served."""
-    version = _text_of(meta.version)
+    version = text_of(meta.version)
     if not _ONCE.isdisjoint(head.duplicated):
         return refuse(400, id_, HEADER_MISMATCH, "MCP-Protocol-Version, Mcp-Method and Mcp-Name may be there only once")
     wrong = _wrong_meta(meta)
@@ -225,21 +185,21 @@ def _check(head: Head, id_: bytes, method: str, meta: _Meta, params: _Enveloped)
     return None
 
 
-def _wrong_meta(meta: _Meta) -> str:
-    if _text_of(meta.version) is None:
+def _wrong_meta(meta: Meta) -> str:
+    if text_of(meta.version) is None:
         return f'"{META_VERSION}" must be a string'
     if not bytes(meta.capabilities):
         return f'"{META_CAPABILITIES}" is missing'
-    if _first(meta.capabilities) != b"{":
+    if first_byte(meta.capabilities) != b"{":
         return f'"{META_CAPABILITIES}" must be an object'
-    if bytes(meta.log_level) and _text_of(meta.log_level) not in LOG_LEVELS:
+    if bytes(meta.log_level) and text_of(meta.log_level) not in LOG_LEVELS:
         return f'"{META_LOG_LEVEL}" is not a level'
     return ""
 
 
-def _named(method: str, params: _Enveloped) -> str | None:
+def _named(method: str, params: Enveloped) -> str | None:
     field = {"name": params.name, "uri": params.uri, "taskId": params.task_id}[_NAMED_BY[method]]
-    return _text_of(field)
+    return text_of(field)
 
 
 def _name_agrees(header: bytes | None, named: str | None) -> bool:
@@ -256,35 +216,10 @@ def _modern_without_meta(head: Head, message: jsonrpc.Envelope) -> Refused:
         return refuse(400, NULL, INVALID_REQUEST, "clients of this revision send no responses")
     if not id_:
         return Refused(202) if head.version in _MODERN else _unsupported(NULL, requested)
-    if _key_of(id_) is None:
+    if key_of(id_) is None:
         return bad_id()
     missing = f'"{META_VERSION}" and "{META_CAPABILITIES}"'
     return refuse(400, id_, INVALID_PARAMS, f"params._meta must have {missing} with protocol version {requested[:64]}")
-
-
-def _first(raw: msgspec.Raw) -> bytes:
-    return bytes(memoryview(raw)[:1])
-
-
-def _key_of(id_: bytes) -> Key | None:
-    try:
-        return _key.decode(id_)
-    except msgspec.MsgspecError:
-        return None
-
-
-def _text_of(raw: msgspec.Raw) -> str | None:
-    try:
-        return _text.decode(raw)
-    except _BROKEN:
-        return None
-
-
-def _client_name(raw: msgspec.Raw) -> str:
-    try:
-        return _client_info.decode(raw).name[:MAX_CLIENT_NAME_CHARS]
-    except _BROKEN:
-        return ""
 
 
 def _mismatch(id_: bytes, header: str, value: bytes | None, expected: str) -> Refused:
@@ -293,5 +228,5 @@ def _mismatch(id_: bytes, header: str, value: bytes | None, expected: str) -> Re
 
 
 def _unsupported(id_: bytes, requested: str) -> Refused:
-    data = {"supported": list(MODERN_VERSIONS), "requested": requested}
+    data = {"supported": list(MODERN_VERSIONS), "requested": requested[:MAX_SHOWN_CHARS]}
     return refuse(400, id_, UNSUPPORTED_VERSION, "unsupported protocol version", data)

@@ -3,11 +3,11 @@
 Rules of this file:
 - What goes wrong on a connection ends that connection and is counted; hypercorn 0.18 lets everything but `OSError`
   leave its server's nursery, so that one malformed frame ends the process.
-- Everything that waits for the peer has a deadline: the head of a request, each 64 KiB of an answer, the close of a
-  WebSocket after a message that was too big. hypercorn sends in a shield without one.
-- A request costs no task but the application's, no timer, and as few system calls and turns of the loop as it can:
-  head and body leave in one packet, and what the kernel takes at once is waited for by nobody.
-- HTTP/1.1 only and no WebSocket compression: what is not spoken cannot be abused.
+- Everything that waits for the peer has a deadline: the head of a request, each 64 KiB of an answer, the end of the
+  input after our last byte. hypercorn sends in a shield without one.
+- The socket is read on while a request is under way, so that it is noticed at once when the client leaves.
+- A request costs no timer, and as few system calls and turns of the loop as it can: what the kernel takes at once is
+  waited for by nobody.
 - It is done by subclasses that `serve` uses itself, so nothing in hypercorn is patched and other users of it in the
   same process see no difference.
 """
@@ -17,32 +17,34 @@ from __future__ import annotations
 import logging
 import math
 import os
-from typing import Any
+from contextlib import suppress
 
 import msgspec
 import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.protocol import events as stream_events
-from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper, ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+from supervisor.front.budget import Budget
+from supervisor.front.http11 import MAX_AHEAD_BYTES, Http11
 from supervisor.front.tasks import Tasks
+from supervisor.front.websocket_frames import FrameSettings
 
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 64 * 1024
 """So much must leave within one send deadline: 6.4 KiB/s at the default of 10 s."""
 
-TOO_BIG_LINGER_S = 1.0
-"""How long a client may go on sending after its message was too big, so that it can read the reason (code 1009)."""
+LINGER_S = 1.0
+"""How long a client may go on sending after our last byte, so that it can read that: bytes nobody reads reset it."""
+
+AHEAD_S = 1.0
+"""How long requests that were sent ahead wait for their turn before they are refused."""
 
 CLOSE_S = 1.0
-
-_CLOSE_TOO_BIG = b"\x88\x02\x03\xf1"
 
 
 class Counters(msgspec.Struct, kw_only=True):
@@ -58,89 +60,6 @@ class Counters(msgspec.Struct, kw_only=True):
     """Connections whose peer took nothing for the send deadline."""
 
 
-class UnspokenProtocol(Exception):
-    """The peer speaks HTTP/2 without having been asked."""
-
-
-class RefusedHandshake(Exception):
-    """hypercorn has refused a handshake by itself, which it tells neither the application nor the connection."""
-
-
-class Http11(H11Protocol):
-    """HTTP/1.1 and WebSocket without compression; HTTP/2 is answered with 505."""
-
-    _discarding = False
-    _refused = False
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._holding = False
-        self._held = b""
-        self._pass_on = self.send
-        self.send = self._gather
-
-    @property
-    def answering(self) -> bool:
-        """True from the first byte of an application's HTTP answer until the application has finished it."""
-        state = repr(self.connection.our_state)
-        return self.stream is not None and not self._refused and state in {"SEND_BODY", "DONE", "MUST_CLOSE"}
-
-    async def handle(self, event: Event) -> None:
-        """Process what arrived, unless a message was too big: then the rest is thrown away."""
-        if not (self._discarding and isinstance(event, RawData)):
-            await super().handle(event)
-            if self.stream is not None and self.stream.closed:
-                raise RefusedHandshake
-
-    async def stream_send(self, event: stream_events.Event) -> None:
-        """Send; after a WebSocket message that was too big, also close soon and process nothing more."""
-        if isinstance(event, stream_events.Response):
-            # The body follows at once where its length is known: both leave in one packet.
-            self._holding = any(name == b"content-length" for name, _ in event.headers)
-        await super().stream_send(event)
-        if self._holding and isinstance(event, stream_events.Body | stream_events.EndBody):
-            await self._let_go()
-        # hypercorn answers with 1009 and goes on collecting the message in memory until the client closes.
-        if isinstance(event, stream_events.Data) and event.data == _CLOSE_TOO_BIG:
-            self._discarding = True
-            self.task_group.spawn(self._close_soon)
-
-    async def _gather(self, event: Event) -> None:
-        if isinstance(event, RawData):
-            if self._holding:
-                self._held += event.data
-                return
-            if not event.data:  # what h11 makes of the end of a body whose length was announced
-                return
-        await self._pass_on(event)
-
-    async def _let_go(self) -> None:
-        data, self._held, self._holding = self._held, b"", False
-        await self._pass_on(RawData(data=data))
-
-    async def _close_soon(self) -> None:
-        await trio.sleep(TOO_BIG_LINGER_S)
-        await super().stream_send(stream_events.StreamClosed(stream_id=STREAM_ID))
-
-    async def _check_protocol(self, event: Any) -> None:
-        # hypercorn changes to HTTP/2 here. An `Upgrade: h2c` may be ignored (RFC 9110 7.8), a preface may not.
-        if event.http_version not in {b"1.0", b"1.1"}:
-            await self._send_error_response(505)
-            raise UnspokenProtocol
-
-    async def _send_error_response(self, status_code: int) -> None:
-        self._refused = True
-        await super()._send_error_response(status_code)
-
-    async def _create_stream(self, request: Any) -> None:
-        if any(name == b"sec-websocket-extensions" for name, _ in request.headers):
-            kept = [(name, value) for name, value in request.headers if name != b"sec-websocket-extensions"]
-            request = type(request)(
-                method=request.method, target=request.target, http_version=request.http_version, headers=kept
-            )
-        await super()._create_stream(request)
-
-
 class Connection(TCPServer):
     """A connection that can fail, stall or be aborted without anybody else noticing."""
 
@@ -153,10 +72,18 @@ class Connection(TCPServer):
         *,
         counters: Counters,
         send_timeout_s: float,
+        frames: FrameSettings,
+        budget: Budget,
     ) -> None:
         super().__init__(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]  # not only TLS
         self._counters = counters
         self._send_timeout_s = send_timeout_s
+        self._frames = frames
+        self._budget = budget
+        self._open = trio.CancelScope()
+        self._waiting = trio.CancelScope()
+        self._its_turn = False  # of a request that was sent ahead
+        self._ended = False
         self._idle_until = trio.current_time() + config.keep_alive_timeout
         self._idle = trio.CancelScope()
 
@@ -184,7 +111,7 @@ class Connection(TCPServer):
             tasks = Tasks()
             async with tasks:
                 self._task_group = tasks
-                self.protocol = Http11(  # type: ignore[assignment]  # the wrapper only chooses among protocols
+                self._http = Http11(
                     self.app,
                     self.config,
                     self.context,
@@ -194,9 +121,14 @@ class Connection(TCPServer):
                     client,
                     server,
                     self.protocol_send,
+                    frames=self._frames,
+                    budget=self._budget,
                 )
+                self.protocol = self._http  # type: ignore[assignment]  # the wrapper only chooses among protocols
                 tasks.spawn(self._idle_timeout)
-                await self._read_data()
+                with self._open:
+                    await self._read_data()
+                await self.protocol.handle(Closed())
                 tasks.peer_gone()
         finally:
             with trio.move_on_after(CLOSE_S, shield=True):
@@ -204,7 +136,7 @@ class Connection(TCPServer):
 
     async def protocol_send(self, event: Event) -> None:
         """Send bytes with a deadline for each chunk, or do what hypercorn does with other events."""
-        if isinstance(event, Closed) and isinstance(self.protocol, Http11) and self.protocol.answering:
+        if isinstance(event, Closed) and self._http.answering:
             return  # input that breaks the protocol must not cut the answer short; its end closes the connection
         if isinstance(event, RawData):
             if not await self._send(event.data):
@@ -213,8 +145,20 @@ class Connection(TCPServer):
             # hypercorn starts and cancels a task for this, twice for each request.
             self._idle_until = trio.current_time() + self.config.keep_alive_timeout if event.idle else math.inf
             self._idle.deadline = self._idle_until
+            if event.idle and self._http.next_is_here:
+                self._its_turn = True
+                self._waiting.cancel()
         else:
-            await super().protocol_send(event)
+            await self._end()
+            await self.protocol.handle(Closed())
+
+    async def _end(self) -> None:
+        """Send no more, and let the client read what was sent."""
+        if not self._ended:
+            self._ended = True
+            with suppress(trio.BrokenResourceError, trio.BusyResourceError, trio.ClosedResourceError):
+                await self.stream.send_eof()
+            self._open.deadline = trio.current_time() + LINGER_S
 
     async def _idle_timeout(self) -> None:
         """Close the connection once it has waited for a request too long, or waits when the server ends."""
@@ -229,9 +173,30 @@ class Connection(TCPServer):
         """Process what arrives until nothing more can. The deadline for that is the idle timeout."""
         data = b"?"
         while data:
-            data = await self._read()
-            await self.protocol.handle(RawData(data))
-        await self.protocol.handle(Closed())
+            if self._its_turn:
+                self._its_turn = False
+                await self._http.go_on()
+            elif self._http.waiting_bytes >= MAX_AHEAD_BYTES and not self._ended:
+                await self._wait_for_turn()
+            elif (found := await self._read_on()) is not None:
+                data = found
+                if not self._ended:
+                    await self.protocol.handle(RawData(data))
+
+    async def _read_on(self) -> bytes | None:
+        """Wait for bytes; None if what was sent ahead has its turn before any come."""
+        if not self._http.next_is_here:
+            return await self._read()
+        with trio.CancelScope() as self._waiting:
+            return await self._read()
+        return None
+
+    async def _wait_for_turn(self) -> None:
+        """Wait with what was sent ahead; a request that takes longer is better watched than what waits behind it."""
+        with trio.move_on_after(AHEAD_S) as self._waiting:
+            await trio.sleep_forever()
+        if not self._its_turn:
+            self._http.refuse_more()
 
     async def _read(self) -> bytes:
         """Wait for bytes and return them, empty if there will be none. There is rarely something before one waits."""
@@ -239,7 +204,7 @@ class Connection(TCPServer):
         while socket.fileno() >= 0:
             try:
                 await trio.lowlevel.wait_readable(socket)
-                return os.read(socket.fileno(), MAX_RECV)
+                return os.read(socket.fileno(), MAX_AHEAD_BYTES if self._http.paused else MAX_RECV)
             except BlockingIOError:
                 continue
             except (trio.ClosedResourceError, OSError):

@@ -1,7 +1,8 @@
 """One HTTP request and its answer over ASGI: reading bodies, JSON answers, event streams, late answers.
 
 Rules of this file:
-- A body is read under a limit in bytes and a deadline; what announces too much is refused before it is read.
+- A body is read under limits in bytes and parts, a deadline, and the daemon's budget; what announces too much is
+  refused before it is read.
 - An answer is one start and one body. Event streams are only committed to when there is a reason.
 - A loop of sends must have a checkpoint of its own and a concurrent receiver: once the peer is gone, an ASGI server's
   `send` may return at once for ever.
@@ -14,11 +15,13 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
+import msgspec
 import trio
 
-from actors.errors import CallTooLarge
+from actors.errors import CallTooLarge, MailboxFull, SupervisorError
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.asgi import Receive, Send
+from supervisor.front.budget import Share, overloaded
 from supervisor.front.service import failure
 from supervisor.front.verdict import NULL, Refused, refuse
 
@@ -32,10 +35,16 @@ _EVENTS: Final[Headers] = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+_EVENT: Final = b"event: message\ndata: "
+_EVENT_END: Final = b"\n\n"
 _COMMENT: Final = b": ping\n\n"
 _END: Final[dict[str, Any]] = {"type": "http.response.body", "body": b"", "more_body": False}
 
 CLOSE: Final[Headers] = ((b"connection", b"close"),)
+
+PART_BYTES: Final = 1024 * 1024
+LEAST_PARTS: Final = 1024
+BYTES_PER_PART: Final = 256
 
 LOOK_S: Final = 0.01
 """How long a late answer looks whether the client is still there before it commits to a stream."""
@@ -45,46 +54,83 @@ class ClientGone(Exception):
     """The client left before its request was complete."""
 
 
+class BodyLimits(msgspec.Struct, frozen=True):
+    """What a body may be: bytes, and seconds for all of it to arrive."""
+
+    max_bytes: int
+    timeout_s: float
+
+    @property
+    def max_parts(self) -> int:
+        """The parts it may arrive in: whatever cuts it smaller than that means to."""
+        return LEAST_PARTS + self.max_bytes // BYTES_PER_PART
+
+
 async def reply(send: Send, status: int, body: bytes, headers: Headers = ()) -> None:
     """Send a whole JSON answer; an empty body is sent without a content type."""
     kind = (_JSON,) if body else ()
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [*kind, length, *headers]})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    await _send_parts(send, body, more_body=False)
 
 
-async def read_body(receive: Receive, declared_bytes: int, limit_bytes: int, timeout_s: float) -> bytes | Refused:
-    """Return the body, or the refusal for one that is too long or too slow. Raises `ClientGone`. A checkpoint."""
-    if declared_bytes > limit_bytes:
-        return _too_large(limit_bytes)
-    with trio.move_on_after(timeout_s):
-        message = await receive()
-        if message["type"] == "http.request" and not message.get("more_body", False):
-            body: bytes = message.get("body", b"")
-            return body if len(body) <= limit_bytes else _too_large(limit_bytes)
-        return await _read_rest(message, receive, limit_bytes)
-    return refuse(408, NULL, INVALID_REQUEST, f"the body did not arrive within {timeout_s:g} s")
+async def _send_parts(send: Send, data: bytes, *, more_body: bool) -> None:
+    """Send data, much of it in parts: the layers below copy what they get, and others have their turn in between."""
+    start = 0
+    while len(data) - start > PART_BYTES:
+        await send({"type": "http.response.body", "body": data[start : start + PART_BYTES], "more_body": True})
+        await trio.lowlevel.checkpoint()
+        start += PART_BYTES
+    await send({"type": "http.response.body", "body": data[start:], "more_body": more_body})
 
 
-async def _read_rest(message: dict[str, Any], receive: Receive, limit_bytes: int) -> bytes | Refused:
+async def read_body(receive: Receive, declared_bytes: int, share: Share, limits: BodyLimits) -> bytes | Refused:
+    """Return the body, or the refusal for one that is too long, too slow or has no room. Raises `ClientGone`.
+
+    Its bytes count in `share` from now on. A checkpoint.
+    """
+    if declared_bytes > limits.max_bytes:
+        return _too_large(limits.max_bytes)
+    with trio.move_on_after(limits.timeout_s) as scope:
+        share.on_taken_away(scope.cancel)
+        try:
+            body = await _read_parts(receive, share, limits)
+        except SupervisorError as error:
+            return refused(error)
+        share.complete()
+        return body
+    if share.taken_away:
+        return refused(overloaded())
+    return refuse(408, NULL, INVALID_REQUEST, f"the body did not arrive within {limits.timeout_s:g} s")
+
+
+async def _read_parts(receive: Receive, share: Share, limits: BodyLimits) -> bytes:
     parts: list[bytes] = []
     size = 0
     while True:
+        message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
         part = message.get("body", b"")
         size += len(part)
-        if size > limit_bytes:
-            return _too_large(limit_bytes)
+        share.grow(len(part))
+        if size > limits.max_bytes:
+            raise CallTooLarge(f"the body is longer than {limits.max_bytes} bytes")
         parts.append(part)
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)
-        message = await receive()
+        if len(parts) > limits.max_parts:
+            raise CallTooLarge(f"the body comes in more than {limits.max_parts} parts")
 
 
 def _too_large(limit_bytes: int) -> Refused:
-    error = CallTooLarge(f"the body is longer than {limit_bytes} bytes")
-    return Refused(error.http_status, failure(NULL, error).body)
+    return refused(CallTooLarge(f"the body is longer than {limit_bytes} bytes"))
+
+
+def refused(error: SupervisorError) -> Refused:
+    """Return the refusal of a request whose era and id are not known."""
+    status = 503 if isinstance(error, MailboxFull) else error.http_status
+    return Refused(status, failure(NULL, error).body)
 
 
 async def disconnected(receive: Receive) -> None:
@@ -127,7 +173,11 @@ class EventStream:
         if b"\n" in message or b"\r" in message:
             # Relayed JSON may be laid out over lines. Raw line ends occur in JSON only between tokens.
             message = message.replace(b"\n", b" ").replace(b"\r", b" ")
-        await self._part(b"event: message\ndata: " + message + b"\n\n")
+        if len(message) <= PART_BYTES:
+            await self._part(_EVENT + message + _EVENT_END)
+            return
+        for part in (_EVENT, message, _EVENT_END):  # not joined: that would copy it once more
+            await self._part(part)
 
     async def comment(self) -> None:
         """Send a sign of life that no client reads as a message."""
@@ -141,7 +191,7 @@ class EventStream:
         await self._send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS, *headers]})
 
     async def _part(self, data: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        await _send_parts(self._send, data, more_body=True)
 
 
 class Late:

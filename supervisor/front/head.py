@@ -23,7 +23,9 @@ SESSION = b"mcp-session-id"
 METHOD = b"mcp-method"
 NAME = b"mcp-name"
 
-_LOOKED_AT = frozenset({b"content-type", b"content-length", b"accept", VERSION, SESSION, METHOD, NAME})
+_LOOKED_AT = frozenset(
+    {b"content-type", b"content-length", b"transfer-encoding", b"accept", VERSION, SESSION, METHOD, NAME}
+)
 _SENTINEL = "=?base64?"
 
 
@@ -40,6 +42,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     content_type: bytes | None = None
     content_length: bytes | None = None
+    transfer_encoding: bytes | None = None
     accept: bytes | None = None
     version: bytes | None = None
     session: bytes | None = None
@@ -59,6 +62,11 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         return kind == b"application/json" or (
             kind is not None and kind.split(b";", 1)[0].strip().lower() == b"application/json"
         )
+
+    @property
+    def has_body(self) -> bool:
+        """True if a body comes, however long."""
+        return self.transfer_encoding is not None or self.declared_bytes > 0
 
     @property
     def declared_bytes(self) -> int:
@@ -83,6 +91,7 @@ def scan(headers: Headers) -> Head:
     return Head(
         content_type=get(b"content-type"),
         content_length=get(b"content-length"),
+        transfer_encoding=get(b"transfer-encoding"),
         accept=get(b"accept"),
         version=get(VERSION),
         session=get(SESSION),

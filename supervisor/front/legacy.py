@@ -16,16 +16,16 @@ from typing import Final
 import msgspec
 import trio
 
-from actors.errors import InvalidArguments, ProtocolViolation, SupervisorError, UnknownMethod
+from actors.errors import InvalidArguments, ProtocolViolation, UnknownMethod
 from actors.protocol import jsonrpc
 from actors.protocol.jsonrpc import INVALID_REQUEST
-from actors.protocol.versions import ASSUMED_LEGACY, LATEST_LEGACY, LEGACY_VERSIONS
+from actors.protocol.versions import ASSUMED_LEGACY, BATCH_VERSION, LATEST_LEGACY, LEGACY_VERSIONS
 from supervisor.front.asgi import Receive, Send
 from supervisor.front.classify import legacy_message, legacy_version
 from supervisor.front.exchange import EventStream, Headers, KeepAlive, reply
 from supervisor.front.head import Accepts, Head
 from supervisor.front.listen import Watch, list_changed
-from supervisor.front.params import read_cancelled, read_initialize, read_level
+from supervisor.front.params import read_cancelled, read_initialize
 from supervisor.front.service import Client, Service, answer, failure
 from supervisor.front.sessions import Session, Sessions
 from supervisor.front.settings import HttpSettings
@@ -33,13 +33,12 @@ from supervisor.front.streams import notify
 from supervisor.front.verdict import NULL, Batch, LegacyMessage, Notification, Refused, Request, refuse
 
 SESSION_HEADER: Final = b"mcp-session-id"
-BATCH_VERSION: Final = "2025-03-26"
 """The one revision that has batches."""
 
 CANCELLED: Final = -32800
 """What the official SDK answers to a request that its client has cancelled; nobody waits for it."""
 
-_HERE: Final = frozenset({"ping", "logging/setLevel", "subscriptions/listen", "initialize"})
+_HERE: Final = frozenset({"ping", "subscriptions/listen", "initialize"})
 
 
 class LegacyFront:
@@ -174,7 +173,7 @@ class LegacyFront:
         send: Send,
     ) -> None:
         if request.method in _HERE:
-            await _respond(send, accepts, self._answer_here(request, session))
+            await _respond(send, accepts, self._answer_here(request))
             return
         late = self._keep_alive.add(send, receive) if accepts.stream_named else None
         try:
@@ -201,18 +200,11 @@ class LegacyFront:
                 self._sessions.touch(session)
         return jsonrpc.failure(request.id, CANCELLED, "the request was cancelled")
 
-    def _answer_here(self, request: Request, session: Session | None) -> bytes:
+    def _answer_here(self, request: Request) -> bytes:
         """Answer what belongs to the transport, or is not there in this era."""
-        try:
-            if request.method == "logging/setLevel":
-                level = read_level(request.params)
-                if session is not None:
-                    self._service.set_log_level(session.client, level)
-            elif request.method != "ping":
-                raise UnknownMethod(f"{request.method} is not possible here")
-        except SupervisorError as error:
-            return failure(request.id, error).body
-        return jsonrpc.success(request.id, b"{}")
+        if request.method == "ping":
+            return jsonrpc.success(request.id, b"{}")
+        return failure(request.id, UnknownMethod(f"{request.method} is not possible here")).body
 
     async def _batch(self, batch: Batch, session: Session | None, accepts: Accepts, send: Send) -> None:
         if session is None or session.client.version != BATCH_VERSION:
@@ -240,7 +232,7 @@ class LegacyFront:
             _notified(session, message)
         elif isinstance(message, Request):
             if message.method in _HERE:
-                answers[place] = self._answer_here(message, session)
+                answers[place] = self._answer_here(message)
             else:
                 answers[place] = await self._answer(message, session.client, session)
 

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final
 
 import trio
 
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.asgi import Application, Receive, Scope, Send
+from supervisor.front.budget import RETRY_S, Budget
 from supervisor.front.classify import classify
-from supervisor.front.exchange import CLOSE, ClientGone, Headers, KeepAlive, read_body, reply
+from supervisor.front.decoding import decoded
+from supervisor.front.exchange import CLOSE, BodyLimits, ClientGone, Headers, KeepAlive, read_body, reply
 from supervisor.front.head import Head, scan
 from supervisor.front.legacy import LegacyFront
 from supervisor.front.listen import StreamLimit
@@ -26,10 +29,11 @@ from supervisor.front.modern import ModernFront, WantedHeaders
 from supervisor.front.service import LOCAL, Service
 from supervisor.front.sessions import Sessions
 from supervisor.front.settings import HttpSettings
-from supervisor.front.verdict import NULL, ModernRequest, Refused, refuse
+from supervisor.front.verdict import NULL, ModernRequest, Refused, Verdict, refuse
 from supervisor.sealed import Sealer
 
 ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
+RETRY: Final[Headers] = ((b"retry-after", b"%d" % RETRY_S),)
 ALLOW_POST: Final[Headers] = ((b"allow", b"POST"),)
 
 
@@ -57,18 +61,22 @@ class McpHttp:
         limit: StreamLimit | None = None,
         principal_of: Callable[[Scope], str] = local_principal,
         wanted_headers: WantedHeaders | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """`closing`: all streams end gracefully when it is set. `now`: wall time in unix seconds, for session ids.
 
         `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
         earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
-        as long as is sensible. `limit` counts subscriptions and may be shared with other transports.
+        as long as is sensible. `limit` counts subscriptions and `budget` the bytes of requests; both may be shared with
+        other transports.
         `wanted_headers` knows the `Mcp-Param-*` headers of tools whose schemas have `x-mcp-header`.
         """
         settings = settings or HttpSettings()
         self._inner = inner
         self._settings = settings
         self._principal_of = principal_of
+        self._budget = budget or Budget()
+        self._body_limits = BodyLimits(settings.max_body_bytes, settings.body_timeout_s)
         self._keep_alive = KeepAlive(settings.sse_keepalive_s)
         self.sessions = Sessions(
             sealer,
@@ -106,12 +114,14 @@ class McpHttp:
         try:
             if method == "POST":
                 await self._post(scope, head, receive, send)
+            elif method not in {"GET", "DELETE"}:
+                await _refused(send, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
+            elif head.has_body:
+                await _refused(send, refuse(400, NULL, INVALID_REQUEST, f"a {method} has no body here"), CLOSE)
             elif method == "GET":
                 await self._get(scope, head, receive, send)
-            elif method == "DELETE":
-                await self._delete(scope, head, send)
             else:
-                await _refused(send, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
+                await self._delete(scope, head, send)
         except ClientGone:
             return
 
@@ -123,12 +133,16 @@ class McpHttp:
         if not (accepts.json or accepts.stream):
             await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept application/json"), CLOSE)
             return
-        settings = self._settings
-        body = await read_body(receive, head.declared_bytes, settings.max_body_bytes, settings.body_timeout_s)
-        if isinstance(body, Refused):
-            await _refused(send, body, CLOSE)
-            return
-        verdict = classify(head, body)
+        with self._budget.share() as share:  # until the request is answered
+            body = await read_body(receive, head.declared_bytes, share, self._body_limits)
+            if isinstance(body, Refused):
+                await _refused(send, body, CLOSE if body.status != 503 else CLOSE + RETRY)
+                return
+            verdict = await decoded(partial(classify, head, body), len(body))
+            await self._serve(verdict, scope, head, receive, send)
+
+    async def _serve(self, verdict: Verdict, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+        accepts = head.accepts
         if isinstance(verdict, Refused):
             await _refused(send, verdict)
         elif isinstance(verdict, ModernRequest):

@@ -4,10 +4,10 @@ MCP has no WebSocket transport of its own; this one follows the rules for custom
 basic/transports/index) and what clients of the field do: subprotocol `mcp`, one JSON-RPC message per text message.
 
 Rules of this file:
-- Reader and writer are separate tasks over one bounded queue. A client that does not read fills the queue and is
-  closed with 1008; a send in progress is bounded by the connection's send deadline.
-- Close codes (RFC 6455 7.4.1): 1001 at shutdown, 1003 for a binary message, 1008 for a client too slow, 1009 for a
-  message too big, 1011 for a bug of ours. Never 1000 from us: we have no reason to end a healthy connection.
+- Reader and writer are separate tasks over one bounded queue. Where it is full nothing more is read; a client that
+  does not read either is closed with 1008. A send in progress is bounded by the connection's send deadline.
+- Close codes (RFC 6455 7.4.1): 1001 at shutdown, 1003 for a binary message, 1008 for a client that does not read, 1009
+  for a message too big, 1011 for a bug of ours. Never 1000 from us: we have no reason to end a healthy connection.
 - Tokens that clients hide in a subprotocol (`mcp.auth.*`) are never echoed.
 """
 
@@ -21,8 +21,10 @@ import trio
 from actors.protocol import jsonrpc
 from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from supervisor.front.asgi import Receive, Scope, Send, respond
+from supervisor.front.budget import Budget
+from supervisor.front.outgoing import Outgoing
 from supervisor.front.service import Service
-from supervisor.front.websocket_session import Outgoing, Session, WebSocketSettings
+from supervisor.front.websocket_session import Session, WebSocketSettings
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +45,17 @@ def choose_subprotocol(offered: Sequence[str]) -> str | None:
 class McpWebSocket:
     """The ASGI application for WebSockets. One per daemon; each connection has its own session."""
 
-    def __init__(self, service: Service, settings: WebSocketSettings, closing: trio.Event) -> None:
-        """`closing` is the daemon's: when it is set, every connection winds up and closes with 1001."""
+    def __init__(
+        self, service: Service, settings: WebSocketSettings, closing: trio.Event, budget: Budget | None = None
+    ) -> None:
+        """`closing` is the daemon's: when it is set, every connection winds up and closes with 1001.
+
+        `budget` counts the bytes of requests over all transports.
+        """
         self._service = service
         self._settings = settings
         self._closing = closing
+        self._budget = budget or Budget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection until it is closed."""
@@ -59,22 +67,24 @@ class McpWebSocket:
             await respond(scope, send, 400, jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, text))
             return
         await send({"type": "websocket.accept", "subprotocol": chosen, "headers": []})
-        await _Connection(self._service, self._settings, self._closing).run(receive, send)
+        await _Connection(self._service, self._settings, self._closing, self._budget).run(receive, send)
 
 
 class _Connection:
     """The tasks of one accepted connection."""
 
-    def __init__(self, service: Service, settings: WebSocketSettings, closing: trio.Event) -> None:
+    def __init__(self, service: Service, settings: WebSocketSettings, closing: trio.Event, budget: Budget) -> None:
         self._service = service
         self._settings = settings
         self._closing = closing
+        self._budget = budget
         self._scope = trio.CancelScope()
         self._close: tuple[int, str] | None = None
         self._outgoing = Outgoing(
             settings.max_queued_messages,
             settings.max_queued_bytes,
-            lambda: self._end(1008, "too many messages are waiting to be read"),
+            settings.stall_s,
+            lambda: self._end(1008, "answers are waiting and nobody reads them"),
         )
 
     async def run(self, receive: Receive, send: Send) -> None:
@@ -82,7 +92,7 @@ class _Connection:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    session = Session(self._service, self._settings, self._outgoing, nursery)
+                    session = Session(self._service, self._settings, self._outgoing, self._budget, nursery)
                     nursery.start_soon(self._write, send)
                     nursery.start_soon(self._wind_up, session)
                     await self._read(receive, session)
@@ -109,7 +119,7 @@ class _Connection:
             if len(text) > self._settings.max_message_bytes:
                 self._end(1009, "message too big")
                 return
-            session.receive(text)
+            await session.receive(text)
 
     async def _write(self, send: Send) -> None:
         while True:

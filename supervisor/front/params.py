@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from actors.errors import InvalidArguments
-from supervisor.front.classify import LOG_LEVELS
 from supervisor.front.service import EMPTY_OBJECT
 from supervisor.front.verdict import Key
 
@@ -30,16 +29,11 @@ class Initialize(msgspec.Struct, frozen=True, rename="camel"):
     client_info: ClientInfo = ClientInfo()
 
 
-class _SetLevel(msgspec.Struct, frozen=True):
-    level: str
-
-
 class _Cancelled(msgspec.Struct, frozen=True, rename="camel"):
     request_id: Key
 
 
 _initialize = msgspec.json.Decoder(Initialize)
-_set_level = msgspec.json.Decoder(_SetLevel)
 _cancelled = msgspec.json.Decoder(_Cancelled)
 _BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -50,17 +44,6 @@ def read_initialize(params: msgspec.Raw) -> Initialize:
         return _initialize.decode(params)
     except _BROKEN:
         raise InvalidArguments('"params.protocolVersion" must be a string, "clientInfo" an object') from None
-
-
-def read_level(params: msgspec.Raw) -> str:
-    """Return the level of `logging/setLevel`. Raises `InvalidArguments` for one that does not exist."""
-    try:
-        level = _set_level.decode(params).level
-    except _BROKEN:
-        level = ""
-    if level not in LOG_LEVELS:
-        raise InvalidArguments(f'"level" must be one of {", ".join(sorted(LOG_LEVELS))}')
-    return level
 
 
 def read_cancelled(params: msgspec.Raw) -> Key | None:

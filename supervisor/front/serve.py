@@ -27,7 +27,9 @@ from actors.errors import ConfigError
 from actors.kit import Conditions
 from supervisor.front.accept import accept_for_ever
 from supervisor.front.asgi import Application
+from supervisor.front.budget import Budget
 from supervisor.front.connection import Connection, Counters
+from supervisor.front.websocket_frames import FrameSettings
 from supervisor.host import descriptors
 
 log = logging.getLogger(__name__)
@@ -59,7 +61,7 @@ class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """For the client to take the next 64 KiB of an answer."""
     graceful_timeout_s: float = 3.0
     """For open requests to end after `closing`."""
-    websocket_max_message_bytes: int = 1024 * 1024
+    frames: FrameSettings = FrameSettings()
     websocket_ping_s: float = 20.0
 
 
@@ -171,7 +173,7 @@ def hypercorn_config(settings: ServeSettings) -> Config:
     config.keep_alive_max_requests = 1 << 30  # a client that stays is no reason to close its connection
     config.read_timeout = None  # it would also end a client that listens to a stream and has nothing to say
     config.graceful_timeout = settings.graceful_timeout_s
-    config.websocket_max_message_size = settings.websocket_max_message_bytes
+    config.max_app_queue_size = 2  # a piece that is worked on and one to come; more only takes memory
     config.websocket_ping_interval = settings.websocket_ping_s
     config.alpn_protocols = ["http/1.1"]
     config.include_server_header = False
@@ -183,8 +185,9 @@ def hypercorn_config(settings: ServeSettings) -> Config:
 class _Server:
     """The connections of one `serve`."""
 
-    def __init__(self, app: Application, settings: ServeSettings, counters: Counters) -> None:
+    def __init__(self, app: Application, settings: ServeSettings, counters: Counters, budget: Budget) -> None:
         self._settings = settings
+        self._budget = budget
         self._counters = counters
         self._config = hypercorn_config(settings)
         self._app = wrap_app(app, self._config.wsgi_max_body_size, "asgi")
@@ -205,6 +208,8 @@ class _Server:
             stream,
             counters=self._counters,
             send_timeout_s=self._settings.send_timeout_s,
+            frames=self._settings.frames,
+            budget=self._budget,
         )
         self._open.add(connection)
         self._counters.accepted += 1
@@ -250,6 +255,7 @@ async def serve(
     closing: trio.Event,
     *,
     counters: Counters | None = None,
+    budget: Budget | None = None,
     conditions: Conditions | None = None,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -258,7 +264,7 @@ async def serve(
     Started with the list of base URLs (`http://127.0.0.1:3001`). The sockets are closed at once when `closing` is
     set; the rest takes at most `graceful_timeout_s`. Cancelling it closes everything at once.
     """
-    server = _Server(app, settings, Counters() if counters is None else counters)
+    server = _Server(app, settings, counters or Counters(), budget or Budget())
     conditions = conditions or Conditions()
     urls = [_url(listener) for listener in sockets]
     listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(listener)) for listener in sockets]

@@ -64,9 +64,6 @@ class Service(Protocol):
     def initialize(self, version: str) -> bytes:
         """Return the JSON text of an `initialize` result that says `version`."""
 
-    def set_log_level(self, client: Client, level: str) -> None:
-        """Remember the level of a legacy session; the transport has validated it."""
-
 
 class Answer(msgspec.Struct, frozen=True):
     """A whole JSON-RPC answer and the HTTP status a modern client gets with it."""

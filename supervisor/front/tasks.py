@@ -26,6 +26,13 @@ SENDS_PER_TURN = 16
 """After so many messages of a connection's applications others have their turn."""
 
 
+LARGE = 64 * 1024
+"""Characters or bytes of a WebSocket message that must not wait here: whoever has it counts what it takes."""
+
+_LAST = frozenset({"http.disconnect", "websocket.disconnect"})
+"""Nothing comes after them, so there is always room for one."""
+
+
 class _ApplicationQueue:
     """Events for one application, until it has finished; from then on they are dropped. Bounded by `size`."""
 
@@ -37,8 +44,9 @@ class _ApplicationQueue:
         self._taken = trio.lowlevel.ParkingLot()
 
     async def put(self, event: Any) -> None:
-        """Add an event, waiting for room."""
-        while len(self._events) >= self._size and not self._finished:
+        """Add an event, waiting for room; for a large message of a WebSocket, until it is taken."""
+        is_last = event["type"] in _LAST
+        while len(self._events) >= self._size and not (self._finished or is_last):
             await self._taken.park()
         if self._finished:
             return
@@ -47,6 +55,9 @@ class _ApplicationQueue:
             return
         self._events.append(event)
         self._added.unpark()
+        if event["type"] == "websocket.receive" and len(event["text"] or event["bytes"]) > LARGE:
+            while any(waiting is event for waiting in self._events):
+                await self._taken.park()
 
     async def receive(self) -> Any:
         """Take the next event, waiting for one."""

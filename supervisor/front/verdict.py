@@ -70,4 +70,4 @@ def refuse(status: int, id_: bytes, code: int, message: str, data: Any = None) -
 
 def bad_id() -> Refused:
     """Return the answer to a request whose id is neither a string nor an integer."""
-    return refuse(400, NULL, INVALID_REQUEST, '"id" must be a string or an integer')
+    return refuse(400, NULL, INVALID_REQUEST, '"id" must be a string or an integer of at most 512 bytes')

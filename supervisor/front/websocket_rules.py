@@ -11,7 +11,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -19,24 +19,30 @@ from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
 from actors.protocol.versions import (
     META_CAPABILITIES,
-    META_CLIENT_INFO,
     META_LOG_LEVEL,
     META_VERSION,
     MODERN_VERSIONS,
 )
-from supervisor.front.classify import LOG_LEVELS, UNSUPPORTED_VERSION
+from supervisor.front.classify import UNSUPPORTED_VERSION
+from supervisor.front.envelope import (
+    LOG_LEVELS,
+    MAX_BATCH,
+    MAX_SHOWN_CHARS,
+    batch_elements,
+    client_name,
+    envelope_of,
+    first_byte,
+    key_of,
+    text_of,
+)
 from supervisor.front.service import Client
 from supervisor.front.verdict import Key
 
 NULL_ID = b"null"
-MAX_ID_BYTES = 512
-MAX_BATCH = 50
 BATCHING_VERSION = "2025-03-26"
 
 LEGACY_ONLY = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Methods that 2026-07-28 removed."""
-
-T = TypeVar("T")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,24 +75,12 @@ class Nothing(msgspec.Struct, frozen=True):
 Message = Request | Notification | Invalid | Nothing
 
 
-class _Meta(msgspec.Struct, frozen=True):
-    version: Any = msgspec.field(name=META_VERSION, default=msgspec.UNSET)
-    capabilities: msgspec.Raw = msgspec.field(name=META_CAPABILITIES, default=jsonrpc.NO_RAW)
-    client_info: Any = msgspec.field(name=META_CLIENT_INFO, default=None)
-    log_level: Any = msgspec.field(name=META_LOG_LEVEL, default=None)
-
-
-class _WithMeta(msgspec.Struct, frozen=True):
-    meta: msgspec.Raw = msgspec.field(name="_meta", default=jsonrpc.NO_RAW)
-
-
 def read(text: bytes, *, batching: bool) -> list[Message] | Message:
     """Return what a text message means; a list if it is an array and the session may send arrays."""
     if not text.lstrip(b" \t\r\n").startswith(b"["):
         return _read_one(text)
-    try:
-        parts = msgspec.json.decode(text, type=list[msgspec.Raw])
-    except (msgspec.MsgspecError, RecursionError):
+    parts = batch_elements(text)
+    if parts is None:
         return _invalid(NULL_ID, jsonrpc.PARSE_ERROR, "not JSON")
     if not batching or not 0 < len(parts) <= MAX_BATCH:
         text_ = f"arrays are for sessions of {BATCHING_VERSION} and hold 1 to {MAX_BATCH} messages"
@@ -112,7 +106,7 @@ def _read_one(text: bytes) -> Message:
     if envelope.is_notification:
         return Notification(method=envelope.method, params=envelope.params)
     id_ = bytes(envelope.id)
-    key = id_key(id_)
+    key = key_of(id_)
     if key is None:
         return _invalid(NULL_ID, jsonrpc.INVALID_REQUEST, "an id is a string or an integer")
     params = bytes(envelope.params)
@@ -124,30 +118,24 @@ def _read_one(text: bytes) -> Message:
 
 
 def _request(id_: bytes, key: Key, method: str, params: msgspec.Raw) -> Message:
-    meta = _meta(params)
-    if meta is None or meta.version is msgspec.UNSET:
+    found = envelope_of(params)
+    if found is None:
         return Request(id=id_, key=key, method=method, params=params)
-    capabilities = bytes(meta.capabilities)
-    if not isinstance(meta.version, str):
+    meta, _ = found
+    version = text_of(meta.version)
+    if version is None:
         return _invalid(id_, jsonrpc.INVALID_PARAMS, f"_meta: {META_VERSION} must be a string")
-    if not capabilities.startswith(b"{"):
+    if first_byte(meta.capabilities) != b"{":
         return _invalid(id_, jsonrpc.INVALID_PARAMS, f"_meta: {META_CAPABILITIES} must be an object")
-    if meta.log_level is not None and meta.log_level not in LOG_LEVELS:
+    if bytes(meta.log_level) not in {b"", NULL_ID} and text_of(meta.log_level) not in LOG_LEVELS:
         return _invalid(id_, jsonrpc.INVALID_PARAMS, f"_meta: {META_LOG_LEVEL} is not a level")
-    if meta.version not in MODERN_VERSIONS:
-        data = {"supported": list(MODERN_VERSIONS), "requested": meta.version}
+    if version not in MODERN_VERSIONS:
+        data = {"supported": list(MODERN_VERSIONS), "requested": version[:MAX_SHOWN_CHARS]}
         return _invalid(id_, UNSUPPORTED_VERSION, "unsupported protocol version", data)
     if method in LEGACY_ONLY:
-        return _invalid(id_, jsonrpc.METHOD_NOT_FOUND, f"{method} is not a method of {meta.version}")
-    client = Client(
-        era="modern", version=meta.version, name=_name(meta.client_info), capabilities=msgspec.Raw(capabilities)
-    )
+        return _invalid(id_, jsonrpc.METHOD_NOT_FOUND, f"{method} is not a method of {version}")
+    client = Client(era="modern", version=version, name=client_name(meta.client_info), capabilities=meta.capabilities)
     return Request(id=id_, key=key, method=method, params=params, modern=client)
-
-
-def _meta(params: msgspec.Raw) -> _Meta | None:
-    raw = _decode(params, _WithMeta)
-    return None if raw is None or not bytes(raw.meta) else _decode(raw.meta, _Meta)
 
 
 def _not_a_message(text: bytes) -> Invalid:
@@ -161,23 +149,6 @@ def _not_a_message(text: bytes) -> Invalid:
 
 def _invalid(id_: bytes, code: int, message: str, data: Any = None) -> Invalid:
     return Invalid(jsonrpc.failure(id_, code, message, data))
-
-
-def _decode(raw: msgspec.Raw, type_: type[T]) -> T | None:
-    try:
-        return msgspec.json.decode(raw, type=type_)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-
-
-def _name(client_info: Any) -> str:
-    name = client_info.get("name") if isinstance(client_info, dict) else None
-    return name[:200] if isinstance(name, str) else ""
-
-
-def id_key(raw: bytes) -> Key | None:
-    """Return the value of an id, or None if the JSON text is no id. A string and an integer are never equal."""
-    return None if len(raw) > MAX_ID_BYTES else _decode(msgspec.Raw(raw), str | int)  # type: ignore[arg-type]  # a union is no class
 
 
 def listen_cancelled(id_: bytes, reason: str) -> bytes:

@@ -1,29 +1,34 @@
 """One WebSocket connection as MCP sees it: requests in flight, the legacy session, the listens.
 
 Rules of this file:
-- `receive` is a plain function: it never waits, so a slow request cannot hold up the cancellation behind it. Whatever
-  waits is a task of the connection's nursery and ends with it, in both eras (the connection *is* the session).
+- Requests over the limit of those in flight wait for their turn, and when many wait nothing more is read: a client that
+  reads its answers gets all of them. Until then a slow request does not hold up the cancellation behind it.
+- Whatever waits is a task of the connection's nursery and ends with it, in both eras (the connection *is* the session).
 - A request is registered before its task runs: a cancellation in the very next message finds it.
 - Both eras may be spoken on one connection; only `initialize` makes state.
-- Only answers queue. A change notification waits until the queue is empty and then tells the newest state.
+- Only answers queue, and whoever makes one waits for room first. A change notification waits until the queue is empty
+  and then tells the newest state.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 import trio
 
-from actors.errors import InvalidArguments, ShuttingDown, TooManyCalls
+from actors.errors import InvalidArguments, MailboxFull, ShuttingDown, TooManyCalls
 from actors.protocol import jsonrpc
 from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, META_VERSION
 from supervisor.front import websocket_rules as rules
-from supervisor.front.classify import MAX_CLIENT_NAME_CHARS
+from supervisor.front.budget import Budget, Share
+from supervisor.front.decoding import decoded
+from supervisor.front.envelope import MAX_CLIENT_NAME_CHARS
 from supervisor.front.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
-from supervisor.front.params import read_cancelled, read_initialize, read_level
+from supervisor.front.outgoing import Outgoing
+from supervisor.front.params import read_cancelled, read_initialize
 from supervisor.front.service import LOCAL, Client, Service, answer, failure
 from supervisor.front.verdict import Key
 
@@ -35,54 +40,20 @@ class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     max_message_bytes: int = 1024 * 1024
     max_in_flight: int = 64
+    max_waiting: int = 256
+    """Requests that wait for their turn; while there are so many nothing more is read."""
+    max_waiting_bytes: int = 4 * 1024 * 1024
+    """The same for the bytes of all requests that are not answered."""
     max_listens: int = 32
     max_queued_messages: int = 256
     max_queued_bytes: int = 1024 * 1024
+    stall_s: float = 5.0
+    """A client that takes nothing of a full queue for this time is closed."""
     list_changed_min_interval_s: float = 1.0
     list_changed_debounce_s: float = 0.25
     drain_s: float = 2.0
-    """At shutdown, for requests in flight to end and for answers to leave."""
+    """At shutdown, for requests in flight to be answered and for the answers to leave."""
     principal: str = LOCAL
-
-
-class Outgoing:
-    """Messages on their way to the client. Bounded; `overflow` is called when one does not fit."""
-
-    def __init__(self, max_messages: int, max_bytes: int, overflow: Callable[[], None]) -> None:
-        self._max_messages = max_messages
-        self._max_bytes = max_bytes
-        self._overflow = overflow
-        self._messages: deque[bytes] = deque()
-        self._size = 0
-        self._sending = False
-        self._changed = trio.lowlevel.ParkingLot()
-
-    def put(self, message: bytes) -> None:
-        """Queue a message; one of any size fits into an empty queue."""
-        full = len(self._messages) >= self._max_messages or self._size + len(message) > self._max_bytes
-        if self._messages and full:
-            self._overflow()
-            return
-        self._messages.append(message)
-        self._size += len(message)
-        self._changed.unpark_all()
-
-    async def next(self) -> bytes:
-        """Wait for the next message and take it; asking again says that it was sent. A checkpoint."""
-        self._sending = False
-        self._changed.unpark_all()
-        await trio.lowlevel.checkpoint()
-        while not self._messages:
-            await self._changed.park()
-        self._sending = True
-        message = self._messages.popleft()
-        self._size -= len(message)
-        return message
-
-    async def drained(self) -> None:
-        """Wait until everything was sent. A checkpoint if there is something to wait for."""
-        while self._messages or self._sending:
-            await self._changed.park()
 
 
 class _Exchange(msgspec.Struct, eq=False):
@@ -91,6 +62,7 @@ class _Exchange(msgspec.Struct, eq=False):
     request: rules.Request
     client: Client
     scope: trio.CancelScope
+    share: Share | None
 
 
 class _Listen(msgspec.Struct, eq=False):
@@ -104,29 +76,37 @@ class Session:
     """The state of one connection. `nursery` is the connection's."""
 
     def __init__(
-        self, service: Service, settings: WebSocketSettings, outgoing: Outgoing, nursery: trio.Nursery
+        self, service: Service, settings: WebSocketSettings, outgoing: Outgoing, budget: Budget, nursery: trio.Nursery
     ) -> None:
         self._service = service
         self._settings = settings
         self._outgoing = outgoing
+        self._budget = budget
         self._nursery = nursery
         self._client: Client | None = None
         self._initialized = False
         self._closing = False
-        self._in_flight: set[_Exchange] = set()
+        self._unanswered: set[_Exchange] = set()
+        self._unanswered_bytes = 0
+        self._in_flight = trio.Semaphore(settings.max_in_flight)
         self._ended = trio.lowlevel.ParkingLot()
         self._listens: dict[Key, _Listen] = {}
 
-    def receive(self, text: bytes) -> None:
-        """Act on one text message."""
+    async def receive(self, text: bytes) -> None:
+        """Act on one text message, once there is room for one more request and its answer."""
+        settings = self._settings
+        most = settings.max_in_flight + settings.max_waiting
+        while len(self._unanswered) >= most or self._unanswered_bytes >= settings.max_waiting_bytes:
+            await self._ended.park()
+        await self._outgoing.room()
         batching = self._client is not None and self._client.version == rules.BATCHING_VERSION
-        found = rules.read(text, batching=batching)
+        found = await decoded(partial(rules.read, text, batching=batching), len(text))
         if isinstance(found, list):
             self._nursery.start_soon(self._perform_all, [self._begin(message) for message in found])
             return
         begun = self._begin(found)
         if isinstance(begun, _Exchange):
-            self._nursery.start_soon(self._perform_one, begun)
+            self._nursery.start_soon(self._perform, begun, self._outgoing.send)
         elif begun is not None:
             self._outgoing.put(begun)
 
@@ -138,7 +118,7 @@ class Session:
             self._outgoing.put(listen.subscription.complete())
             self._outgoing.put(rules.listen_cancelled(listen.subscription.id, SHUTDOWN_REASON))
         with trio.move_on_after(self._settings.drain_s):
-            while self._in_flight:
+            while self._unanswered:
                 await self._ended.park()
             await self._outgoing.drained()
 
@@ -162,7 +142,7 @@ class Session:
             self._nursery.start_soon(self._follow, watch, list_changed)
 
     def _cancel(self, key: Key | None) -> None:
-        for exchange in self._in_flight:
+        for exchange in self._unanswered:
             if exchange.request.key == key:
                 exchange.scope.cancel()
         if key is not None and key in self._listens:
@@ -185,18 +165,18 @@ class Session:
             text = f"no session: send initialize first, or put {META_VERSION} into _meta"
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, text)
         match request.method:
-            case "logging/setLevel":
-                return self._set_level(request, self._client)
             case "subscriptions/listen":
                 return jsonrpc.failure(request.id, jsonrpc.METHOD_NOT_FOUND, "not a method of this session's version")
         return self._register(request, self._client)
 
     def _register(self, request: rules.Request, client: Client) -> _Exchange | bytes:
-        if len(self._in_flight) >= self._settings.max_in_flight:
-            text = f"more than {self._settings.max_in_flight} requests are in flight on this connection"
-            return failure(request.id, TooManyCalls(text)).body
-        exchange = _Exchange(request, client, trio.CancelScope())
-        self._in_flight.add(exchange)
+        try:
+            share = self._budget.hold(len(request.params))
+        except MailboxFull as error:
+            return failure(request.id, error).body
+        exchange = _Exchange(request, client, trio.CancelScope(), share)
+        self._unanswered.add(exchange)
+        self._unanswered_bytes += len(request.params)
         return exchange
 
     def _initialize(self, request: rules.Request) -> bytes:
@@ -216,13 +196,6 @@ class Session:
             session=secrets.token_urlsafe(16),
         )
         return jsonrpc.success(request.id, self._service.initialize(self._client.version))
-
-    def _set_level(self, request: rules.Request, client: Client) -> bytes:
-        try:
-            self._service.set_log_level(client, read_level(request.params))
-        except InvalidArguments as error:
-            return failure(request.id, error).body
-        return jsonrpc.success(request.id, b"{}")
 
     def _listen(self, request: rules.Request, client: Client) -> bytes | None:
         try:
@@ -260,35 +233,43 @@ class Session:
         while True:
             for kind in await watch.next():
                 await self._outgoing.drained()
-                self._outgoing.put(notification(kind))
-
-    async def _perform_one(self, exchange: _Exchange) -> None:
-        found = await self._perform(exchange)
-        if found is not None:
-            self._outgoing.put(found)
+                await self._outgoing.send(notification(kind))
 
     async def _perform_all(self, begun: Sequence[_Exchange | bytes | None]) -> None:
         """Perform the requests of an array side by side and answer them together, in their order."""
         answers = [part if isinstance(part, bytes) else None for part in begun]
 
-        async def fill(place: int, exchange: _Exchange) -> None:
-            answers[place] = await self._perform(exchange)
+        async def fill(place: int, found: bytes) -> None:
+            answers[place] = found
 
         async with trio.open_nursery() as nursery:
             for place, part in enumerate(begun):
                 if isinstance(part, _Exchange):
-                    nursery.start_soon(fill, place, part)
+                    nursery.start_soon(self._perform, part, partial(fill, place))
         present = [found for found in answers if found is not None]
         if present:
-            self._outgoing.put(b"[" + b",".join(present) + b"]")
+            await self._outgoing.send(b"[" + b",".join(present) + b"]")
 
-    async def _perform(self, exchange: _Exchange) -> bytes | None:
+    async def _perform(self, exchange: _Exchange, give: Callable[[bytes], Awaitable[None]]) -> None:
+        """Perform a request when it is its turn, which it holds until somebody has its answer."""
         request = exchange.request
         try:
             with exchange.scope:
-                found = await answer(self._service, exchange.client, request.id, request.method, request.params)
-                return found.body
-            return None
+                await self._take_turn()
+                try:
+                    found = await answer(self._service, exchange.client, request.id, request.method, request.params)
+                    await give(found.body)
+                finally:
+                    self._in_flight.release()
         finally:
-            self._in_flight.discard(exchange)
+            if exchange.share is not None:
+                exchange.share.close()
+            self._unanswered.discard(exchange)
+            self._unanswered_bytes -= len(request.params)
             self._ended.unpark_all()
+
+    async def _take_turn(self) -> None:
+        try:
+            self._in_flight.acquire_nowait()  # mostly there is room, and nothing to wait for
+        except trio.WouldBlock:
+            await self._in_flight.acquire()

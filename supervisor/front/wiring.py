@@ -14,7 +14,9 @@ from supervisor.datadir import DataDir
 from supervisor.front.api import View, routes
 from supervisor.front.app import create_app
 from supervisor.front.asgi import Application, Receive, Scope, Send, respond
+from supervisor.front.budget import Budget
 from supervisor.front.connection import Counters
+from supervisor.front.drain import Drain, DrainedService
 from supervisor.front.guard import Guard
 from supervisor.front.listen import StreamLimit
 from supervisor.front.mcp_http import McpHttp
@@ -24,9 +26,17 @@ from supervisor.front.servers_api import server_routes
 from supervisor.front.service import Service
 from supervisor.front.settings import HttpSettings
 from supervisor.front.tools_api import tool_routes
+from supervisor.front.websocket_frames import FrameSettings
 from supervisor.front.websocket_session import WebSocketSettings
+from supervisor.front.welcome import welcome_routes
 from supervisor.sealed import Sealer
 from supervisor.store import Store
+
+FAREWELL_S = 2.0
+"""For the last answers to leave, once no call is in flight any more."""
+
+PAGE_BODY_BYTES = 64 * 1024
+"""No page has use for a body."""
 
 
 class Front:
@@ -41,6 +51,8 @@ class Front:
         store: Store,
         clock: Callable[[], float],
         conditions: Conditions,
+        drain: Drain,
+        budget: Budget,
     ) -> None:
         self._settings = settings
         self._conditions = conditions
@@ -49,6 +61,8 @@ class Front:
         self._sockets = sockets
         self._app = app
         self._http = http
+        self._drain = drain
+        self._budget = budget
         self.counters = Counters()
 
     @classmethod
@@ -66,6 +80,8 @@ class Front:
         """Read the ended sessions and build the application. `view` gets a function that returns the counters."""
         counters: list[Counters] = []
         shown = view(lambda: counters[0])
+        drain, budget = Drain(shown.closing), Budget(_buffered_bytes(settings))
+        service = DrainedService(service, drain)
         http = McpHttp(
             _nothing_here,
             service,
@@ -78,23 +94,32 @@ class Front:
             kept=store.keep,
             already_ended=await store.load_ended_sessions(clock()) if store.opened.is_set() else {},
             limit=StreamLimit(),
+            budget=budget,
         )
-        websocket = McpWebSocket(service, _websocket_settings(settings), shown.closing)
+        websocket = McpWebSocket(service, _websocket_settings(settings), shown.closing, budget)
         app = create_app(
             guard=_guard(settings, sockets),
             mcp_http=http,
             mcp_websocket=websocket,
             register=routes(shown),
-            max_body_bytes=settings.max_body_bytes,
+            max_body_bytes=PAGE_BODY_BYTES,
         )
         tool_routes(shown)(app)
         server_routes(shown)(app)
-        front = cls(settings, sockets, app, http, store, clock, conditions)
+        welcome_routes(shown.version)(app)
+        front = cls(settings, sockets, app, http, store, clock, conditions, drain, budget)
         counters.append(front.counters)
         return front
 
+    def end_calls(self) -> None:
+        """Answer every call that is still in flight with `ShuttingDown`: the time to finish is over."""
+        self._drain.end()
+
     async def serve(self, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
-        """Serve until `closing` is set; started with the base URLs. Open requests have `drain_s` to end."""
+        """Serve until `closing` is set; started with the base URLs.
+
+        Then new calls are refused and those in flight go on until `end_calls`; a moment later the rest is closed.
+        """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._http.run)
             if not self._store.opened.is_set():
@@ -105,6 +130,7 @@ class Front:
                 _serve_settings(self._settings),
                 closing,
                 counters=self.counters,
+                budget=self._budget,
                 conditions=self._conditions,
                 task_status=task_status,
             )
@@ -139,7 +165,13 @@ def _http_settings(settings: Settings) -> HttpSettings:
         list_changed_min_interval_s=settings.list_changed_min_interval_s,
         list_changed_debounce_s=settings.list_changed_debounce_s,
         max_body_bytes=settings.max_body_bytes,
+        body_timeout_s=settings.body_timeout_s,
     )
+
+
+def _buffered_bytes(settings: Settings) -> int:
+    """Return the limit of the budget; the largest request has room in it, when it is alone."""
+    return max(settings.max_buffered_bytes, settings.max_body_bytes, settings.websocket_max_message_bytes)
 
 
 def _websocket_settings(settings: Settings) -> WebSocketSettings:
@@ -148,14 +180,20 @@ def _websocket_settings(settings: Settings) -> WebSocketSettings:
         max_queued_messages=settings.max_sockets_queue,
         list_changed_min_interval_s=settings.list_changed_min_interval_s,
         list_changed_debounce_s=settings.list_changed_debounce_s,
-        drain_s=settings.drain_s / 2,  # before the sockets are closed under whoever is left
+        stall_s=settings.websocket_stall_s,
+        drain_s=settings.drain_within_s + FAREWELL_S / 2,  # before the sockets are closed under whoever is left
     )
 
 
 def _serve_settings(settings: Settings) -> ServeSettings:
     return ServeSettings(
         max_connections=settings.max_connections,
-        graceful_timeout_s=settings.drain_s,
-        websocket_max_message_bytes=settings.websocket_max_message_bytes,
+        head_timeout_s=settings.head_timeout_s,
+        graceful_timeout_s=settings.drain_within_s + FAREWELL_S,
+        frames=FrameSettings(
+            max_message_bytes=settings.websocket_max_message_bytes,
+            control_frames_per_s=settings.websocket_control_frames_per_s,
+            message_timeout_s=settings.body_timeout_s,
+        ),
         websocket_ping_s=settings.websocket_ping_s,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 
 from actors.transport.descriptors import free, limit
 
@@ -28,12 +29,17 @@ ENOUGH = 65_536
 
 
 def occupy_standard() -> None:
-    """Open the null device in the place of each standard stream that is closed. Before anything else opens a file."""
-    for wanted in (0, 1, 2):
+    """Open the null device in the place of each standard stream that is closed. Before anything else opens a file.
+
+    Python's own streams are None then, for which libraries have surprises: text for stderr comes out of stdout.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
-            os.fstat(wanted)
+            os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def raise_limit() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import trio
 
-from actors.errors import ServerGaveUp, SupervisorError, UnknownTool
+from actors.errors import ServerGaveUp, SupervisorError, UnknownServer
 from actors.kit import Address
 from actors.lifecycle import State
 from actors.messages import WakeServer
@@ -57,7 +57,7 @@ class Arrival:
                 raise refused
             try:
                 await self._router.ask(WakeServer(server=server))
-            except UnknownTool:  # at the start, and after a crash of its actor, there is none for a moment
+            except UnknownServer:  # at the start, and after a crash of its actor, there is none for a moment
                 await self._visible.reported(seen)
             except ServerGaveUp as error:
                 text = f"{error.message}; {advice(server)}"

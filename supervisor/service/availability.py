@@ -11,12 +11,11 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting
 from actors.lifecycle import State
 from actors.messages import ServerStatus
+from actors.server.recovery import DELAYS, STARTING_RETRY_S
 from supervisor.shown import clean
 
 MAX_REASON_CHARS = 300
 MAX_SERVERS_NAMED = 20
-STARTING_RETRY_S = 5.0
-"""When to ask again for a server that is on its way up, where it is not known when it will be there."""
 _FIRST = frozenset({State.DORMANT, State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY})
 
 
@@ -38,8 +37,10 @@ def late(server: str, status: ServerStatus | None, now: float) -> ServerStarting
         wait = max(0.0, status.next_start - now)
         text = f"server {server!r} failed to start: {_reason(status)}; it is started again in {wait:.0f} s"
         return ServerStarting(f"{text}; {advice(server)}", server=server, retry_after_s=wait)
-    text = f"server {server!r} is being discovered for the first time and is not ready yet; {advice(server)}"
-    return ServerStarting(text, server=server, retry_after_s=STARTING_RETRY_S)
+    activity = status.activity if status is not None else None
+    why, wait = DELAYS[activity] if activity is not None else ("", STARTING_RETRY_S)
+    text = f"server {server!r} is being discovered for the first time and is not ready yet{why}; {advice(server)}"
+    return ServerStarting(text, server=server, retry_after_s=wait)
 
 
 def advice(server: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -128,6 +128,7 @@ async def running_server(
     starts: Starts | None = None,
     known: Offer | None = None,
     era: Era | None = "legacy",
+    hide: Callable[[str], str] = str,
     now_s: float = 0.0,
 ) -> AsyncIterator[Rig]:
     """Run a server actor for the block, at most a week of virtual time; everything is settled at the end.
@@ -149,6 +150,7 @@ async def running_server(
         identity=Identity(),
         known=known,
         era=era,
+        hide=hide,
         journal=journal,
     )
     rig = Rig(actor, fake, restarts, journal)

@@ -116,6 +116,15 @@ async def test_the_time_of_waiting_is_part_of_the_deadline_of_the_call(mock_cloc
         assert (await asked.result())["error"]["data"]["type"] == "timeout"
 
 
+async def test_a_server_that_is_about_to_be_set_up_is_waited_for(mock_clock: MockClock) -> None:
+    async with served({"good": FakeServer()}, also={"soon": "soon"}) as found, trio.open_nursery() as nursery:
+        asked = Started(nursery, call(found, "soon:echo"))
+        await wait_all_tasks_blocked()
+        assert asked.answer is None
+        mock_clock.jump(60.0)
+        assert (await asked.result())["error"]["data"]["type"] == "starting"
+
+
 async def test_a_server_whose_next_start_is_too_late_says_why_and_when_at_once(mock_clock: MockClock) -> None:
     fake = FakeServer(exits_at="initialize")
     policy = RestartPolicy(backoff_initial_s=100.0, backoff_max_s=1000.0)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ from trio.testing import wait_all_tasks_blocked
 from actors.directory import Directory
 from actors.errors import InvalidArguments, ServerError, UnknownMethod, UnknownPrompt, UnknownTool
 from actors.kit import Starts
-from actors.messages import StopServer, WakeServer
+from actors.messages import CallServer, Result, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
 from actors.protocol.era import Identity
 from actors.protocol.jsonrpc import RemoteError
@@ -28,8 +28,10 @@ from actors.router import Router
 from actors.server import Message, ServerActor, ServerSettings
 from actors.transport.mask import Mask
 from actors.transport.memory import MemoryPeer, MemoryTransport
+from supervisor.forward import Forwarder
 from supervisor.front.service import Client, answer
 from supervisor.gateway import Gateway, GatewaySettings
+from supervisor.workbench import Workbench
 from tests.fakes.published import Nothing, uncounted
 
 LEGACY = Client(version="2025-11-25")
@@ -66,6 +68,7 @@ class FileServer:
     """A server of either era; `asked` is every message it got, as bytes."""
 
     era: Era
+    capabilities: dict[str, Any]
     asked: list[bytes] = field(default_factory=list)
 
     def last(self) -> Any:
@@ -94,10 +97,10 @@ class FileServer:
     def result(self, method: str, params: Any) -> Any:
         match method:
             case "server/discover" if self.era == "modern":
-                return {"supportedVersions": ["2026-07-28"], "capabilities": CAPABILITIES}
+                return {"supportedVersions": ["2026-07-28"], "capabilities": self.capabilities}
             case "initialize" if self.era == "legacy":
                 info = {"name": "files", "version": "1"}
-                return {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
+                return {"protocolVersion": "2025-11-25", "capabilities": self.capabilities, "serverInfo": info}
             case "tools/call":
                 return self.called(params["name"])
             case "resources/read":
@@ -151,8 +154,10 @@ class Rig:
 
 
 @asynccontextmanager
-async def gateway(era: Era = "legacy", **settings: Any) -> AsyncIterator[Rig]:
-    server = FileServer(era)
+async def gateway(
+    era: Era = "legacy", capabilities: dict[str, Any] = CAPABILITIES, **settings: Any
+) -> AsyncIterator[Rig]:
+    server = FileServer(era, capabilities)
     used: list[tuple[str, str, bool]] = []
     directory: Directory[Message] = Directory()
     registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
@@ -286,6 +291,36 @@ async def test_results_that_say_error_are_results_and_errors_are_failures() -> N
             await rig.execute("files:refuses", {})
         assert caught.value.error.code == -32000
         assert [good for _, _, good in rig.used] == [True, False]
+
+
+@pytest.mark.parametrize("code", [-32050, -32001, -1, 0, 7])
+async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code: int) -> None:
+    error = {"code": code, "message": "no", "data": {"why": [1.0]}}
+    async with gateway() as rig:
+        ERRORS["refuses"], usual = error, ERRORS["refuses"]
+        try:
+            for client in (LEGACY, MODERN):
+                found = await answer(rig.gateway, client, b"1", "tools/call", msgspec.Raw(b'{"name":"files-refuses"}'))
+                assert json.loads(found.body)["error"] == error
+        finally:
+            ERRORS["refuses"] = usual
+
+
+@both
+async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault(era: Era) -> None:
+    class Deep:
+        """In place of a router."""
+
+        async def ask(self, message: CallServer) -> Result:
+            await trio.lowlevel.checkpoint()
+            return Result(msgspec.Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b',"resultType":"x"}'), era)
+
+    forward = Forwarder(cast("Any", Deep()), 1.0, {}, {}, Workbench())
+    client = LEGACY if era == "modern" else MODERN
+    with pytest.raises(ServerError) as caught:
+        await forward.ask(client, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
+    assert caught.value.server == "files"
+    assert caught.value.outcome != "not_sent"
 
 
 async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:
@@ -466,7 +501,24 @@ async def test_capabilities_say_what_is_told() -> None:
             body = json.loads(rig.gateway.initialize("2025-11-25"))
             assert body["capabilities"]["tools"] == {"listChanged": told}
             assert (rig.gateway.revisions("local").tools > 0) == told
-            assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
+            assert "logging" not in body["capabilities"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"), [({"completions": {}}, True), ({"completions": None}, False), ({"tools": {}}, False)]
+)
+async def test_completions_are_announced_if_a_server_has_them(declared: dict[str, Any], told: bool) -> None:
+    async with gateway(capabilities={"prompts": {}, **declared}) as rig:
+        for version in ("2025-03-26", "2025-11-25"):
+            assert ("completions" in json.loads(rig.gateway.initialize(version))["capabilities"]) == told
+        assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
+        assert ("completions" in (await rig.perform(MODERN, "server/discover"))["capabilities"]) == told
+
+
+async def test_a_log_level_cannot_be_set() -> None:
+    async with gateway() as rig:
+        with pytest.raises(UnknownMethod):
+            await rig.perform(LEGACY, "logging/setLevel", {"level": "debug"})
 
 
 # Bounds ---------------------------------------------------------------------------------------------------------------

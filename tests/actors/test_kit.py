@@ -209,7 +209,7 @@ async def test_a_reader_of_a_feed_waits_for_news_even_with_a_number_of_another_r
 
 
 async def test_an_outbox_is_bounded_but_takes_any_single_message() -> None:
-    outbox = Outbox(10)
+    outbox = Outbox(10, ahead_bytes=4)
     assert outbox.put(b"x" * 50)
     assert not outbox.put(b"y")
     assert len(outbox) == 50
@@ -217,6 +217,40 @@ async def test_an_outbox_is_bounded_but_takes_any_single_message() -> None:
     assert outbox.put(b"a")
     assert outbox.put(b"b")
     assert await outbox.take() == b"ab"
+
+
+async def test_an_outbox_tells_who_wants_to_say_much_when_to_go_on() -> None:
+    outbox = Outbox(1000, ahead_bytes=10)
+    assert outbox.fits(50)
+    outbox.put(b"x" * 50)
+    assert not outbox.fits(1)
+    await outbox.take()
+    assert not outbox.wrote(44)
+    assert outbox.wrote(1)
+    assert not outbox.wrote(1)
+    assert outbox.fits(6)
+    assert not outbox.fits(7)
+    assert outbox.wrote(4)
+    assert outbox.fits(7)
+    outbox.put(b"y" * 7)
+    await outbox.take()
+    assert not outbox.wrote(7)
+
+
+async def test_a_mark_knows_whether_what_came_after_it_has_left() -> None:
+    outbox = Outbox(1000, ahead_bytes=10)
+    first = outbox.mark()
+    outbox.put(b"abc")
+    second = outbox.mark()
+    outbox.put(b"de")
+    assert await outbox.take() == b"abcde"
+    assert (first.passed, second.passed) == (False, False)
+    outbox.wrote(1)
+    assert (first.passed, second.passed) == (True, False)
+    outbox.wrote(2)
+    assert (first.passed, second.passed) == (True, False)
+    outbox.wrote(1)
+    assert (first.passed, second.passed) == (True, True)
 
 
 async def test_a_gate_hands_places_to_the_urgent_first_and_else_in_order(autojump_clock: MockClock) -> None:
@@ -351,3 +385,27 @@ async def test_a_reporter_whose_reader_is_gone_drops_its_facts(autojump_clock: M
         pass
     reporter.report(3)
     await reporter.run()
+
+
+async def test_a_question_asked_in_turn_waits_for_room_and_is_never_refused() -> None:
+    mailbox: Mailbox[Any] = Mailbox(1)
+    answers: list[str] = []
+
+    async def ask(number: int) -> None:
+        answers.append(await mailbox.address.ask_in_turn(Call(tool=str(number))))
+
+    async with trio.open_nursery() as nursery:
+        mailbox.address.tell_nowait("full")
+        for number in range(3):
+            nursery.start_soon(ask, number)
+        await wait_all_tasks_blocked()
+        assert (await mailbox.receive()).message == "full"
+        for _ in range(3):
+            envelope = await mailbox.receive()
+            assert envelope.reply is not None
+            envelope.reply.answer(envelope.message.tool)
+    assert sorted(answers) == ["0", "1", "2"]
+    with mailbox:
+        pass
+    with pytest.raises(ActorStopped):
+        await mailbox.address.ask_in_turn(Call(tool="late"))

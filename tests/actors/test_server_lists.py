@@ -80,7 +80,7 @@ async def test_tools_are_wiped_only_by_a_list_that_is_still_empty_a_probe_interv
 async def test_an_empty_list_that_was_a_hiccup_wipes_nothing(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(tools=[]), known=KNOWN, settings=AWAKE) as rig:
         await rig.wake()
-        await trio.sleep(1)  # the lists are read beside: the empty one is there
+        await wait_all_tasks_blocked()
         rig.fake.tools = [tool("echo")]
         await trio.sleep(310)
         assert rig.listed == [["old"], ["echo"]]
@@ -266,7 +266,7 @@ async def test_a_server_is_not_put_to_sleep_while_its_lists_are_read(autojump_cl
     settings = ServerSettings(idle_timeout_s=5)
     async with running_server(FakeServer(), settings=settings, known=KNOWN) as rig:
         await rig.wake()
-        await trio.sleep(1)  # the lists are read beside
+        await wait_all_tasks_blocked()
         rig.fake.silent_at.add("tools/list")
         await rig.fake.notify(CHANGED)
         await trio.sleep(30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Tool
 from actors.lifecycle import State
@@ -53,6 +53,22 @@ async def test_a_tool_added_while_the_daemon_was_down_is_found_without_a_call(
         assert rig.fake.starts == 1
 
 
+async def test_a_list_that_many_servers_lack_does_not_make_the_others_old(autojump_clock: MockClock) -> None:
+    capabilities: dict[str, object] = {"tools": {}, "resources": {}, "prompts": {}}  # it answers -32601 to the last two
+    async with running_server(FakeServer(capabilities=capabilities), now_s=NOW_S) as rig:
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert rig.of(ServerListed)[0].offer.read_at == NOW_S
+
+
+async def test_an_empty_list_that_is_not_believed_yet_is_looked_at_after_a_restart(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(tools=[]), known=read(60), now_s=NOW_S) as rig:
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert rig.listed == [["old"]]
+        assert rig.of(ServerListed)[0].offer.read_at == 0
+
+
 async def test_a_server_without_tools_that_never_had_any_to_announce_is_left_alone(autojump_clock: MockClock) -> None:
     known = Offer(read_at=NOW_S - 60)
     async with running_server(FakeServer(capabilities={}), known=known, now_s=NOW_S) as rig:
@@ -92,3 +108,23 @@ async def test_a_server_that_stays_awake_is_looked_at_once_a_day(autojump_clock:
         await rig.wake()
         await trio.sleep(3 * DAY_S)
         assert 3 <= rig.fake.count("tools/list") <= 4
+
+
+async def test_a_look_that_is_due_while_the_lists_are_read_does_not_read_them_twice(autojump_clock: MockClock) -> None:
+    fake = FakeServer(silent_at={"tools/list"})
+    async with running_server(fake, known=KNOWN, settings=AWAKE, now_s=NOW_S) as rig:
+        await rig.wake()
+        await trio.sleep(50)
+        assert rig.fake.count("tools/list") == 1
+        await trio.sleep(100)
+        assert rig.fake.count("tools/list") == 1
+
+
+async def test_a_server_that_was_ordered_to_restart_while_it_was_looked_at_stays_awake(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(start_s=3), known=KNOWN, now_s=NOW_S) as rig:
+        await rig.reach(State.HANDSHAKING)
+        await rig.restart()
+        await trio.sleep(10)
+        assert rig.actor.life.state is State.READY

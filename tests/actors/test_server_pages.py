@@ -95,7 +95,6 @@ async def test_a_page_that_found_no_thread_is_read_once_there_is_one(monkeypatch
         return await run(*arguments, **more)  # type: ignore[arg-type]  # passed on as they came
 
     monkeypatch.setattr(trio.to_thread, "run_sync", scarce)
-    monkeypatch.setattr("actors.server.discovery.NO_THREAD_S", 0.01)
     with trio.fail_after(20):
         async with running_server(FakeServer(tools=large(100))) as rig:
             await rig.wake()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from typing import cast
 
+import msgspec
 import pytest
 import trio
 from trio.testing import MockClock
 
 from actors.kit import Conditions, Pauses, is_want, persist, reason_of
+from supervisor.front.service import LOCAL, Client, Service, answer
 
 
 def failure(number: int) -> OSError:
@@ -132,3 +135,21 @@ def test_a_condition_that_comes_and_goes_does_not_flood_the_log(caplog: pytest.L
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 6
     assert lines[2].endswith("(and 299 times since it was last said)")
+
+
+class Starving:
+    """A service that lacks something whatever it is asked for."""
+
+    async def perform(self, *_: object) -> bytes:
+        await trio.lowlevel.checkpoint()
+        raise MemoryError
+
+
+async def test_a_request_that_lacks_memory_is_told_so_and_may_be_repeated(caplog: pytest.LogCaptureFixture) -> None:
+    client = Client(principal=LOCAL, version="2025-11-25")
+    found = await answer(cast("Service", Starving()), client, b"1", "tools/call", msgspec.Raw(b"{}"))
+    error = msgspec.json.decode(found.body)["error"]
+    assert "Cannot allocate memory" in error["message"]
+    assert error["data"]["retryable"]
+    assert error["data"]["outcome"] == "unknown"
+    assert caplog.text == ""

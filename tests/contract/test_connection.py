@@ -14,15 +14,20 @@ import trio
 import trio.testing
 
 from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
+from actors.protocol.framing import TAIL_BYTES, Line, Oversized
 from actors.transport.asides import Source
 from actors.transport.base import Connection, Transport
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.process import Launch, ProcessLimits, ProcessTransport
+from tests.process.children import send_all, whole
 
 PATIENCE_S = 15.0
 MAX_LINE_BYTES = 1000
 ONE, TWO = b'{"jsonrpc":"2.0","id":1}', b'{"jsonrpc":"2.0","id":2}'
-NOISE = b'Welcome!\r\n\r\n{"level":"info"}\n{"jsonrpc":"\xff"}\n'
+NOISE = b'Welcome!\r\n\r\n{"level":"info"}\nid "jsonrpc"\n'
+MALFORMED = b'{"jsonrpc":"\xff"}'
+LONG = b'{"id":3,"result":"' + b"x" * MAX_LINE_BYTES + b'"}'
+BULKY = ONE + b"\n" + LONG + b"\n\xef\xbb\xbf" + TWO + b"\r\n" + MALFORMED + b"\n"
 
 
 async def echo(peer: MemoryPeer) -> int:
@@ -33,6 +38,11 @@ async def echo(peer: MemoryPeer) -> int:
 
 async def noisy(peer: MemoryPeer) -> int:
     await peer.write(b"\xef\xbb\xbf" + ONE + b"\r\n" + NOISE + TWO + b"\n")
+    return await echo(peer)
+
+
+async def bulky(peer: MemoryPeer) -> int:
+    await peer.write(BULKY)
     return await echo(peer)
 
 
@@ -76,6 +86,7 @@ WAIT = f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.write(1, {ONE!r} + b'
 SCRIPTS: dict[Callable[[MemoryPeer], Awaitable[int]], str] = {
     echo: ECHO,
     noisy: f"os.write(1, b'\\xef\\xbb\\xbf' + {ONE!r} + b'\\r\\n' + {NOISE!r} + {TWO!r} + b'\\n')\n" + ECHO,
+    bulky: f"os.write(1, {BULKY!r})\n" + ECHO,
     halved: f"os.write(1, {ONE!r} + b'\\n' + {TWO[:10]!r})\n",
     endless: "while True: os.write(1, b'x' * 4096)\n",
     failing: "os.write(2, b'starting\\nfatal: \\x1b[1mno key\\n')\nos._exit(3)\n",
@@ -111,7 +122,7 @@ async def received(connection: Connection, count: int) -> list[bytes]:
         while len(found) < count:
             messages = await connection.receive()
             assert messages, "the output ended"
-            found += messages
+            found += whole(messages)
     return found
 
 
@@ -143,7 +154,7 @@ async def test_what_is_written_beside_messages_is_told_as_it_comes(make: Make) -
     assert [line for line in heard["stdout"].split(b"\n") if line] == [
         b"Welcome!",
         b'{"level":"info"}',
-        b'{"jsonrpc":"\xff"}',
+        b'id "jsonrpc"',
     ]
 
 
@@ -165,10 +176,24 @@ async def test_half_a_message_at_the_end_is_an_error_once(make: Make) -> None:
 
 
 @every_transport
-async def test_a_message_over_the_limit_is_a_violation(make: Make) -> None:
+async def test_a_message_over_the_limit_is_told_and_those_around_it_pass(make: Make) -> None:
+    async with make(bulky).connect() as connection:
+        found: list[Line] = []
+        with trio.fail_after(PATIENCE_S):
+            while len(found) < 4:
+                found += await connection.receive()
+            await connection.send(ONE + b"\n")
+            found += await connection.receive()
+        over = Oversized(len(LONG), MAX_LINE_BYTES, LONG, LONG[-TAIL_BYTES:])
+        assert found == [ONE, over, TWO, MALFORMED, ONE]
+        assert connection.counters.stdout_noise == 0
+
+
+@every_transport
+async def test_a_message_that_does_not_end_is_a_violation(make: Make) -> None:
     async with make(endless).connect() as connection:
-        with pytest.raises(ProtocolViolation), trio.fail_after(PATIENCE_S):
-            await connection.receive()
+        with pytest.raises(ProtocolViolation, match="does not end"), trio.fail_after(PATIENCE_S):
+            await received(connection, 10_000_000)
 
 
 @every_transport
@@ -248,6 +273,49 @@ async def test_a_server_that_reads_no_more_fails_the_sender(make: Make) -> None:
 
 
 @every_transport
+async def test_a_closed_input_is_noticed_without_writing_to_it(make: Make) -> None:
+    async with make(deaf).connect() as connection:
+        await received(connection, 1)
+        with trio.fail_after(PATIENCE_S):
+            await connection.input_closed()
+
+
+@every_transport
+async def test_an_input_that_we_closed_counts_as_closed_when_the_server_is_gone(make: Make) -> None:
+    async with make(mute).connect() as connection, trio.open_nursery() as nursery:
+        order: list[str] = []
+
+        async def watch() -> None:
+            await connection.input_closed()
+            assert (await connection.wait()).asked
+            order.append("closed")
+
+        nursery.start_soon(watch)
+        await trio.testing.wait_all_tasks_blocked()
+        assert order == []
+        with trio.fail_after(PATIENCE_S):
+            await connection.stop()
+
+
+@every_transport
+async def test_a_sender_is_told_how_much_was_taken_while_the_server_reads_nothing(make: Make) -> None:
+    async with make(stubborn).connect() as connection:
+        await received(connection, 1)
+        message = memoryview(TWO.ljust(1_000_000) + b"\n")
+        sent = 0
+        with trio.fail_after(PATIENCE_S):
+            while True:
+                with trio.move_on_after(0.2) as scope:
+                    taken = await connection.send(message[sent:])
+                if scope.cancelled_caught:
+                    break
+                assert taken > 0
+                sent += taken
+            assert 0 < sent < len(message)
+            connection.kill()
+
+
+@every_transport
 async def test_a_closed_output_is_not_an_exit(make: Make) -> None:
     async with make(mute).connect() as connection:
         with trio.fail_after(PATIENCE_S):
@@ -264,7 +332,7 @@ async def test_a_sender_waits_for_a_server_that_does_not_read_until_it_is_killed
     async def send(connection: Connection) -> None:
         with suppress(ServerExited):
             while True:
-                await connection.send(b" " * 65536 + b"\n")
+                await send_all(connection, b" " * 65536 + b"\n")
         blocked.set()
 
     async with make(stubborn).connect() as connection:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from supervisor.front.asgi import Application
+from supervisor.front.budget import Budget
 from supervisor.front.connection import Counters
 from supervisor.front.serve import ServeSettings, open_sockets, serve
 
@@ -65,6 +68,39 @@ class Running:
         return head + b"Sec-WebSocket-Key: " + key + b"\r\nSec-WebSocket-Version: 13\r\n\r\n" + extra
 
 
+def frame(payload: bytes = b"", opcode: int = 0x81) -> bytes:
+    """One frame of a client, masked with zeros; `opcode` with the bit that says it is the last one."""
+    size = len(payload)
+    if size < 126:
+        length = bytes([0x80 | size])
+    else:
+        length = b"\xfe" + size.to_bytes(2, "big") if size < 65536 else b"\xff" + size.to_bytes(8, "big")
+    return bytes([opcode]) + length + b"\0" * 4 + payload
+
+
+class Ticker:
+    """Takes its turn again and again; `longest_ms` is the most work of the loop it had to wait for.
+
+    Measured in processor time of this thread, so that it does not matter what else the machine does.
+    """
+
+    def __init__(self) -> None:
+        self.longest_ms = 0.0
+
+    async def run(self) -> None:
+        while True:
+            begun = time.thread_time()
+            await trio.lowlevel.checkpoint()
+            self.longest_ms = max(self.longest_ms, (time.thread_time() - begun) * 1000)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something is so that nobody tells of."""
+    with trio.fail_after(10):
+        while not condition():
+            await wait_all_tasks_blocked(0.005)
+
+
 async def read_all(stream: trio.SocketStream) -> bytes:
     data = b""
     with trio.fail_after(10):
@@ -97,7 +133,7 @@ async def answer(send: Any, body: bytes = b"ok", status: int = 200) -> None:
 
 @asynccontextmanager
 async def running(
-    app: Application = plain, closing: trio.Event | None = None, **settings: Any
+    app: Application = plain, closing: trio.Event | None = None, budget: Budget | None = None, **settings: Any
 ) -> AsyncIterator[Running]:
     counters = Counters()
     closing = trio.Event() if closing is None else closing
@@ -110,7 +146,7 @@ async def running(
 
         async def run() -> None:
             options = ServeSettings(**{"graceful_timeout_s": 0.2, **settings})
-            await serve(app, sockets, options, closing, counters=counters, task_status=started)
+            await serve(app, sockets, options, closing, counters=counters, budget=budget, task_status=started)
             server.stopped.set()
 
         nursery.start_soon(run)

@@ -21,7 +21,6 @@ class FakeService:
         self.changes: Latest[object] = Latest(None)
         self.behaviours: dict[str, Behaviour] = {name.replace("__", "/"): found for name, found in behaviours.items()}
         self.asked: list[tuple[Client, str, bytes]] = []
-        self.levels: list[tuple[str | None, str]] = []
         self.current = Revisions()
 
     def revisions(self, principal: str) -> Revisions:
@@ -38,9 +37,6 @@ class FakeService:
         return msgspec.json.encode(
             {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "fake", "version": "1"}}
         )
-
-    def set_log_level(self, client: Client, level: str) -> None:
-        self.levels.append((client.session, level))
 
     def change(self, **revisions: int) -> None:
         """Set revisions and wake whoever watches."""

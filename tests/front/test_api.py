@@ -23,11 +23,11 @@ from actors.registry import Happening
 from actors.search import Index
 from actors.server import Message
 from supervisor.counting import META_TOKENS
-from supervisor.front import api
 from supervisor.front.api import View, routes
 from supervisor.front.app import create_app
 from supervisor.front.asgi import Receive, Scope, Send, respond
 from supervisor.front.guard import Guard
+from supervisor.front.welcome import welcome_routes
 from tests.fakes.front_server import Running, read_all, running
 
 NOW, STARTED = 1000.0, 900.0
@@ -128,6 +128,35 @@ async def test_readiness_names_the_failing_and_does_not_wait_for_them() -> None:
         assert found == {"ready": True, "servers": 3, "discovering": [], "failed": ["a", "b"]}
 
 
+@pytest.mark.parametrize("state", [State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.DRAINING])
+async def test_a_bad_server_that_is_tried_again_and_again_does_not_hold_up_readiness(state: State) -> None:
+    bad = status("bad", state, restarts=2, last_error="it died")
+    async with pages(view(bad, status("good"), entries=(entry("good", "x"),))) as server:
+        found = await page(server, "/readyz")
+        assert found == {"ready": True, "servers": 2, "discovering": [], "failed": ["bad"]}
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/html; charset=utf-8"),
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+async def test_the_first_page_says_what_this_is_and_where_things_are(accept: str, kind: str) -> None:
+    app = create_app(
+        guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=welcome_routes("1.2")
+    )
+    async with running(app) as server:
+        head = b"GET / HTTP/1.1\r\n" + server.host + b"Accept: " + accept.encode() + b"\r\nConnection: close\r\n\r\n"
+        found = (await server.exchange(head)).decode()
+    assert found.startswith("HTTP/1.1 200")
+    assert f"content-type: {kind}" in found.lower()
+    for said in ("mcpvisor", "1.2", "/mcp", "/api/status", "docs/"):
+        assert said in found
+
+
 async def test_status_has_numbers_for_each_server_and_in_total() -> None:
     shown = view(
         status("a", calls=5, failures=2, in_flight=1, stderr="noise", last_error="it died"),
@@ -185,7 +214,7 @@ class Slow(Actor[Any]):
 
 
 async def test_a_server_that_does_not_answer_is_shown_as_last_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "ASK_S", 0.05)
+    monkeypatch.setattr("supervisor.front.statuses.ASK_S", 0.05)
     directory: Directory[Message] = Directory()
     quick, stuck = Slow(True), Slow(False)
     async with trio.open_nursery() as nursery:

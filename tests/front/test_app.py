@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +30,10 @@ def routes(app: QuartTrio) -> None:
     @app.get("/broken")
     def broken() -> str:
         raise RuntimeError("a secret")
+
+    @app.get("/starved")
+    def starved() -> str:
+        raise OSError(errno.EMFILE, "Too many open files", "/a/secret/path")
 
     @app.post("/posted")
     async def posted() -> str:
@@ -123,6 +128,25 @@ async def test_errors_are_json_without_the_text_of_exceptions(caplog: pytest.Log
             assert b"secret" not in body
         assert json.loads(body)["error"]["message"] == "it was here"
         assert "a secret" in caplog.text
+
+
+async def test_want_of_resources_is_503_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async with shell() as server:
+        status, headers, body = await ask(server, "GET /starved")
+    assert (status, headers["retry-after"]) == (503, "1")
+    assert "Too many open files" in json.loads(body)["error"]["message"]
+    assert "secret" not in body.decode()
+    assert "Traceback" not in caplog.text
+
+
+async def test_so_it_is_at_the_mcp_endpoint(caplog: pytest.LogCaptureFixture) -> None:
+    async def starved(scope: Scope, receive: Receive, send: Send) -> None:
+        raise MemoryError
+
+    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=starved, mcp_websocket=starved, register=routes)
+    async with running(app) as server:
+        assert (await ask(server, "POST /mcp"))[0] == 503
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_refused_method_names_the_allowed_ones() -> None:

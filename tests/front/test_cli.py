@@ -360,7 +360,7 @@ async def test_errors_of_a_call_exit_with_1_and_can_be_read(tmp_path: Path) -> N
     assert "missing text" in missing.stderr
     assert '"outcome": "not_sent"' in missing.stderr
     assert unknown.exit_code == 1
-    assert "there is no tool 'notes:nothing'" in unknown.stderr
+    assert "server 'notes' has no tool 'nothing'; did you mean notes:add_note" in unknown.stderr
 
 
 @pytest.mark.process
@@ -418,3 +418,9 @@ def test_an_address_that_others_can_reach_must_be_allowed(tmp_path: Path, listen
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::1]:0", "localhost:3001", "127.8.8.8:1"])
 def test_loopback_addresses_need_no_permission(listen: str) -> None:
     run.check_exposure(Settings(listen=listen))
+
+
+def test_what_is_degraded_is_a_line_with_the_time_and_the_reason() -> None:
+    rows = [{"what": "store", "since": 100.0, "why": "nothing is saved until the disk recovers: disk is full"}]
+    (line,) = status.degraded(rows, 100.0 + 125)
+    assert line.plain == "degraded for 2m: store: nothing is saved until the disk recovers: disk is full"

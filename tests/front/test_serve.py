@@ -13,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import ConfigError
 from supervisor.front.serve import ServeSettings, open_sockets, serve
+from supervisor.front.websocket_frames import FrameSettings
 from tests.fakes.front_server import Running, answer, read_all, running
 
 MIB = 1024 * 1024
@@ -180,7 +181,7 @@ async def test_sending_to_a_client_that_is_gone_lets_others_run() -> None:
 
 
 async def test_a_message_over_the_limit_is_closed_as_too_big_and_not_collected() -> None:
-    async with running(websocket_max_message_bytes=1000) as server, await server.connect() as stream:
+    async with running(frames=FrameSettings(max_message_bytes=1000)) as server, await server.connect() as stream:
         await stream.send_all(server.upgrade())
         assert b"101" in await stream.receive_some(4096)
         await stream.send_all(b"\x01\xfe\x08\x00\0\0\0\0" + b"a" * 2048)

@@ -12,15 +12,16 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
-from actors.errors import UnknownMethod
+from actors.errors import ShuttingDown, UnknownMethod
 from actors.kit import Latest
 from actors.protocol.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
 from supervisor.front.app import create_app
+from supervisor.front.drain import Drain, DrainedService
 from supervisor.front.guard import Guard
 from supervisor.front.mcp_websocket import McpWebSocket, choose_subprotocol
 from supervisor.front.service import Client, Revisions
 from supervisor.front.websocket_session import WebSocketSettings
-from tests.fakes.front_server import Running, plain, running
+from tests.fakes.front_server import Running, frame, plain, read_all, running
 
 META = {META_VERSION: "2026-07-28", META_CAPABILITIES: {}}
 
@@ -32,7 +33,7 @@ class FakeService:
         self.changes: Latest[object] = Latest(None)
         self.now = Revisions()
         self.clients: list[Client] = []
-        self.levels: list[tuple[str | None, str]] = []
+        self.broken = False
         self.held = trio.Event()
         self.release = trio.Event()
         self.cancelled = trio.Event()
@@ -41,12 +42,9 @@ class FakeService:
         return self.now
 
     def initialize(self, version: str) -> bytes:
-        return json.dumps({"protocolVersion": version}).encode()
-
-    def set_log_level(self, client: Client, level: str) -> None:
-        if level == "emergency":
+        if self.broken:
             raise RuntimeError("a bug")
-        self.levels.append((client.session, level))
+        return json.dumps({"protocolVersion": version}).encode()
 
     def publish(self, **revisions: int) -> None:
         self.now = msgspec.structs.replace(self.now, **revisions)
@@ -74,8 +72,9 @@ class FakeService:
 class Peer:
     """A client that speaks JSON."""
 
-    def __init__(self, socket: WebSocketConnection) -> None:
+    def __init__(self, socket: WebSocketConnection, stream: trio.SocketStream) -> None:
         self.socket = socket
+        self.stream = stream
 
     async def send(self, message: Any) -> None:
         await self.socket.send_message(message if isinstance(message, str | bytes) else json.dumps(message))
@@ -118,9 +117,10 @@ class Peer:
 class Front:
     """A server, its service and how to connect."""
 
-    def __init__(self, server: Running, service: FakeService) -> None:
+    def __init__(self, server: Running, service: FakeService, drain: Drain) -> None:
         self.server = server
         self.service = service
+        self.drain = drain
 
     @asynccontextmanager
     async def connect(self, path: str = "/mcp", **options: Any) -> AsyncIterator[Peer]:
@@ -128,7 +128,7 @@ class Front:
         async with await self.server.connect() as stream, trio.open_nursery() as nursery:
             host = f"127.0.0.1:{self.server.port}"
             socket = await wrap_client_stream(nursery, stream, host, path, **options)
-            yield Peer(socket)
+            yield Peer(socket, stream)
             with trio.fail_after(5):
                 await socket.aclose()
             nursery.cancel_scope.cancel()
@@ -142,12 +142,15 @@ class Front:
 @asynccontextmanager
 async def front(graceful_timeout_s: float = 5.0, **settings: Any) -> AsyncIterator[Front]:
     service, closing = FakeService(), trio.Event()
+    drain = Drain(closing)
     websocket = McpWebSocket(
-        service, WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}), closing
+        DrainedService(service, drain),
+        WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}),
+        closing,
     )
     app = create_app(guard=Guard("127.0.0.1", []), mcp_http=plain, mcp_websocket=websocket, register=lambda app: None)
     async with running(app, closing, graceful_timeout_s=graceful_timeout_s) as server:
-        yield Front(server, service)
+        yield Front(server, service, drain)
 
 
 def code(answer: Any) -> tuple[Any, int]:
@@ -236,6 +239,7 @@ async def test_a_cancellation_directly_behind_its_request_finds_it() -> None:
         for id_ in range(20):
             await peer.request("hold", id_, _meta=META)
             await peer.notify("notifications/cancelled", requestId=id_)
+        assert (await peer.ask("echo", "read", _meta=META))["id"] == "read"
         here.service.release.set()
         assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
 
@@ -262,14 +266,36 @@ async def test_closing_the_connection_cancels_what_is_in_flight() -> None:
             await here.service.cancelled.wait()
 
 
-async def test_too_many_requests_in_flight_are_refused_each_by_its_id() -> None:
-    async with front(max_in_flight=2) as here, here.connect() as peer:
-        for id_ in (1, 2, 3):
+async def test_requests_over_the_limit_wait_for_their_turn() -> None:
+    async with front(max_in_flight=2, max_waiting=3) as here, here.connect() as peer:
+        for id_ in range(20):
             await peer.request("hold", id_, _meta=META)
-        answer = await peer.receive()
-        assert (answer["id"], answer["error"]["data"]["retryable"]) == (3, True)
+        await here.service.held.wait()
+        assert len(here.service.clients) <= 2
         here.service.release.set()
-        assert {(await peer.receive())["id"] for _ in range(2)} == {1, 2}
+        assert {(await peer.receive())["id"] for _ in range(20)} == set(range(20))
+
+
+async def test_a_request_that_waits_can_be_cancelled() -> None:
+    async with front(max_in_flight=1) as here, here.connect() as peer:
+        for id_ in ("runs", "waits"):
+            await peer.request("hold", id_, _meta=META)
+        await peer.notify("notifications/cancelled", requestId="waits")
+        await peer.notify("notifications/cancelled", requestId="runs")
+        assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
+
+
+async def test_a_client_that_sends_400_requests_at_once_and_reads_gets_400_answers() -> None:
+    async with front() as here, here.connect() as peer:
+        requests = [
+            {"jsonrpc": "2.0", "id": id_, "method": method, "params": {"_meta": META} if method == "echo" else {}}
+            for id_, method in enumerate(["echo", "ping", "nowhere", "echo"] * 100)
+        ]
+        await peer.ask(
+            "ping", "first"
+        )  # the server's own ping is answered by now: the client writes one thing at a time
+        await peer.stream.send_all(b"".join(frame(json.dumps(request).encode()) for request in requests))
+        assert {(await peer.receive())["id"] for _ in range(400)} == set(range(400))
 
 
 # Listens
@@ -362,12 +388,10 @@ async def test_both_eras_may_share_a_connection() -> None:
         assert [client.era for client in here.service.clients] == ["modern", "legacy"]
 
 
-async def test_a_log_level_is_set_for_the_session() -> None:
+async def test_a_log_level_cannot_be_set_where_nothing_is_logged_to_clients() -> None:
     async with front() as here, here.connect() as peer:
         await peer.initialize()
-        assert (await peer.ask("logging/setLevel", 1, level="debug"))["result"] == {}
-        assert code(await peer.ask("logging/setLevel", 2, level="loud")) == (2, -32602)
-        assert [level for _, level in here.service.levels] == ["debug"]
+        assert code(await peer.ask("logging/setLevel", 1, level="debug")) == (1, -32601)
 
 
 async def test_a_legacy_client_hears_of_changes_once_it_is_initialized() -> None:
@@ -426,14 +450,26 @@ async def test_a_message_over_the_limit_closes_with_1009() -> None:
             assert (await peer.closed())[0] == 1009
 
 
-async def test_a_client_that_lets_answers_pile_up_is_closed_with_1008() -> None:
+async def test_more_answers_at_once_than_may_queue_reach_a_client_that_reads() -> None:
     async with front(max_queued_messages=3, max_in_flight=10) as here, here.connect() as peer:
-        for id_ in range(5):
+        for id_ in range(8):
             await peer.request("hold", id_, _meta=META)
-        await peer.request("echo", "sync", _meta=META)
-        assert (await peer.receive())["id"] == "sync"
+        assert (await peer.ask("echo", "sync", _meta=META))["id"] == "sync"
         here.service.release.set()
-        assert (await peer.closed())[0] == 1008
+        assert {(await peer.receive())["id"] for _ in range(8)} == set(range(8))
+
+
+async def test_a_client_that_does_not_read_its_answers_is_closed_with_1008() -> None:
+    async with front(stall_s=0.2, max_queued_messages=2) as here, await here.server.connect() as stream:
+        await stream.send_all(here.server.upgrade())
+        assert b" 101 " in await stream.receive_some(4096)
+        params = {"size": 60_000, "_meta": META}
+        for id_, method in enumerate(["hold"] + ["big"] * 400):
+            request = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+            await stream.send_all(frame(json.dumps(request).encode()))
+        with trio.fail_after(10):
+            await here.service.cancelled.wait()  # the connection was given up
+        assert b"\x03\xf0answers are waiting and nobody reads them" in await read_all(stream)
 
 
 async def test_one_answer_of_any_size_is_sent() -> None:
@@ -443,8 +479,8 @@ async def test_one_answer_of_any_size_is_sent() -> None:
 
 async def test_a_bug_in_the_connection_closes_with_1011() -> None:
     async with front() as here, here.connect() as peer:
-        await peer.initialize()
-        await peer.request("logging/setLevel", 1, level="emergency")
+        here.service.broken = True
+        await peer.request("initialize", 1, protocolVersion="2025-11-25")
         assert (await peer.closed())[0] == 1011
 
 
@@ -468,10 +504,24 @@ async def test_shutting_down_ends_listens_gracefully_answers_what_is_in_flight_a
         assert [message["id"] for message in messages] == [1]
 
 
-async def test_shutting_down_does_not_wait_for_a_request_longer_than_the_drain() -> None:
+async def test_a_request_longer_than_the_drain_is_told_so_before_the_connection_closes() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.request("hold", 1, _meta=META)
+        await here.service.held.wait()
+        here.server.closing.set()
+        assert (await peer.ask("echo", 2, _meta=META))["error"]["data"]["outcome"] == "not_sent"
+        here.drain.end()
+        closing_code, messages = await peer.closed()
+        assert closing_code == 1001
+        (told,) = messages
+        assert code(told) == (1, ShuttingDown.code)
+        assert told["error"]["data"] == {"type": "shutdown", "outcome": "unknown", "retryable": True}
+        assert here.service.cancelled.is_set()
+
+
+async def test_shutting_down_does_not_wait_without_end_for_a_request_that_nobody_ends() -> None:
     async with front(drain_s=0.05) as here, here.connect() as peer:
         await peer.request("hold", 1, _meta=META)
         await here.service.held.wait()
         here.server.closing.set()
         assert (await peer.closed())[0] == 1001
-        assert here.service.cancelled.is_set()

@@ -104,6 +104,16 @@ def stop_itself() -> None:
     for_ever()
 
 
+def stop_its_shim() -> None:
+    """SIGSTOP to its parent, with a child that left the group."""
+    if not os.fork():
+        os.setsid()
+        alive("daemon")
+        for_ever()
+    os.kill(os.getppid(), signal.SIGSTOP)
+    ignore_eof()
+
+
 def flood_stderr() -> None:
     """100 MB of stderr, then an answer."""
     block = b"x" * 99 + b"\n"
@@ -134,9 +144,9 @@ def no_newline() -> None:
 
 
 def noise() -> None:
-    """A banner, a log line in JSON, invalid UTF-8, a byte order mark, and messages in between."""
+    """A banner, a log line in JSON, a byte order mark, and messages in between."""
     say(b"\xef\xbb\xbf" + message(id=1) + b'Welcome!\r\n\r\n{"level": "info"}\n' + message(id=2)[:-1] + b"\r\n")
-    say(b'{"jsonrpc": "2.0", "bad": "\xff\xfe"}\n' + message(id=3))
+    say(message(id=3))
     echo()
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import trio
 
+from actors.protocol.framing import Line
+from actors.transport.base import Connection
 from actors.transport.process import Launch, ProcessLimits
 
 ROOT = Path(__file__).parents[2]
@@ -33,14 +35,33 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
 
 
+def state_of(pid: int) -> str:
+    """What the process does: `R` runs, `S` sleeps, `T` is stopped."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0].decode()
+
+
 def descriptors() -> int:
     """How many files we have open."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def decoded(messages: list[bytes]) -> list[Any]:
+def decoded(lines: list[Line]) -> list[Any]:
     """The JSON values of some messages."""
-    return [json.loads(message) for message in messages]
+    return [json.loads(line) for line in whole(lines)]
+
+
+def whole(lines: list[Line]) -> list[bytes]:
+    """Some lines, none of which is over the limit."""
+    found = [line for line in lines if isinstance(line, bytes)]
+    assert len(found) == len(lines)
+    return found
+
+
+async def send_all(connection: Connection, data: bytes) -> None:
+    """Send until all is taken."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[await connection.send(rest) :]
 
 
 class Pulse:

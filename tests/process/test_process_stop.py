@@ -23,6 +23,8 @@ from tests.process.children import (
     monitor,
     no_child_and_no_descriptor_is_left,
     parent_of,
+    state_of,
+    whole,
 )
 
 __all__ = ["no_child_and_no_descriptor_is_left"]
@@ -105,7 +107,7 @@ async def test_an_answer_that_comes_with_the_end_of_the_input_is_still_received(
 
     async def read(connection: ProcessConnection) -> None:
         while messages := await connection.receive():
-            received.extend(messages)
+            received.extend(whole(messages))
 
     transport = ProcessTransport(launch("answer_at_the_end"), PATIENT)
     async with transport.connect() as connection, trio.open_nursery() as nursery:
@@ -244,9 +246,14 @@ trio.run(main)
 
 @asynccontextmanager
 async def driver(address: str, kind: str, habit: str = "daemonise") -> AsyncIterator[trio.Process]:
-    """A program of its own that runs our transport, and may be killed; is killed at the end."""
+    """A program of its own that runs our transport, and may be killed; is killed at the end.
+
+    In a session of its own, so that whoever inherits its children is not in it.
+    """
     command = [sys.executable, "-c", DRIVER, str(ROOT), address, kind, habit]
-    process = await trio.lowlevel.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    process = await trio.lowlevel.open_process(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+    )
     assert process.stdout is not None
     try:
         yield process
@@ -281,13 +288,21 @@ async def test_nothing_survives_a_kill_dash_nine_of_the_daemon() -> None:
             await pulse.stopped()
 
 
+async def test_a_server_that_stopped_its_shim_does_not_survive_a_kill_dash_nine_of_the_daemon() -> None:
+    async with monitor() as lives, driver(lives.address, "plain", "stop_its_shim") as daemon:
+        found = await lives.pulses("daemon", "server")
+        assert state_of(parent_of(found["server"].pid)) == "T"
+        await kill(daemon)
+        for pulse in found.values():
+            await pulse.stopped()
+
+
 async def test_a_server_does_not_survive_its_daemon_and_its_shim_both_killed() -> None:
     async with monitor() as lives, driver(lives.address, "plain", "ignore_sigterm") as daemon:
         server = (await lives.pulses("server"))["server"]
-        shim = parent_of(server.pid)
-        os.kill(shim, signal.SIGSTOP)  # so that it does not see the end of the daemon
+        daemon.send_signal(signal.SIGSTOP)  # so that it does not see the end of the shim
+        os.kill(parent_of(server.pid), signal.SIGKILL)
         await kill(daemon)
-        os.kill(shim, signal.SIGKILL)
         await server.stopped()
 
 

@@ -148,7 +148,7 @@ def test_servers_without_tools_are_told_with_the_reason() -> None:
     nothing = Catalogue(index=Index.empty(), names=names)
     notice = search(nothing, "read", 2000, 10, **statuses)["notice"]
     assert notice.startswith("Still being discovered, ask again: new, slow. No tool can be used: ")
-    assert "bad could not be started (program not found); off is switched off in the configuration." in notice
+    assert "bad could not be started (program not found); off is not available (it is switched off)." in notice
     with_files = Catalogue(entries=FILES.entries, index=FILES.index, names=names)
     answer = search(with_files, "read a file", 2000, 10, **statuses)
     assert answer["notice"] == "Still being discovered, ask again: new, slow."

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.front.classify import MAX_BATCH, classify
+from supervisor.front.classify import classify
+from supervisor.front.envelope import MAX_BATCH
 from supervisor.front.head import Head, header_text, read_accept, scan
 from supervisor.front.verdict import Batch, ModernRequest, Notification, Refused, Request, Response
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, Settings, data_dir, load, parse
+from supervisor.config.address import split_address
 from supervisor.config.file import MAX_FILE_BYTES
-from supervisor.config.structs import split_address
 
 FILE = Path("/etc/mcp/mcp.json")
 

@@ -10,6 +10,7 @@ import pytest
 from actors.protocol import conversation as talk
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
+from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, ListLimits, PageArrived, PageSummary
 from actors.protocol.versions import Era
 
@@ -234,3 +235,24 @@ def test_ids_of_one_process_are_never_used_twice() -> None:
     ids = [message["id"] for message in line.sent()]
     assert len(set(ids)) == len(ids)
     assert all(isinstance(id_, str) for id_ in ids)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_list_over_the_limit_is_a_page_that_cannot_be_read_and_says_why(era: Era) -> None:
+    line = ready(era)
+    line.talk.list_all(0.0)
+    sent = {message["method"]: message["id"] for message in line.sent()}
+    head = b'{"id":"' + sent["tools/list"].encode() + b'","result":{"tools":['
+    why = "it answered with 2000 bytes, over its limit of 1000 bytes"
+    fact = line.talk.receive(Oversized(2000, 1000, head, b"]}}"))
+    assert fact == PageArrived("tools", b"", None, why)
+
+
+def test_a_handshake_over_the_limit_is_refused_and_says_why() -> None:
+    line = Line("legacy")
+    line.talk.greet()
+    (sent,) = line.sent()
+    head = b'{"id":"' + sent["id"].encode() + b'","result":{"instructions":"'
+    assert line.talk.receive(Oversized(2000, 1000, head, b"")) == talk.NoAgreement(
+        "the server refused the handshake: it answered with 2000 bytes, over its limit of 1000 bytes"
+    )

@@ -5,29 +5,55 @@ from __future__ import annotations
 import itertools
 import json
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ProtocolViolation, TruncatedMessage
-from actors.protocol.framing import LineSplitter, is_message
+from actors.protocol.framing import (
+    ENDLESS_LINES,
+    HEAD_BYTES,
+    TAIL_BYTES,
+    Line,
+    LineSplitter,
+    Oversized,
+    may_be_message,
+)
 
 BOM = b"\xef\xbb\xbf"
 LIMIT = 12
 
 streams = st.lists(
-    st.sampled_from([b"\n", b"\r", b"\r\n", b" ", b"\t", b"{", b"abc", b"0123456789ab", BOM, b"\xff", b'"\xc3\xa9"']),
+    st.sampled_from(
+        [
+            b"\n",
+            b"\r",
+            b"\r\n",
+            b" ",
+            b"\t",
+            b"{",
+            b"abc",
+            b"0123456789ab",
+            BOM,
+            b"\xff",
+            b"\0",
+            b'"\xc3\xa9"',
+            b"x" * 60,
+            b"y" * 200,
+        ]
+    ),
     max_size=30,
 ).map(b"".join)
 
 
-def run(chunks: list[bytes], limit: int = LIMIT) -> tuple[list[bytes], type[Exception] | None]:
+def run(chunks: list[bytes], limit: int = LIMIT) -> tuple[list[Line], type[Exception] | None]:
     """Feed all chunks; return the lines and the class of the error that ended it."""
     splitter = LineSplitter(limit)
-    lines: list[bytes] = []
+    lines: list[Line] = []
     try:
-        for chunk in chunks:
+        for chunk in [*chunks, b""]:
             lines += splitter.feed(chunk)
         splitter.close()
     except ProtocolViolation as error:
@@ -40,28 +66,29 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in itertools.pairwise(places)]
 
 
-@given(streams, st.lists(st.integers(0, 60), max_size=12))
+@given(streams, st.lists(st.integers(0, 400), max_size=12))
 def test_any_split_of_the_bytes_gives_the_same_lines_and_the_same_end(data: bytes, cuts: list[int]) -> None:
-    whole_lines, whole_end = run([data])
-    lines, end = run(pieces(data, cuts))
-    assert end is whole_end
-    if end is None:
-        assert lines == whole_lines
+    assert run(pieces(data, cuts)) == run([data])
 
 
 @given(streams)
 def test_one_byte_at_a_time_gives_the_lines_of_the_definition(data: bytes) -> None:
-    ends = data.removeprefix(BOM).split(b"\n")
-    expected = [end.removesuffix(b"\r") for end in ends[:-1]]
+    ends = data.split(b"\n")
     lines, end = run([data[place : place + 1] for place in range(len(data))])
-    if any(len(line) > LIMIT for line in expected):
+    if any(len(line) > LIMIT * ENDLESS_LINES for line in ends):
         assert end is ProtocolViolation
-    elif len(ends[-1]) > LIMIT + 1:
-        assert end in (ProtocolViolation, TruncatedMessage)
-        assert end is ProtocolViolation or len(ends) == 1
-    else:
-        assert end is (TruncatedMessage if ends[-1].strip() else None)
-        assert lines == [line for line in expected if line.strip()]
+        assert isinstance(lines[-1], Oversized)
+        assert (lines[-1].size, lines[-1].tail) == (LIMIT * ENDLESS_LINES, b"")
+        return
+    whole = [line.removesuffix(b"\r").removeprefix(BOM) for line in ends[:-1]]
+    expected: list[Line] = [
+        line.lstrip(b"\0") if len(line) <= LIMIT else Oversized(len(line), LIMIT, line[:HEAD_BYTES], line[-TAIL_BYTES:])
+        for line in whole
+        if len(line) > LIMIT or line.lstrip(b"\0").strip()
+    ]
+    rest = ends[-1].removeprefix(BOM)
+    assert lines == expected
+    assert end is (TruncatedMessage if rest.strip() or len(rest) > LIMIT + 1 else None)
 
 
 @given(st.lists(st.dictionaries(st.text(), st.text()), max_size=5), st.sampled_from([b"\n", b"\r\n"]))
@@ -70,8 +97,15 @@ def test_encoded_messages_come_out_as_they_went_in(messages: list[dict[str, str]
     assert run([BOM + b"".join(text + end for text in texts)], limit=1 << 20) == (texts, None)
 
 
-def test_a_byte_order_mark_is_dropped_at_the_very_start_only() -> None:
-    assert run([BOM[:1], BOM[1:] + b"{}\n" + BOM + b"{}\n"]) == ([b"{}", BOM + b"{}"], None)
+def test_a_byte_order_mark_is_dropped_at_the_start_of_any_line_and_nowhere_else() -> None:
+    assert run([BOM[:1], BOM[1:] + b"{}\n" + BOM + b"{}\n[" + BOM + b"]\n"]) == (
+        [b"{}", b"{}", b"[" + BOM + b"]"],
+        None,
+    )
+
+
+def test_the_message_after_a_line_of_utf_16_is_whole() -> None:
+    assert run(["Hello".encode("utf-16-le") + b"\n\0{}\n"])[0][1] == b"{}"
 
 
 def test_blank_lines_and_a_lone_mark_are_no_lines() -> None:
@@ -87,16 +121,31 @@ def test_a_line_of_exactly_the_limit_passes_however_it_ends(end: bytes, mark: by
     assert run([bytes([byte]) for byte in mark + line + end]) == ([line], None)
 
 
-def test_a_line_one_byte_over_the_limit_is_a_violation() -> None:
-    assert run([b"x" * (LIMIT + 1) + b"\n"])[1] is ProtocolViolation
+def test_a_line_over_the_limit_keeps_its_ends_and_those_around_it_pass() -> None:
+    long = b"{" + b"x" * HEAD_BYTES + b"y" * TAIL_BYTES + b"}"
+    whole, end = run([BOM + long + b"\r\n{}\n"], limit=4096)
+    assert whole == [Oversized(len(long), 4096, long[:HEAD_BYTES], long[-TAIL_BYTES:]), b"{}"]
+    assert end is None
 
 
-def test_a_flood_without_an_end_of_line_stops_at_the_limit() -> None:
+def test_a_line_over_the_limit_is_not_kept_in_memory() -> None:
+    part = b"x" * 65536
+    splitter = LineSplitter(1 << 20)
+    tracemalloc.start()
+    for _ in range(15 * 16):
+        assert splitter.feed(part) == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3 << 20
+    assert splitter.feed(b"\n") == [Oversized(15 << 20, 1 << 20, part[:HEAD_BYTES], part[:TAIL_BYTES])]
+
+
+def test_a_line_that_does_not_end_is_told_once_and_then_a_violation() -> None:
     splitter = LineSplitter(1000)
-    for _ in range(10):
-        assert splitter.feed(b"x" * 100) == []
-    with pytest.raises(ProtocolViolation, match="over the limit of 1000 bytes"):
-        splitter.feed(b"x" * 100)
+    lines = [line for _ in range(16 * 10 + 1) for line in splitter.feed(b"x" * 100)]
+    assert lines == [Oversized(16_000, 1000, b"x" * 15_997, b"")]
+    with pytest.raises(ProtocolViolation, match="does not end: it is over 16000 bytes"):
+        splitter.feed(b"\n")
 
 
 def test_half_a_line_at_the_end_is_truncated_and_says_how_much_there_was() -> None:
@@ -118,17 +167,25 @@ def test_a_long_line_in_small_parts_costs_linear_time() -> None:
     start = time.process_time()
     for _ in range(size // len(part)):
         assert splitter.feed(part) == []
-    assert len(splitter.feed(b"\n")[0]) == size
+    assert splitter.feed(b"\n") == [b"x" * size]
     # 4096 joins of a growing buffer would move 32 GiB: seconds. This is generous for what takes some 20 ms.
     assert time.process_time() - start < 2.0
 
 
 @pytest.mark.parametrize(
     "line",
-    [b'{"jsonrpc":"2.0","id":1,"result":{}}', b'  {"id":1, "jsonrpc":"2.0"}', '{"jsonrpc":"2.0","x":"é"}'.encode()],
+    [
+        b'{"jsonrpc":"2.0","id":1,"result":{}}',
+        b'  {"id":1, "jsonrpc":"2.0"}',
+        '{"jsonrpc":"2.0","x":"é"}'.encode(),
+        b'{"jsonrpc":"2.0","x":"\xff"}',
+        b'{"id":1,"result":{}}',
+        b' [{"jsonrpc":"2.0"}]',
+        Oversized(20, 10, b' {"result":{', b""),
+    ],
 )
-def test_a_json_rpc_object_is_a_message(line: bytes) -> None:
-    assert is_message(line)
+def test_what_can_be_meant_as_json_rpc_may_be_a_message(line: Line) -> None:
+    assert may_be_message(line)
 
 
 @pytest.mark.parametrize(
@@ -136,14 +193,13 @@ def test_a_json_rpc_object_is_a_message(line: bytes) -> None:
     [
         b"Server running on stdio",
         b'{"level":"info","message":"started"}',
-        b'[{"jsonrpc":"2.0"}]',
         b'"jsonrpc"',
         b"42",
         b'\x1b[32m{"jsonrpc":"2.0"}\x1b[0m',
-        b'{"jsonrpc":"2.0","x":"\xff"}',
         '{"jsonrpc":"2.0"}'.encode("utf-16"),
         b"",
+        Oversized(20, 10, b"Welcome! {", b"}"),
     ],
 )
-def test_anything_else_is_noise(line: bytes) -> None:
-    assert not is_message(line)
+def test_anything_else_is_noise(line: Line) -> None:
+    assert not may_be_message(line)

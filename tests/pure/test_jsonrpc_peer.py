@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -135,12 +137,97 @@ def test_an_error_keeps_its_code_message_and_data() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [{}, {"code": "x", "message": "m"}, {"code": 1}, [], "text", 7, {"code": 1.5, "message": "m"}]
+    ("error", "said"),
+    [
+        ({}, ""),
+        ({"code": "E_FAIL", "message": "no such repo"}, ": E_FAIL no such repo"),
+        ({"code": 1}, ""),
+        ({"message": "m"}, ": m"),
+        ({"code": 1, "message": 12}, ""),
+        ([], ""),
+        ("text", ": text"),
+        (7, ""),
+        ({"code": 1.5, "message": "m"}, ": m"),
+        ({"code": 1, "message": ["m"]}, ""),
+    ],
 )
-def test_a_malformed_error_says_so(error: Any) -> None:
+def test_a_malformed_error_is_no_answer_but_what_it_says_is_told(error: Any, said: str) -> None:
     found = peer().receive(answer(id="p-1", error=error))
-    assert isinstance(found, Refused)
-    assert found.error.code == jsonrpc.INTERNAL_ERROR
+    assert found == Malformed("tag", f"an error without a proper code or message{said}")
+
+
+@pytest.mark.parametrize("code", [b"9" * 5000, b"-" + b"9" * 30, b"9007199254740992"])
+def test_an_error_whose_code_no_client_could_read_is_no_answer(code: bytes) -> None:
+    found = peer().receive(b'{"jsonrpc":"2.0","id":"p-1","error":{"code":' + code + b',"message":"m"}}')
+    assert isinstance(found, Malformed)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (b'{"jsonrpc":"2.0","id":"p-1","result":{"a":NaN}}', "invalid character"),
+        (b'{"jsonrpc":"2.0","id":"p-1","result":{"a":"\xff"}}', "not UTF-8"),
+        (b'{"jsonrpc":"2.0","id":"p-1","result":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}", "nested too deeply"),
+        (b'{"jsonrpc":"1.0","id":"p-1","result":{}}', '"jsonrpc" is not "2.0"'),
+        (b'{"jsonrpc":2.0,"id":"p-1","result":{}}', '"jsonrpc" is not "2.0"'),
+        (b'{"id":"p-1","result":{}}', '"jsonrpc" is not "2.0"'),
+        (b'{"jsonrpc":"2.0","id":"p-1","result":{}} {}', "trailing characters"),
+        (b'{"jsonrpc":"2.0","id":"p-1","result":{', "truncated"),
+    ],
+)
+def test_an_answer_that_cannot_be_decoded_settles_its_request_and_says_why(message: bytes, reason: str) -> None:
+    found = peer()
+    event = found.receive(message)
+    assert isinstance(event, Malformed)
+    assert reason in event.reason
+    assert event.done
+    assert len(found) == 0
+
+
+@given(JSON, st.integers(0, 200), st.binary(min_size=1, max_size=3))
+def test_no_text_but_the_outermost_id_of_an_answer_settles_a_request(value: Any, place: int, put: bytes) -> None:
+    message = json.dumps({"jsonrpc": "2.0", "method": "m", "params": {"id": "p-1", "result": value}}).encode()
+    place = min(place, len(message))
+    found = peer()
+    with suppress(ProtocolViolation):
+        event = found.receive(message[:place] + put + message[place:])
+        assert not isinstance(event, Answered | Refused | Malformed) or b"{" in put or b"}" in put or b'"' in put
+    assert len(found) == 1 or set(b'{}"') & set(put)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (rb"cut \ud83d", "cut \ufffd"),
+        (rb"\ud83d cut", "\ufffd cut"),
+        (rb"\uDE00 low", "\ufffd low"),
+        (rb"\ud83d\u0041", "\ufffdA"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\\\ud83d \\\\ud83d \ud83d\ude00", "\\\ufffd \\\\ud83d \U0001f600"),
+    ],
+)
+def test_half_an_emoji_in_an_answer_is_read_as_a_replacement_character(text: bytes, read: str) -> None:
+    found = peer().receive(b'{"jsonrpc":"2.0","id":"p-1","result":{"t":"' + text + b'"}}')
+    assert isinstance(found, Answered)
+    assert json.loads(bytes(found.result)) == {"t": read}
+    bytes(found.result).decode()
+
+
+@pytest.mark.parametrize("text", [rb"\ud83d\x", rb"\ud83d" * 30_000, b"\\" * 1000 + rb"\ud83d"])
+def test_what_cannot_be_mended_is_no_json(text: bytes) -> None:
+    start = time.process_time()
+    with pytest.raises(ProtocolViolation):
+        jsonrpc.decode(b'{"jsonrpc":"2.0","result":{"t":"' + text + b'"}}')
+    assert time.process_time() - start < 1.0
+
+
+def test_a_batch_is_bounded_in_messages() -> None:
+    assert jsonrpc.members(b' [{"a":1}, 2 ,"x"] ') == [b'{"a":1}', b"2", b'"x"']
+    assert jsonrpc.members(b"[]") == []
+    assert len(jsonrpc.members(b"[" + b",".join([b"1"] * jsonrpc.MAX_BATCH) + b"]")) == jsonrpc.MAX_BATCH
+    for broken in (b"[" + b"1," * jsonrpc.MAX_BATCH + b"1]", b"[1", b"[INFO] ready", b"[" * 100_000):
+        with pytest.raises(ProtocolViolation):
+            jsonrpc.members(broken)
 
 
 @pytest.mark.parametrize("id_", ["1", "0", "-7", '"x"', "1.5"])
@@ -176,7 +263,7 @@ def test_closing_gives_the_tags_of_what_is_pending() -> None:
     assert found.closed() == []
 
 
-@given(st.text(), JSON, st.text(), st.integers())
+@given(st.text(), JSON, st.text(), st.integers(-jsonrpc.MAX_CODE, jsonrpc.MAX_CODE))
 def test_what_is_written_can_be_read(method: str, value: Any, message: str, code: int) -> None:
     body = json.dumps({"v": value}).encode()
     made = jsonrpc.decode(jsonrpc.request(b'"i"', method, body))

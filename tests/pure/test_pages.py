@@ -64,7 +64,7 @@ def test_commas_and_brackets_in_texts_count_for_nothing() -> None:
     ("message", "failure"),
     [
         (b'{"jsonrpc":"2.0","id":"s1-1","error":{"code":-32603,"message":"no"}}', "-32603 no"),
-        (b'{"jsonrpc":"2.0","id":"s1-1","error":7}', "malformed error"),
+        (b'{"jsonrpc":"2.0","id":"s1-1","error":7}', "an error without a proper code"),
         (b'{"jsonrpc":"2.0","id":"s1-1","error":"' + b"x" * 100_000 + b'"}', "65536 bytes"),
         (b'{"jsonrpc":"2.0","id":"s1-1","result":7}', "malformed"),
         (b'{"jsonrpc":"2.0","id":"s1-1","result":{}}', "malformed"),

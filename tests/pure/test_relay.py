@@ -109,20 +109,25 @@ def codes(code: int, message: str = "m", method: str = "tools/call", data: bytes
         (-32601, -32601, -32601),
         (-32603, -32603, -32603),
         (-32700, -32700, -32700),
-        (0, -32603, -32603),
+        (0, 0, 0),
         (-1, -1, -1),
         (42, 42, 42),
-        (-32000, -32000, -32603),
-        (-32001, -32001, -32603),
+        (2**53 - 1, 2**53 - 1, 2**53 - 1),
+        (-32000, -32000, -32000),
+        (-32001, -32001, -32001),
+        (-32050, -32050, -32050),
+        (-32099, -32099, -32099),
+        # What the specification gives a meaning that is not the server's to give, or forbids between modern peers.
         (-32002, -32002, -32603),
-        (-32020, -32603, -32603),
-        (-32021, -32603, -32603),
-        (-32022, -32603, -32603),
+        (-32020, -32020, -32603),
+        (-32021, -32021, -32603),
+        (-32022, -32022, -32603),
         (-32042, -32042, -32603),
-        (-32099, -32603, -32603),
     ],
 )
-def test_codes_of_calls(code: int, legacy: int, modern: int) -> None:
+def test_codes_of_servers_reach_the_client_but_for_those_that_would_mislead_it(
+    code: int, legacy: int, modern: int
+) -> None:
     assert codes(code) == (legacy, modern)
 
 
@@ -134,7 +139,8 @@ def test_codes_of_calls(code: int, legacy: int, modern: int) -> None:
         (-32602, "Resource file:///a not found", b"", (-32002, -32602)),
         (-32602, "uri is required", b"", (-32602, -32602)),
         (0, "Unknown resource: file:///a", b"", (-32002, -32602)),
-        (0, "disk on fire", b"", (-32603, -32603)),
+        (0, "disk on fire", b"", (0, 0)),
+        (-32050, "gone", b'{"uri":"file:///a"}', (-32050, -32050)),
     ],
 )
 def test_codes_of_a_missing_resource(code: int, message: str, data: bytes, expected: tuple[int, int]) -> None:

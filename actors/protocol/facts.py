@@ -1,0 +1,61 @@
+"""What a conversation with a server brings about: small values, each the meaning of one message."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.protocol import jsonrpc
+from actors.protocol.era import Agreement
+from actors.protocol.listing import Listed, PageArrived
+
+
+class Agreed(msgspec.Struct, frozen=True):
+    """The handshake is done."""
+
+    agreement: Agreement
+
+
+class Fresh(msgspec.Struct, frozen=True):
+    """The era probe may have ruined this process."""
+
+
+class NoAgreement(msgspec.Struct, frozen=True):
+    """There is no mutual revision."""
+
+    reason: str
+
+
+class AllListed(msgspec.Struct, frozen=True):
+    """A walk over all lists is complete."""
+
+    listed: Listed
+
+
+class CallAnswered(msgspec.Struct, frozen=True):
+    """A call has its result."""
+
+    call: int
+    result: msgspec.Raw
+
+
+class CallRefused(msgspec.Struct, frozen=True):
+    """The server answered a call with a JSON-RPC error."""
+
+    call: int
+    error: jsonrpc.ErrorObject
+
+
+class CallMalformed(msgspec.Struct, frozen=True):
+    """The server answered a call with something that cannot be used; the members are those of `peer.Malformed`."""
+
+    call: int
+    reason: str
+    done: bool
+    over: tuple[int, int] | None
+
+
+class ListsChanged(msgspec.Struct, frozen=True):
+    """The server says that a list changed."""
+
+
+Fact = Agreed | NoAgreement | PageArrived | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged

@@ -1,0 +1,33 @@
+"""What a setting may be: durations, sizes and counts with their bounds, and the words that it may have."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
+"""A duration of at most a year."""
+
+PositiveSeconds = Annotated[float, Meta(ge=0.001, le=31_536_000)]
+"""A duration that cannot be switched off."""
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+"""How many of something there may be."""
+
+Size = Annotated[int, Meta(ge=1024, le=1_073_741_824)]
+"""Bytes, from 1 KiB to 1 GiB."""
+
+Kind = Literal["stdio", "http", "sse", "websocket"]
+"""How a server is reached. `http` is MCP's Streamable HTTP, `sse` the older HTTP+SSE."""
+
+Restart = Literal["transient", "permanent", "temporary"]
+"""OTP's words: restart only after a failure, always, never."""
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+"""The least severe records that are logged."""
+
+Rerank = Literal["auto", "off", "static"]
+"""Whether search compares meanings: if the extra `semantic` is installed, never, or with a warning without it."""
+
+MIB = 1024 * 1024

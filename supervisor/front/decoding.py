@@ -1,0 +1,37 @@
+"""Where a client's message is decoded: on the loop if that takes no time, else in a thread.
+
+One run of a decoder cannot be interrupted, but a message takes several (is it JSON, what of it is the envelope, what
+does its metadata say): in a thread the loop has its turn in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+LARGE_BYTES: Final = 128 * 1024
+"""Below this the worst message takes a few milliseconds."""
+
+MAX_THREADS: Final = 2
+"""They hold the interpreter's lock while they decode: more of them would only take turns."""
+
+_limiter = trio.lowlevel.RunVar[trio.CapacityLimiter]("threads that decode messages")
+
+
+async def decoded(decode: Callable[[], T], size: int) -> T:
+    """Return what `decode`, which must not raise, makes of a message of so many bytes. A checkpoint if it is large."""
+    if size < LARGE_BYTES:
+        return decode()
+    try:
+        limiter = _limiter.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(MAX_THREADS)
+        _limiter.set(limiter)
+    try:
+        return await trio.to_thread.run_sync(decode, limiter=limiter)
+    except RuntimeError:  # the system has no thread for us: a pause is better than no answer
+        return decode()

@@ -1,0 +1,83 @@
+"""Answers on their way to the client of one WebSocket: a bounded queue that its makers wait for.
+
+A client that reads, however slowly, gets everything: who makes answers waits for room, and so nothing more is read
+from it. One that does not read is given up once nothing has left for a while although the queue is full.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+LEAST_BYTES_PER_S = 64 * 1024
+"""A long message that is under way has the time that it takes at this rate besides."""
+
+
+class Outgoing:
+    """Messages for the client. `stalled` is called when it does not read."""
+
+    def __init__(self, max_messages: int, max_bytes: int, stall_s: float, stalled: Callable[[], None]) -> None:
+        """`stall_s`: how long a full queue may stand still, in seconds."""
+        self._max_messages = max_messages
+        self._max_bytes = max_bytes
+        self._stall_s = stall_s
+        self._stalled = stalled
+        self._messages: deque[bytes] = deque()
+        self._size = 0
+        self._sending = 0
+        self._since = 0.0  # when something last left, or began to wait for that
+        self._room = trio.lowlevel.ParkingLot()
+        self._changed = trio.lowlevel.ParkingLot()
+
+    @property
+    def _full(self) -> bool:
+        return len(self._messages) >= self._max_messages or self._size >= self._max_bytes
+
+    async def room(self) -> None:
+        """Wait until there is room; one message of any size may be put then. A checkpoint if there is none."""
+        while self._full:
+            with trio.move_on_at(self._patience()) as waiting:
+                await self._room.park()
+            if waiting.cancelled_caught and trio.current_time() >= self._patience():
+                self._stalled()
+                await trio.sleep_forever()  # whoever gave the client up cancels us
+        if self._room:
+            self._room.unpark()  # if there is still room after ours, it is for the next one, else that one waits on
+
+    def put(self, message: bytes) -> None:
+        """Queue a message, by somebody who has waited for room."""
+        if not (self._messages or self._sending):
+            self._since = trio.current_time()
+        self._messages.append(message)
+        self._size += len(message)
+        self._changed.unpark_all()
+
+    async def send(self, message: bytes) -> None:
+        """Wait for room and queue a message."""
+        await self.room()
+        self.put(message)
+
+    async def next(self) -> bytes:
+        """Wait for the next message and take it; asking again says that it was sent. A checkpoint."""
+        self._sending = 0
+        if self._messages:
+            self._since = trio.current_time()
+        self._changed.unpark_all()
+        await trio.lowlevel.checkpoint()
+        while not self._messages:
+            await self._changed.park()
+        message = self._messages.popleft()
+        self._size -= len(message)
+        self._sending, self._since = len(message), trio.current_time()
+        self._room.unpark()
+        return message
+
+    async def drained(self) -> None:
+        """Wait until everything was sent. A checkpoint if there is something to wait for."""
+        while self._messages or self._sending:
+            await self._changed.park()
+
+    def _patience(self) -> float:
+        return self._since + self._stall_s + self._sending / LEAST_BYTES_PER_S
