@@ -41,6 +41,8 @@ INSTRUCTIONS = (
     "then execute_mcp_tool with a tool_path and arguments that fit its inputSchema."
 )
 LIST_TTL_MS = 60_000
+ENVELOPE_COST = 16
+"""So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
 SEARCH_COST = 8
 """A character of a query costs as much as so many bytes that a model wrote."""
 PAGE_COST = 8
@@ -206,7 +208,7 @@ class Gateway:
 
     async def _call_tool(self, client: Client, params: msgspec.Raw) -> bytes:
         try:
-            call = _call.decode(params)
+            call = await self._bench.run(size(params) // ENVELOPE_COST, _call.decode, params)
         except (msgspec.MsgspecError, RecursionError):
             text = "tools/call: params need a 'name' and may have 'arguments'"
             raise InvalidArguments(text, details={"tools": list(definitions.SCHEMAS)}) from None

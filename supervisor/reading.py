@@ -71,7 +71,8 @@ class Reading:
 
     async def read(self, client: Client, params: msgspec.Raw) -> bytes:
         """`resources/read`: contents under the URIs of `resources/list`, unless it was asked with the server's own."""
-        wanted: _Read = decoded(params, _Read, "resources/read: params need a 'uri'")
+        said = "resources/read: params need a 'uri'"
+        wanted: _Read = await self._bench.run(size(params) // READ_COST, decoded, params, _Read, said)
         server, own, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
         renamed = own != wanted.uri
         return await self._bench.run(len(body) // READ_COST, _as_read, server, body, client.era, renamed)
@@ -89,7 +90,8 @@ class Reading:
     async def get_prompt(self, client: Client, params: msgspec.Raw) -> bytes:
         """`prompts/get`."""
         since = trio.current_time()
-        wanted: _Get = decoded(params, _Get, "prompts/get: params need a 'name'")
+        said = "prompts/get: params need a 'name'"
+        wanted: _Get = await self._bench.run(size(params) // READ_COST, decoded, params, _Get, said)
         server, name = await self._lookup.prompt(client, wanted.name, since)
         members = b'"name":' + encode(name)
         if bytes(wanted.arguments) not in (b"{}", b"null"):

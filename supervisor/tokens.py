@@ -134,12 +134,10 @@ def savings(*, exposed_tokens: int, meta_tokens: int, exact: bool) -> Savings:
 
 
 def in_words(saved_tokens: int, saved_percent: float) -> str:
-    """Say what is saved, or that nothing is; a percentage only where there is one to be had."""
+    """Say what the meta-tools save, or that they save nothing; a percentage only where there is one to be had."""
     if saved_tokens > 0:
         return f"{saved_tokens:,} saved ({saved_percent:g} %)"
-    if saved_tokens == 0:
-        return "nothing is saved, nothing lost"
-    return f"{-saved_tokens:,} more than so few tools would cost, so nothing is saved yet"
+    return "with so few tools they save nothing"
 
 
 async def load_tokenizer(cache_dir: Path, timeout_s: float) -> Tokenizer:

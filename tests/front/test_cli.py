@@ -211,15 +211,6 @@ def test_estimated_savings_are_called_so() -> None:
     )
 
 
-def test_where_nothing_is_saved_the_line_says_so_in_words() -> None:
-    tokens = {"exposed_tokens": 75, "meta_tokens": 250, "saved_tokens": -175, "saved_percent": -233.34}
-    said = status.savings_line({"tools": 5, "servers": 2}, {**tokens, "exact": True, "counted": True})
-    assert said == (
-        "5 tools of 2 servers would cost a model 75 tokens; the four meta-tools cost 250: "
-        "175 more than so few tools would cost, so nothing is saved yet"
-    )
-
-
 # With something else at the other end ---------------------------------------------------------------------------------
 
 
