@@ -225,6 +225,21 @@ async def test_a_tool_nested_deeper_than_any_parser_goes_costs_that_tool(autojum
         assert trio.current_time() < 1
 
 
+async def test_a_tool_that_is_no_utf_8_costs_that_tool(autojump_clock: MockClock) -> None:
+    fake = FakeServer(silent_at={"tools/list"})
+    async with running_server(fake) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.wake)
+        await rig.reach(State.DISCOVERING)
+        await wait_all_tasks_blocked()
+        id_ = next(found["id"] for found in fake.messages if found["method"] == "tools/list")
+        bad = b'{"name":"bad","description":"\xff\xfe"}'
+        await fake.write(b'{"jsonrpc":"2.0","id":"%b","result":{"tools":[%b,{"name":"good"}]}}\n' % (id_.encode(), bad))
+        await rig.reach(State.READY)
+        assert rig.listed == [["good"]]
+        assert "'bad'" in rig.of(ServerListed)[0].offer.problems[0]
+        assert trio.current_time() < 1
+
+
 async def test_a_server_with_small_pages_shows_all_its_tools(autojump_clock: MockClock) -> None:
     names = [f"t{number}" for number in range(300)]
     async with running_server(FakeServer(tools=[tool(name) for name in names], page=1)) as rig:
