@@ -32,8 +32,6 @@ AHEAD_BYTES = 1024 * 1024
 """How much is put into the outbox before the rest of the calls has to wait: enough to keep a pipe busy."""
 MAX_LINES = 128
 """How many lines the actor takes at once: one read may bring ten thousand."""
-LEAST_SPAWN_S = 10.0
-"""A start may have to wait for descriptors first, and that it waited in vain must not be taken for a hanging server."""
 LOOK_S = 1.0
 """How often is looked whether a process that may be installing does anything."""
 IDLE_LOOKS = 3
@@ -120,7 +118,7 @@ class Incarnation:
         self._term_s: float | None = None
         self._transport = transport
         self._post = post
-        self._spawn_timeout_s = max(LEAST_SPAWN_S, spawn_timeout_s)
+        self._spawn_timeout_s = spawn_timeout_s
         self._write_timeout_s = write_timeout_s
         self._hear = hear
         self._stop = trio.Event()
