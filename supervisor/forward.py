@@ -77,14 +77,16 @@ class Forwarder:
             deadline_s=max(0.0, since + self.timeout_s(server) - trio.current_time()),
             principal=client.principal,
         )
+        refused: RemoteError | None = None
         try:
             result: Result = await self._router.ask(message)
         except RemoteError as remote:
-            found = within_limits(remote)
-            error = await self._bench.run(size(found.error.data), masked, found, self._masks.get(server, str))
+            refused = within_limits(remote)
+        if refused is not None:
+            error = await self._bench.run(size(refused.error.data), masked, refused, self._masks.get(server, str))
             failed = as_tool_result(error, method)
             if failed is None:
-                raise relayed(error, method, client.era, uri) from None
+                raise relayed(error, method, client.era, uri)
             result = failed
         cost = size(result.body) // FITTED_COST
         try:

@@ -28,7 +28,7 @@ class Listener:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await trio.lowlevel.checkpoint()
+        pass
 
     async def accept(self) -> Any:
         await trio.lowlevel.checkpoint()
@@ -99,10 +99,9 @@ async def test_a_connection_that_died_before_it_was_accepted_is_no_error(autojum
 
 
 async def test_an_error_of_the_listening_socket_itself_is_not_hidden() -> None:
-    with pytest.raises(ExceptionGroup) as caught:
+    with pytest.RaisesGroup(pytest.RaisesExc(OSError, match="Bad file descriptor"), flatten_subgroups=True):
         async with accepting([failure(errno.EBADF)], None, Conditions()):
             pass
-    assert "Bad file descriptor" in repr(caught.value)
 
 
 @pytest.mark.parametrize("error", [MemoryError(), failure(errno.EMFILE), ZeroDivisionError("a bug")], ids=repr)
