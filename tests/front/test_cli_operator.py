@@ -107,7 +107,7 @@ def test_those_that_need_attention_are_named_with_what_helps() -> None:
 def test_no_savings_are_said_in_words() -> None:
     tokens = {"exposed_tokens": 200, "meta_tokens": 450, "saved_tokens": -250, "saved_percent": 0.0}
     said = status.savings_line({"tools": 2, "servers": 1}, {**tokens, "exact": True, "counted": True})
-    assert said.endswith("so nothing is saved yet")
+    assert said.endswith("with so few tools they save nothing")
     assert "-250" not in said
 
 
