@@ -8,6 +8,8 @@ A process may wait for its turn to start; afterwards nothing it does, or does no
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,7 +17,10 @@ import trio
 
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
-from actors.protocol.framing import Line
+from actors.kit.decoding import decoded
+from actors.protocol.framing import Line, Oversized
+from actors.protocol.opening import Message, opened
+from actors.protocol.weight import LARGE_BYTES
 from actors.transport.asides import Hear, unheard
 from actors.transport.base import Connection, Exit, Transport, Work
 from actors.transport.stdio.installer import Installer
@@ -58,7 +63,7 @@ class Received(msgspec.Struct, frozen=True):
     """Whole lines arrived: messages, or what is kept of those over the limit."""
 
     incarnation: int
-    lines: list[Line]
+    lines: Sequence[Message]
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -206,7 +211,8 @@ class Incarnation:
                 self.spoken.set()
                 self._settled.set()
                 for start in range(0, len(lines), MAX_LINES):
-                    await self._post.tell(Received(self.number, lines[start : start + MAX_LINES]))
+                    messages = [await _opened(line) for line in lines[start : start + MAX_LINES]]
+                    await self._post.tell(Received(self.number, messages))
         except ProtocolViolation as error:
             await self._post.tell(Broken(self.number, error.message))
         finally:
@@ -262,6 +268,13 @@ class Incarnation:
                 self._settled.set()
             with trio.move_on_after(LOOK_S):
                 await self.spoken.wait()
+
+
+async def _opened(line: Line) -> Message:
+    """Return a line as it is if it is small. A checkpoint if not."""
+    if isinstance(line, Oversized) or len(line) < LARGE_BYTES:
+        return line
+    return await decoded(partial(opened, line))
 
 
 def _first(group: BaseExceptionGroup[SpawnFailed]) -> SpawnFailed:

@@ -57,7 +57,7 @@ class Router(Actor[Message]):
         if address is None:
             reply.fail(self._directory.why_not(message.server))
             return
-        if isinstance(message, CallServer | WakeServer):  # who waits for a server takes as much as who calls it
+        if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
             if self._in_flight >= self._max_in_flight:
                 reply.fail(TooManyCalls(f"the daemon is busy: {self._in_flight} calls are in flight"))
                 return

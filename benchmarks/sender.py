@@ -1,21 +1,26 @@
 """Sends what it is told to, in a process of its own, so that the loop that is measured does nothing for it.
 
-One order a line on stdin, as JSON: `port`, `file` (its bytes are sent as they are) and `websocket` (the bytes follow a
-handshake, and one message is awaited). For each one line on stdout, as JSON: `bytes` (how many), `begins` and `ends` of
-the answer.
+One order a line on stdin, as JSON: `port`, `file` (its bytes are sent as they are), `websocket` (the bytes follow a
+handshake, and one message is awaited) and `opening` (sent first; its answer is awaited, and then nothing in particular:
+what comes is read until nothing more does). For each one line on stdout, as JSON: `bytes` (how many), `begins` and
+`ends` of the answer.
 Standard library only.
 """
 
 from __future__ import annotations
 
 import json
+import select
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 TIMEOUT_S = 60.0
 SHOWN_BYTES = 600
+FLOOD_S = 8.0
+QUIET_S = 0.5
 UPGRADE = (
     "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mcp\r\n\r\n"
@@ -29,6 +34,8 @@ INITIALIZE = (
 def sent(order: dict[str, Any]) -> bytes:
     """Send one request on a connection of its own and return the answer."""
     with socket.create_connection(("127.0.0.1", order["port"]), timeout=TIMEOUT_S) as connection:
+        if order["opening"] is not None:
+            return flooded(connection, order["opening"].encode(), Path(order["file"]).read_bytes())
         reader = connection.makefile("rb")
         if order["websocket"]:
             connection.sendall(UPGRADE.format(port=order["port"]).encode())
@@ -38,6 +45,28 @@ def sent(order: dict[str, Any]) -> bytes:
             message(reader)
         connection.sendall(Path(order["file"]).read_bytes())
         return message(reader) if order["websocket"] else reader.read()
+
+
+def flooded(connection: socket.socket, opening: bytes, data: bytes) -> bytes:
+    """Send all there is while reading what comes; return the beginning of that."""
+    if opening:
+        connection.sendall(opening)
+        connection.recv(4096)
+    connection.setblocking(False)
+    rest, found = memoryview(data), b""
+    end = time.monotonic() + FLOOD_S
+    while time.monotonic() < end:
+        readable, writable, _ = select.select([connection], [connection] if rest else [], [], QUIET_S)
+        if not (readable or writable):
+            break
+        if writable:
+            rest = rest[connection.send(rest[: 256 * 1024]) :]
+        if readable:
+            part = connection.recv(65536)
+            found += part[:SHOWN_BYTES]
+            if not part:
+                break
+    return found
 
 
 def message(reader: Any) -> bytes:

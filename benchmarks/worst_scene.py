@@ -31,6 +31,7 @@ from supervisor.pauses import switch_often
 TICK_S = 0.001
 SETTLE_S = 0.05
 READY_S = 60.0
+QUIET_MS = 4.0
 TCP_USER_TIMEOUT_S = 5.0
 
 
@@ -107,11 +108,11 @@ class Scene:
         self._sender = sender
         self._rest = b""
 
-    async def post(self, body: bytes) -> Answer:
+    async def post(self, body: bytes, accept: str = "application/json, text/event-stream") -> Answer:
         """Send one HTTP POST of MCP and return its answer."""
         head = (
             f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
-            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n"
+            f"Accept: {accept}\r\nMCP-Protocol-Version: 2025-11-25\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         )
         return await self.send(head.encode() + body)
@@ -125,11 +126,11 @@ class Scene:
         """Send one WebSocket message (RFC 6455 section 5.2; a mask of zeros changes nothing)."""
         return await self.send(b"\x81\xff" + len(data).to_bytes(8, "big") + b"\0\0\0\0" + data, websocket=True)
 
-    async def send(self, data: bytes, *, websocket: bool = False) -> Answer:
-        """Send bytes on a connection of their own and return what comes back."""
+    async def send(self, data: bytes, *, websocket: bool = False, opening: str | None = None) -> Answer:
+        """Send bytes on a connection of their own and return what comes back; for the two others see `sender`."""
         file = self.directory / "request"
         file.write_bytes(data)
-        order = {"port": self.port, "file": str(file), "websocket": websocket}
+        order = {"port": self.port, "file": str(file), "websocket": websocket, "opening": opening}
         self.gap, answer = await self.watch.longest(lambda: self._sent(order))
         return answer
 
@@ -177,10 +178,23 @@ async def playing(directory: Path, servers: Mapping[str, Any], tools: int) -> As
                     await trio.sleep(0.5)
             gc.collect()  # what made the scene is no part of a daemon
             nursery.start_soon(scene.watch.run)
+            await _settled(scene)
             yield scene
             sender.terminate()
             daemon.closing.set()
             nursery.cancel_scope.deadline = trio.current_time() + READY_S
+
+
+async def _settled(scene: Scene) -> None:
+    """Wait until all tools are counted and stored: that goes on beside whatever is asked, and is a row of its own."""
+
+    async def second() -> Answer:
+        await trio.sleep(1.0)
+        return Answer(0, "", "")
+
+    with trio.move_on_after(READY_S):
+        while (await scene.watch.longest(second))[0].late_ms > QUIET_MS:
+            pass
 
 
 async def _sender(*, task_status: trio.TaskStatus[trio.Process]) -> None:

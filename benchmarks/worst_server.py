@@ -2,13 +2,14 @@
 
 Results are the files `initialize.json` and `tools-0.json`, `tools-1.json` ... (pages; `@TURN@` is replaced by how often
 the list was asked for), the same for `resources`, `templates` and `prompts`. `stderr.txt` is written to stderr first.
-A call of the tool `relist` tells that the lists changed; any other answers with the file `answer-NAME.json`, which is
-the whole member `"result":...` or `"error":...`, or with nothing much. Where there is a file `wait`, nothing is
-answered before it is gone.
+A call of the tool `relist` tells that the lists changed; a call of `exit` ends it; any other answers with the file
+`answer-NAME.json`, which is the whole member `"result":...` or `"error":...`, or with nothing much. Where there is a
+file `wait`, nothing is answered before it is gone.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -64,6 +65,8 @@ class Server:
 
     def _called(self, name: re.Match[bytes] | None) -> bytes:
         wanted = name[1].decode() if name else "resource"
+        if wanted == "exit":
+            os._exit(1)
         if wanted == "relist":
             sys.stdout.buffer.write(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n')
         file = self._directory / f"answer-{wanted}.json"

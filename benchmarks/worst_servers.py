@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from actors.protocol.weight import MAX_WEIGHT, weight
 from benchmarks.honest import honest
 from benchmarks.worst_scene import write_server
 
@@ -17,10 +18,12 @@ Tools = list[dict[str, Any]]
 TOOLS = 10_000
 TWINS = 4000
 """Of these tools differ only in separators."""
-ORDINARY = 14
-"""Servers with ordinary tools; six others have what is worst in one way or another."""
+ORDINARY = 13
+"""Servers with ordinary tools; seven others have what is worst in one way or another."""
 LISTED = 31 * 1024 * 1024
 """Bytes of the longest list; the limit of a walk is 32 MiB."""
+READ = MAX_WEIGHT - 4096
+"""What is read of JSON with much syntax in it."""
 ANSWERED = 16 * 1024 * 1024 - 1024
 BOASTED = 15 * 1024 * 1024
 STDERR_BYTES = 256 * 1024
@@ -39,6 +42,7 @@ def servers(directory: Path) -> dict[str, Any]:
         "bombs": {"tools-0.json": _listed(_bombs())},
         "twins": {"tools-0.json": _listed(_twins())},
         "library": _library(),
+        "shelf": _shelf(),
         "worker": _worker(),
         "lister": _lister(),
         "boaster": {**_greeting(b'{"tools":{"x":"' + b"x" * BOASTED + b'"}}'), "wait": b""},
@@ -148,12 +152,27 @@ def _library() -> dict[str, bytes]:
     }
 
 
+def _shelf() -> dict[str, bytes]:
+    """Return one resource with as many contents as are read."""
+    content = b'{"uri":"file:///1","text":"x"},'
+    count = READ // (weight(content * 1000, MAX_WEIGHT) // 1000 + 1)
+    return {
+        "resources-0.json": b'{"resources":[{"uri":"file:///1","name":"one"}]}',
+        "answer-resource.json": b'"result":{"contents":[%b]}' % (content * count)[:-1],
+    }
+
+
 def _worker() -> dict[str, bytes]:
-    names = ("echo", "text", "numbers", "failure")
+    names = ("echo", "text", "unicode", "numbers", "allowed", "members", "failure", "exit")
     numbers = b"1," * (ANSWERED // 2 - 100) + b"1"
     return {
         "tools-0.json": _listed([{"name": name, **_said("Work"), "inputSchema": {"type": "object"}} for name in names]),
         "answer-text.json": b'"result":{"content":[{"type":"text","text":"' + b"x" * (ANSWERED - 200) + b'"}]}',
+        "answer-unicode.json": b'"result":{"content":[{"type":"text","text":"%b"}]}'
+        % ("é" * (ANSWERED // 2 - 100)).encode(),
+        "answer-allowed.json": b'"result":{"content":[],"structuredContent":{"n":[%b1]}}' % (b"1," * (READ // 66)),
+        "answer-members.json": b'"result":{"content":[]%b}'
+        % b"".join(b',"k%06d":0' % number for number in range(READ // 171)),
         "answer-numbers.json": b'"result":{"content":[],"structuredContent":{"n":[' + numbers + b"]}}",
         "answer-failure.json": b'"error":{"code":-32000,"message":"no","data":{"n":"'
         + b"worker-0001 key=1 " * (ANSWERED // 18 - 100)

@@ -239,10 +239,13 @@ class Daemon:
         return broken + [config.path_name for config in self.configuration.servers if config.disabled]
 
     async def _report_unusable(self, servers: Servers) -> None:
-        """Show entries that cannot run with the reason and what to do; their neighbours do not notice."""
+        """Show entries that cannot run with the reason and what to do; their neighbours do not notice.
+
+        The problems of the configuration are not logged: `run` has said them all before the log began.
+        """
         for problem in self.configuration.problems:
             if problem.server:
-                await servers.report_failed(problem.server, str(problem))
+                await servers.report_failed(problem.server, str(problem), aloud=False)
         for config in self.configuration.servers:
             if config.disabled:
                 await servers.report_disabled(config.path_name, config.kind)

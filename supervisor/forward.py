@@ -17,11 +17,13 @@ from actors.router import Message as RouterMessage
 from supervisor.front.service import Client
 from supervisor.loose import has_endless_integer, is_json, plain, size
 from supervisor.relay import as_tool_result, fit, relayed, travelling_meta
-from supervisor.workbench import Workbench
+from supervisor.workbench import Workbench, is_small
 
 MAX_META_BYTES = 65_536
 MAX_ERROR_BYTES = 1_048_576
 """Of the text and of the data of a server's error; data over that is left out."""
+CHECKED_COST = 64
+"""So many bytes of members cost as much, to be looked at, as one that a model wrote."""
 FITTED_COST = 64
 """So many bytes of a result cost as much as one that a model wrote."""
 
@@ -68,7 +70,11 @@ class Forwarder:
         `uri` is what a `resources/read` is about, as the client wrote it. Raises `SupervisorError`, and `RemoteError`
         in the codes of the client's era. A checkpoint.
         """
-        check(members, meta)
+        cost = len(members) // CHECKED_COST
+        if is_small(cost):
+            check(members, meta)
+        else:
+            await self._bench.run(cost, check, members, meta)
         message = CallServer(
             server=server,
             method=method,
@@ -90,6 +96,8 @@ class Forwarder:
             result = failed
         cost = size(result.body) // FITTED_COST
         try:
+            if is_small(cost):
+                return fit(result, era or client.era, server)
             return await self._bench.run(cost, fit, result, era or client.era, server)
         except (msgspec.MsgspecError, RecursionError):
             text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
@@ -105,11 +113,12 @@ def check(members: bytes, meta: msgspec.Raw) -> None:
 
 
 def within_limits(error: RemoteError) -> RemoteError:
-    """Return a server's error as it is; without its data, or the end of its text, where they are out of proportion."""
+    """Return a server's error as it is, but for data, and the end of a text, with which hardly any client can do."""
     found = error.error
-    if len(found.message) <= MAX_ERROR_BYTES and size(found.data) <= MAX_ERROR_BYTES:
+    passes = size(found.data) <= MAX_ERROR_BYTES and not has_endless_integer(bytes(found.data))
+    if passes and len(found.message) <= MAX_ERROR_BYTES:
         return error
-    data = found.data if size(found.data) <= MAX_ERROR_BYTES else msgspec.Raw(b"")
+    data = found.data if passes else msgspec.Raw(b"")
     return RemoteError(ErrorObject(found.code, found.message[:MAX_ERROR_BYTES], data))
 
 

@@ -34,7 +34,7 @@ from supervisor.service.arrival import Arrival
 from supervisor.service.lookup import Lookup
 from supervisor.toolcalls import ToolCalls, Used
 from supervisor.visible import Visible
-from supervisor.workbench import Workbench
+from supervisor.workbench import Workbench, is_small
 
 INSTRUCTIONS = (
     "Many MCP servers stand behind these four tools. Call discover_mcp_tools with what you want to do, "
@@ -208,13 +208,19 @@ class Gateway:
 
     async def _call_tool(self, client: Client, params: msgspec.Raw) -> bytes:
         try:
-            call = await self._bench.run(size(params) // ENVELOPE_COST, _call.decode, params)
+            cost = size(params) // ENVELOPE_COST
+            call = _call.decode(params) if is_small(cost) else await self._bench.run(cost, _call.decode, params)
         except (msgspec.MsgspecError, RecursionError):
             text = "tools/call: params need a 'name' and may have 'arguments'"
             raise InvalidArguments(text, details={"tools": list(definitions.SCHEMAS)}) from None
         match self._own_name(client, call.name):
             case definitions.EXECUTE:
-                wanted = await self._bench.run(size(call.arguments), metatools.execute, call.arguments)
+                given, cost = call.arguments, size(call.arguments)
+                wanted = (
+                    metatools.execute(given)
+                    if is_small(cost)
+                    else await self._bench.run(cost, metatools.execute, given)
+                )
                 return await self._tools.call(client, wanted, call.meta)
             case definitions.DISCOVER:
                 return self._own(client, await self._discover(client, call.arguments))

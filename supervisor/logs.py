@@ -3,7 +3,7 @@
 A daemon whose stderr is a pipe that nobody reads must go on, and so must one whose stderr is closed. Records go through
 a bounded queue to a thread of their own; what does not fit, or cannot be written, is dropped and counted. A record
 begins on a line of its own with its time; control characters in it are escaped, line ends too. Only a traceback has
-more lines, indented. (Threat catalogue D20, D21.)
+more lines, indented.
 
 Where the system has no thread to give, at the start or later, records wait in the queue until it has one, or until the
 end.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ _MAX_NAMES = 200
 _MAX_INT_DIGITS = 4300
 """What Python reads by default (`sys.get_int_max_str_digits`)."""
 _DIGITS = b"0123456789"
+_RUN = re.compile(rb"[0-9]*")
 _BEGINS = ("{", "[", '"', "`")
 _FENCE = "```"
 _NOT_JSON = (msgspec.MsgspecError, RecursionError)
@@ -155,38 +157,37 @@ def _lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
 def has_endless_integer(data: bytes) -> bool:
     """Say whether JSON has an integer of more than 4,300 digits, which many readers refuse, Python's among them.
 
-    So many digits in a row cover one place of any 4,300, so a few places are enough to look at.
+    So many digits in a row cover one place of any 4,300, so a few places are enough to look at. In one pass: whether a
+    place is inside a string is counted on from the one before.
     """
-    end = 0
+    end = counted = 0
+    quoted = False
     for place in range(0, len(data), _MAX_INT_DIGITS):
         if place < end or data[place] not in _DIGITS:
             continue
         start, end = _digits_around(data, place)
         whole = data[end : end + 1] not in b".eE" and data[start - 1 : start] not in b".eE+"
-        if end - start > _MAX_INT_DIGITS and whole and not _in_text(data, start):
-            return True
+        if end - start > _MAX_INT_DIGITS and whole:
+            quoted ^= _ends_other_than_it_began(data[counted:start])
+            counted = start
+            if not quoted:
+                return True
     return False
 
 
 def _digits_around(data: bytes, place: int) -> tuple[int, int]:
     """Return where the digits around a place begin and end; of very many some may be left out at the beginning."""
     before = data[max(0, place - _MAX_INT_DIGITS) : place]
-    start = place - (len(before) - len(before.rstrip(_DIGITS)))
-    end = place
-    step = 64
-    while end < len(data) and data[end : end + step].isdigit():
-        end += step
-        step *= 2
-    rest = data[end : end + step]
-    return start, min(len(data), end + len(rest) - len(rest.lstrip(_DIGITS)))
+    found = _RUN.match(data, place)
+    assert found is not None, "it matches the empty text"
+    return place - (len(before) - len(before.rstrip(_DIGITS))), found.end()
 
 
-def _in_text(data: bytes, place: int) -> bool:
-    """Say whether a place of valid JSON is inside a string: after an odd number of quotes that are not escaped."""
-    before = data[:place]
-    if b"\\" in before:
-        before = before.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return before.count(b'"') % 2 == 1
+def _ends_other_than_it_began(part: bytes) -> bool:
+    """Say whether a string begins or ends in a part of valid JSON: after an odd number of quotes not escaped."""
+    if b"\\" in part:
+        part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return part.count(b'"') % 2 == 1
 
 
 def is_prose(raw: msgspec.Raw) -> bool:

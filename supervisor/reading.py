@@ -1,7 +1,7 @@
 """Resources, prompts and completion: the names are ours, everything else is the server's.
 
 Nothing is opened or cached here. A resource is asked for at the server its path names and nowhere else, listed or not:
-templates and links lead to resources that no list has. (Threat catalogue L17.)
+templates and links lead to resources that no list has.
 
 URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources` lists them; `resources/read` with
 `mcp://server/uri`, as `resources/list` does and MCP demands a URI, or with the server's own if it was asked with that.
@@ -9,7 +9,7 @@ URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -33,6 +33,9 @@ READ_COST = 64
 """So many bytes of contents cost as much as one that a model wrote."""
 
 
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
 class _Read(msgspec.Struct):
     uri: str
     meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
@@ -52,7 +55,7 @@ class _Complete(msgspec.Struct):
 
 
 class _Contents(msgspec.Struct):
-    contents: list[dict[str, msgspec.Raw]] = []
+    contents: list[msgspec.Raw] = []
 
 
 class Reading:
@@ -126,25 +129,50 @@ class Reading:
 def _for_model(server: str, body: bytes) -> bytes:
     """Return the result of `read_mcp_resource` for what a server answered."""
     found = _contents(server, body)
-    blocks = encode([_block(server, item) for item in found])
-    structured = encode(with_contents(body, [_renamed(server, item, resource_path) for item in found]))
-    return b"".join([b'{"content":', blocks, b',"structuredContent":', structured, b"}"])
+    blocks = _array(_block(server, item) for item in found)
+    structured = with_contents(body, _array(_renamed(server, item, resource_path) for item in found))
+    return b"".join([b'{"content":', *blocks, b',"structuredContent":', structured, b"}"])
 
 
 def _as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
     """Return the result of `resources/read` for what a server answered."""
-    contents: list[dict[str, Any]] = [*_contents(server, body)]
-    if renamed:
-        contents = [_renamed(server, item, resource_uri) for item in contents]
-    found = with_contents(body, contents)
-    if era == "modern":  # nothing is known about who else may see it
-        found = {"ttlMs": 0, **found, "cacheScope": "private"}
-    return encode(found)
+    contents = _array(_renamed(server, item, resource_uri) if renamed else item for item in _contents(server, body))
+    return with_contents(body, contents, era)
+
+
+class _Parts(list[bytes]):
+    """Parts of JSON text, to be joined."""
+
+
+def _array(items: Iterable[Mapping[str, Any]]) -> _Parts:
+    """Return the parts of a JSON array of objects.
+
+    Made member by member, because there may be very many, or very large ones: other threads have their turn in between,
+    and the parts are copied once, when they are joined.
+    """
+    parts = _Parts([b"["])
+    for item in items:
+        parts += [*_object(item), b","]
+    parts[-1] = b"]" if len(parts) > 1 else b"[]"
+    return parts
+
+
+def _object(members: Mapping[str, Any]) -> _Parts:
+    parts = _Parts([b"{"])
+    for name, value in members.items():
+        parts += [encode(name), b":"]
+        if isinstance(value, _Parts):
+            parts += value
+        else:
+            parts.append(bytes(value) if isinstance(value, msgspec.Raw) else encode(value))
+        parts.append(b",")
+    parts[-1] = b"}" if len(parts) > 1 else b"{}"
+    return parts
 
 
 def _contents(server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
     try:
-        return msgspec.json.decode(body, type=_Contents).contents
+        return [_members.decode(item) for item in msgspec.json.decode(body, type=_Contents).contents]
     except (msgspec.MsgspecError, RecursionError):
         text = f"server {server!r} answered resources/read with something that is no resource"
         raise ProtocolViolation(text, server=server, outcome="completed") from None
@@ -158,9 +186,12 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
     return {"type": "resource", "resource": _renamed(server, item, resource_uri)}
 
 
-def with_contents(body: bytes, contents: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a server's answer with other contents; everything else of it stays."""
-    return {**msgspec.json.decode(body, type=dict[str, msgspec.Raw]), "contents": contents}
+def with_contents(body: bytes, contents: _Parts, era: Era = "legacy") -> bytes:
+    """Return a server's answer with other contents; everything else of it stays as and where it is."""
+    found: dict[str, Any] = {**_members.decode(body), "contents": contents}
+    if era == "modern":  # nothing is known about who else may see it
+        found = {"ttlMs": 0, **found, "cacheScope": "private"}
+    return b"".join(_object(found))
 
 
 def _renamed(server: str, item: Mapping[str, msgspec.Raw], name: Callable[[str, str], str]) -> dict[str, Any]:

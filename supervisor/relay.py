@@ -11,10 +11,11 @@ import re
 
 import msgspec
 
-from actors.errors import ServerError
+from actors.errors import ProtocolViolation, ServerError
 from actors.messages import Result
 from actors.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, ErrorObject, RemoteError, encode
 from actors.protocol.versions import META_SERVER_INFO, Era
+from supervisor.loose import has_endless_integer
 
 NOT_FOUND_LEGACY = -32002
 HEADER_MISMATCH = -32020
@@ -49,9 +50,13 @@ _data = msgspec.json.Decoder(_Data)
 def fit(result: Result, era: Era, server: str) -> bytes:
     """Return a server's result for a client of `era`.
 
-    Raises `ServerError` for a server that asks for input: it was told that nobody can be asked.
+    Raises `ServerError` for a server that asks for input: it was told that nobody can be asked; `ProtocolViolation` for
+    what would break the client, with every other answer on its connection.
     """
     body = bytes(result.body)
+    if has_endless_integer(body):
+        text = f"server {server!r} answered with an integer of over 4,300 digits, which hardly any client can read"
+        raise ProtocolViolation(text, server=server, outcome="completed")
     if result.era == "legacy":
         return body if era == "legacy" else with_member(without(body, "resultType"), b'"resultType":"complete"')
     try:

@@ -173,11 +173,11 @@ class Servers:
             raise self.directory.why_not(name)
         return switch
 
-    async def report_failed(self, name: str, reason: str, kind: str = "stdio") -> None:
-        """Show a server that cannot run at all."""
+    async def report_failed(self, name: str, reason: str, kind: str = "stdio", *, aloud: bool = True) -> None:
+        """Show a server that cannot run at all; in the daemon's log, too, if it is said `aloud`."""
         text = f"server {name!r} cannot run: {reason}"
         self.directory.explain(name, lambda: ServerGaveUp(text, server=name))
-        self.journals.make(name, Mask({})).note(f"cannot run: {reason}", "warning")
+        self.journals.make(name, Mask({})).note(f"cannot run: {reason}", "warning", aloud=aloud)
         status = ServerStatus(
             server=name,
             state=State.FAILED,

@@ -1,7 +1,7 @@
 """How text of servers is shown to a model and to people: without what cannot be seen, within a size. Pure.
 
 Removed are terminal sequences, control characters, and characters without a shape: zero-width ones, bidirectional
-overrides, tags and variation selectors that smuggle text past a reader. (Threat catalogue L15, MCP03 "tool poisoning".)
+overrides, tags and variation selectors that smuggle text past a reader.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from supervisor.front.service import Client
 from supervisor.metatools import Execute
 from supervisor.service.lookup import Lookup
 from supervisor.shown import clean
-from supervisor.workbench import Workbench
+from supervisor.workbench import Workbench, is_small
 
 Used = Callable[[str, str, bool, float], None]
 """Told of each call that ended: server, tool, whether the server answered with a result, milliseconds."""
@@ -45,8 +45,11 @@ class ToolCalls:
         """Call one tool. Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint."""
         since = trio.current_time()
         entry, tool = await self._lookup.tool(client, wanted.tool_path, wanted.server, since)
-        size = loose.size(wanted.arguments) + loose.size(tool.input_schema)
-        arguments = await self._bench.run(size // SIZE_CHECKED, checked, entry, tool, wanted)
+        cost = (loose.size(wanted.arguments) + loose.size(tool.input_schema)) // SIZE_CHECKED
+        if is_small(cost):
+            arguments = checked(entry, tool, wanted)
+        else:
+            arguments = await self._bench.run(cost, checked, entry, tool, wanted)
         members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(arguments)
         started = time.perf_counter()
         try:

@@ -21,6 +21,12 @@ SMALL_BYTES = 4096
 """Of what a model writes; reading that costs a few milliseconds at the very worst."""
 MAX_WAITING = 64
 
+
+def is_small(size: int) -> bool:
+    """Return whether work of that size is done at once. Asked beforehand where even a coroutine for it is too much."""
+    return size <= SMALL_BYTES
+
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -37,7 +43,7 @@ class Workbench:
 
         Raises `TooManyCalls` if too much waits already. A checkpoint only if the work is large.
         """
-        if size <= SMALL_BYTES:
+        if is_small(size):
             return work(*arguments)
         if self._one.statistics().tasks_waiting >= self._max_waiting:
             raise TooManyCalls("busy: too many large requests are being read; retry shortly")

@@ -20,8 +20,9 @@ import trio
 import trio.testing
 
 from actors.errors import ConfigError, MailboxFull
+from actors.kit import Reply
 from actors.registry import Registry
-from actors.router import ReadLoad, Router
+from actors.router import BeginShutdown, Message, ReadLoad, Router
 from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
 from supervisor.config import Configuration, ServerConfig, load
@@ -187,23 +188,31 @@ async def settled(client: httpx2.AsyncClient) -> list[Any]:
         await trio.sleep(0.05)
 
 
-async def test_a_router_with_a_full_mailbox_is_told_of_the_end_all_the_same(
+async def test_a_router_whose_mailbox_is_full_at_the_end_is_told_of_it_all_the_same(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = configuration(tmp_path, {"good": {"command": "x"}}, max_in_flight=1)
-    routers: list[Router] = []
-    real = Router.__init__
+    end = Daemon._end
+    told: list[BeginShutdown] = []
 
-    def noted(self: Router, *arguments: Any) -> None:
-        routers.append(self)
-        real(self, *arguments)
-
-    monkeypatch.setattr(Router, "__init__", noted)
-    async with running(config, data, connect=remembered) as client:
-        await until_ready(client)
+    async def full_at_that_moment(self: Daemon, router: Router, *more: Any) -> None:
         with suppress(MailboxFull):
             while True:
-                routers[0].address.request(ReadLoad())
+                router.address.request(ReadLoad())
+        await end(self, router, *more)
+
+    handle = Router.handle
+
+    def noted(self: Router, message: Message, reply: Reply[Any] | None) -> None:
+        if isinstance(message, BeginShutdown):
+            told.append(message)
+        handle(self, message, reply)
+
+    monkeypatch.setattr(Daemon, "_end", full_at_that_moment)
+    monkeypatch.setattr(Router, "handle", noted)
+    config = configuration(tmp_path, {"good": {"command": "x"}}, max_in_flight=1)
+    async with running(config, data, connect=remembered) as client:
+        await until_ready(client)
+    assert len(told) == 1
 
 
 class Starts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import httpx2
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
-from trio_websocket import ConnectionClosed, open_websocket_url
+from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from actors.errors import ShuttingDown
 from actors.transport.memory import MemoryTransport
@@ -24,9 +24,7 @@ from supervisor.front.serve import open_sockets
 from tests.fakes.asgi import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.front_server import until
 from tests.fakes.mcp_server import FakeServer, tool
-
-# A client of trio-websocket whose server closes first may leave its socket to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+from tests.fakes.websocket_client import open_websocket
 
 PARAMS = {"name": "execute_mcp_tool", "arguments": {"tool_path": "good:hang", "arguments": {}}}
 ENVELOPE = {META + "protocolVersion": MODERN, META + "clientCapabilities": {}}
@@ -47,6 +45,10 @@ class Ending:
 
     def end(self) -> None:
         self.daemon.closing.set()
+
+    def websocket(self) -> AbstractAsyncContextManager[WebSocketConnection]:
+        """Connect for a block."""
+        return open_websocket(int(self.url.rpartition(":")[2]), "/mcp")
 
 
 @asynccontextmanager
@@ -134,7 +136,7 @@ async def test_a_call_over_http_that_outlasts_the_drain_gets_a_whole_answer_that
 
 
 async def test_calls_over_websocket_that_outlast_the_drain_are_told_so_before_it_closes(tmp_path: Path) -> None:
-    async with running(tmp_path) as ending, open_websocket_url(ending.url.replace("http", "ws") + "/mcp") as socket:
+    async with running(tmp_path) as ending, ending.websocket() as socket:
         for id_ in range(3):
             await socket.send_message(json.dumps(call(id_, **ENVELOPE)))
         await ending.in_flight(3)
@@ -154,7 +156,7 @@ async def test_calls_that_end_within_the_drain_are_answered_and_new_ones_refused
         slow = {"tool_path": "good:sleep", "arguments": {"s": 0.5}}
         message = call(1, **ENVELOPE)
         message["params"] = {**message["params"], "arguments": slow}
-        async with open_websocket_url(ending.url.replace("http", "ws") + "/mcp") as socket:
+        async with ending.websocket() as socket:
             await socket.send_message(json.dumps(message))
             await ending.in_flight(1)
             ending.end()

@@ -9,8 +9,9 @@ off or was never seen so far. A wrong guess is a call on the wrong server.
   client may have put `mcp__` in front. Each configured server that ends there gives a reading. A server that has listed
   what it offers, and not this, gives none; one that has not listed anything yet may well have it.
 - Two readings are ambiguous: an error that says them, not a choice.
-- Case and punctuation are forgiven last: in a server's name where no server has that name literally and exactly one
-  fits, in a tool's name where exactly one of that server fits. A name without a server never means anything.
+- Case and punctuation are forgiven last: in a server's name where no separator ends the literal name of a server and
+  exactly one fits, in a tool's name where exactly one of that server fits.
+- A name without a server never means anything.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def resolve(path: str, servers: ServerNames, listed: NamesOf, *, server: str = "
         head, colon, name = text.partition(":")
         literal = servers.literal(head) if colon and name else None
         if literal is not None:
-            return _on_server(literal, [name], listed)
+            return _named_on(literal, name, listed)
     return _Reader(servers, listed).read(plain)
 
 
@@ -159,6 +160,14 @@ def unwrapped(path: str) -> str:
     path = path.strip().strip("`'\"").removesuffix("()").strip()
     head, colon, name = path.partition(":")
     return f"{head.rstrip()}:{name.lstrip()}" if colon else path
+
+
+def _named_on(server: str, name: str, listed: NamesOf) -> Resolution:
+    """Return what one name means on a server that is certain."""
+    alike = _alike(server, name, listed)
+    if alike is not None and len(alike) == 1:
+        return Resolved(server, alike[0])
+    return _on_server(server, [name], listed)
 
 
 def _on_server(server: str, names: Iterable[str], listed: NamesOf) -> Resolution:
@@ -198,8 +207,23 @@ def _apart(text: str, path: str, servers: ServerNames, listed: NamesOf) -> Resol
 
 def _splits(path: str, servers: ServerNames) -> list[Meaning]:
     """Return each (first half, rest) that a path can be cut into; a configured name before `:` is not cut again."""
-    texts = [path, path.removeprefix(_CLIENT_PREFIX)] if path.startswith(_CLIENT_PREFIX) else [path]
-    return [split for text in texts for split in _cut(text, servers)]
+    return [split for text in _texts(path) for split in _cut(text, servers)]
+
+
+def _texts(path: str) -> list[str]:
+    """Return a path as it is, and without what a client may have put in front."""
+    return [path, path.removeprefix(_CLIENT_PREFIX)] if path.startswith(_CLIENT_PREFIX) else [path]
+
+
+def _forgiven(path: str, servers: ServerNames) -> Iterator[Meaning]:
+    """Yield the splits in which case and punctuation may be forgiven: where servers are named, in these names only.
+
+    `db-prod-drop` names `db`, which once had that tool perhaps: it is no other spelling of `dbprod`.
+    """
+    for text in _texts(path):
+        splits = list(_cut(text, servers))
+        named = [split for split in splits if split[0] in servers]
+        yield from named or splits
 
 
 def _cut(text: str, servers: ServerNames) -> Iterator[Meaning]:
@@ -227,7 +251,8 @@ class _Reader:
         literal = [(server, name) for head, name in splits if (server := self._servers.literal(head)) is not None]
         last = path.partition(":")[2]
         before_colon = [split for split in splits if split[1] == last]
-        found = [*filter(self._possible, literal), *self._spelled(before_colon)] or self._spelled(splits)
+        found = [*filter(self._possible, literal), *self._spelled(before_colon)]
+        found = found or self._spelled(_forgiven(path, self._servers))
         return self._decided(found) if found else self._absent(last, literal, before_colon)
 
     def _possible(self, reading: Meaning) -> bool:

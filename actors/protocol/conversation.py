@@ -20,6 +20,7 @@ from actors.protocol.era import (
     Send,
     Settled,
 )
+from actors.protocol.facts import CALL_FACTS as CALL_FACTS
 from actors.protocol.facts import Agreed as Agreed
 from actors.protocol.facts import AllListed as AllListed
 from actors.protocol.facts import CallAnswered as CallAnswered
@@ -29,9 +30,10 @@ from actors.protocol.facts import Fact as Fact
 from actors.protocol.facts import Fresh as Fresh
 from actors.protocol.facts import ListsChanged as ListsChanged
 from actors.protocol.facts import NoAgreement as NoAgreement
-from actors.protocol.framing import Line
+from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, Kind, Listing, ListLimits, PageSummary
 from actors.protocol.listing import PageArrived as PageArrived
+from actors.protocol.opening import Message, Opened
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Peer, Refused
 from actors.protocol.versions import BATCH_VERSION, META_CAPABILITIES, META_CLIENT_INFO, META_VERSION, Era
 
@@ -84,6 +86,8 @@ class Conversation:
 
     def take_output(self) -> bytes:
         """Return all messages to be written, each ended by a newline, and forget them."""
+        if not self._output:  # mostly: it is asked again and again, so that nothing is put behind what comes later
+            return b""
         data = b"".join(self._output)
         self._output.clear()
         return data
@@ -152,10 +156,11 @@ class Conversation:
     def call(self, call: int, method: str, members: bytes, meta: bytes) -> None:
         """Send a request for `call`. `members` and `meta` are JSON members without their braces, or empty."""
         parts = b",".join(part for part in (self._meta, meta) if part)
-        params = b",".join(part for part in (members, b'"_meta":{' + parts + b"}" if parts else b"") if part)
-        id_, message = self._peer.request(call, method, b"{" + params + b"}")
-        self._ids[call] = id_
-        self._write(message)
+        rest = b'"_meta":{' + parts + b"}" if parts else b""
+        self._ids[call] = id_ = self._peer.expect(call)
+        head = b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + jsonrpc.encode(method) + b',"params":{'
+        # Members may be large: they are copied once, when all output is taken.
+        self._write(head, members, b"," if members and rest else b"", rest, b"}}")
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
@@ -164,23 +169,23 @@ class Conversation:
             params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
             self._write(jsonrpc.notification("notifications/cancelled", params))
 
-    def receive(self, message: Line, spoiled_by: str = "") -> Fact | None:
+    def receive(self, message: Message, spoiled_by: str = "") -> Fact | None:
         """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC.
 
         `spoiled_by` says why it cannot be used whatever it says; a call that it answers fails with that.
         """
         page = None
-        if self._listing is not None and isinstance(message, bytes) and not spoiled_by:
+        if self._listing is not None and isinstance(message, bytes | Opened) and not spoiled_by:
             page = self._listing.recognise(message)
         return page or self._receive(message, spoiled_by)
 
-    def receive_other(self, message: bytes, kind: Kind | None = None) -> Fact | None:
+    def receive_other(self, message: bytes | Opened, kind: Kind | None = None) -> Fact | None:
         """Take one message that turned out to be no page of list `kind`. Raises `ProtocolViolation`."""
         if self._listing is not None and kind is not None:
             self._listing.expect_again(kind)
         return self._receive(message, "")
 
-    def _receive(self, message: Line, spoiled_by: str) -> Fact | None:
+    def _receive(self, message: Message, spoiled_by: str) -> Fact | None:
         peer = self._peer
         match peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message):
             case Answered(tag=int(call), result=result):
@@ -200,9 +205,11 @@ class Conversation:
             case None:
                 return None
             case event:
-                return self._receive_own(event, message if isinstance(message, bytes) and not spoiled_by else b"")
+                return self._receive_own(event, message if not (spoiled_by or isinstance(message, Oversized)) else b"")
 
-    def _receive_own(self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes) -> Fact | None:
+    def _receive_own(
+        self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes | Opened
+    ) -> Fact | None:
         """Answers to what we asked for ourselves. `message` is empty if it cannot be read, whatever is in it."""
         match event:
             case Answered(tag="negotiation", result=result):
@@ -267,8 +274,7 @@ class Conversation:
         else:
             self._write(jsonrpc.failure(id_, jsonrpc.METHOD_NOT_FOUND, f"{method[:100]} is not supported here"))
 
-    def _write(self, message: bytes) -> None:
-        if b"\n" in message or b"\r" in message:
-            message = message.translate(_ONE_LINE)
-        self._output.append(message)
+    def _write(self, *message: bytes) -> None:
+        for part in message:
+            self._output.append(part.translate(_ONE_LINE) if b"\n" in part or b"\r" in part else part)
         self._output.append(b"\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from actors.protocol import jsonrpc
@@ -51,11 +53,13 @@ class CallMalformed(msgspec.Struct, frozen=True):
     call: int
     reason: str
     done: bool
-    over: tuple[int, int] | None
+    over: Mapping[str, int] | None
 
 
 class ListsChanged(msgspec.Struct, frozen=True):
     """The server says that a list changed."""
 
 
+CALL_FACTS = (CallAnswered, CallRefused, CallMalformed)
+"""How a call ends; a tuple, because a union would be made anew for each message that is compared with it."""
 Fact = Agreed | NoAgreement | PageArrived | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged

@@ -30,6 +30,7 @@ _LAST_MEMBERS = re.compile(
     rb"""[{,]\s*+ "id" \s*+:\s*+ (?P<id> "[^"\\]{1,256}+" ) \s*+ (?: ,\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+ )? \} \s*+ \Z""",
     re.VERBOSE,
 )
+_ID = re.compile(rb'"[^"\\]{0,256}"|-?[0-9]{1,18}')
 _OPENED_BY = {b"}": b"{", b"]": b"["}
 _ANSWERS = frozenset({b'"result"', b'"error"'})
 
@@ -55,6 +56,13 @@ def read_fragment(line: Line) -> Fragment | None:
     if not id_ and outermost.last_name in _ANSWERS:
         id_ = _last_id(tail)
     return Fragment(id_, b'"error"' not in members) if id_.startswith(b'"') else None
+
+
+def request_id(text: bytes) -> bytes:
+    """Return the JSON text of the id of a request that is not decoded, `null` if its beginning has none."""
+    outermost = _Outermost(text[:HEAD_BYTES], whole=len(text) <= HEAD_BYTES)
+    id_ = outermost.members.get(b'"id"', b"")
+    return id_ if _ID.fullmatch(id_) and not outermost.doubtful else b"null"
 
 
 def _last_id(tail: bytes) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from actors.errors import ProtocolViolation
+from actors.protocol.weight import LARGE_BYTES, examine
 
 NO_RAW = msgspec.Raw(b"")
 
@@ -95,12 +96,16 @@ encode = msgspec.json.Encoder().encode
 
 
 def decode(message: bytes) -> Envelope:
-    """Decode one message. Raises `ProtocolViolation`, which says what is wrong with it.
+    """Decode one message. Raises `ProtocolViolation`, which says what is wrong with it; `TooHeavy` is one.
+
+    A large one takes up to 0.1 s, in steps between which other threads run.
 
     A lone surrogate (`"\\ud83d"`, half an emoji: a text cut by a program that counts in UTF-16) is read as U+FFFD, as
     browsers and Go do: it is JSON by its grammar (RFC 8259 section 8.2), but has no UTF-8, and half of the clients
     refuse it.
     """
+    if len(message) >= LARGE_BYTES:
+        examine(message)
     try:
         return _decode(message)
     except msgspec.DecodeError as error:
@@ -116,7 +121,7 @@ def decode(message: bytes) -> Envelope:
 def _decode(message: bytes) -> Envelope:
     try:
         found = _envelope.decode(message)
-        if not message.isascii():
+        if len(message) < LARGE_BYTES and not message.isascii():
             message.decode()
     except UnicodeDecodeError:
         raise ProtocolViolation("a message that is not UTF-8") from None
@@ -188,7 +193,7 @@ def notification(method: str, params: bytes | None = None) -> bytes:
 
 def success(id_: bytes, result: bytes) -> bytes:
     """Return the bytes of an answer; `result` is passed through as it is."""
-    return b'{"jsonrpc":"2.0","id":' + id_ + b',"result":' + result + b"}"
+    return b"".join([b'{"jsonrpc":"2.0","id":', id_, b',"result":', result, b"}"])  # copied once
 
 
 def failure(id_: bytes, code: int, message: str, data: Any = None) -> bytes:

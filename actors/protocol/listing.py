@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from actors.protocol import jsonrpc
+from actors.protocol.opening import Opened, text_of
 
 Kind = Literal["tools", "resources", "templates", "prompts"]
 
@@ -61,9 +62,14 @@ class PageArrived(msgspec.Struct, frozen=True):
     """
 
     kind: Kind
-    line: bytes
+    message: bytes | Opened
     id: bytes | None
     failure: str = ""
+
+    @property
+    def line(self) -> bytes:
+        """The message as it came."""
+        return text_of(self.message)
 
 
 class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,16 +115,17 @@ class Listing:
         self._ids[kind] = id_
         self._arrived.discard(kind)
 
-    def recognise(self, message: bytes) -> PageArrived | None:
+    def recognise(self, message: bytes | Opened) -> PageArrived | None:
         """Tell a page by its id alone: it may be large, and one bad entry of it must not cost the others."""
-        ends = message[:_END_BYTES] + message[-_END_BYTES:]
+        line = text_of(message)
+        ends = line[:_END_BYTES] + line[-_END_BYTES:]
         for kind, id_ in self._ids.items():
             if kind not in self._arrived and _has_id(ends, id_):
                 self._arrived.add(kind)
                 return PageArrived(kind, message, id_)
         return None
 
-    def take(self, kind: Kind, message: bytes, failure: str = "") -> PageArrived | None:
+    def take(self, kind: Kind, message: bytes | Opened, failure: str = "") -> PageArrived | None:
         """Take an answer whose id was written in an unusual place or way; None if there was one already.
 
         `failure` says why it cannot be read.

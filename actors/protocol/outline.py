@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-_PIECE_BYTES = 64 * 1024
+PIECE_BYTES = 64 * 1024
 _QUOTE, _BACKSLASH, _COMMA = b'"\\,'
 _OPENING = frozenset(b"{[")
 _CLOSING = frozenset(b"}]")
@@ -156,16 +156,9 @@ class _Marks(NamedTuple):
 
 
 def _marks(text: bytes) -> Iterator[_Marks]:
-    data = np.frombuffer(text or b" ", np.uint8)
-    inside = np.uint8(0)
-    escaped = False
     depth = 0
-    for start in range(0, len(data), _PIECE_BYTES):
-        piece = data[start : start + _PIECE_BYTES]
-        quotes, escaped = _quotes(piece, escaped=escaped)
-        strings = (np.cumsum(quotes, dtype=np.uint8) + inside) & 1
-        inside = strings[-1]
-        places = np.flatnonzero(_IS_MARK[piece] & (strings == 0))
+    for start, piece, inside in strings(text):
+        places = np.flatnonzero(_IS_MARK[piece] & ~inside)
         steps = _STEP[piece[places]]
         depths = np.cumsum(steps, dtype=np.int64) + depth
         levels = depths + (steps < 0)
@@ -174,6 +167,19 @@ def _marks(text: bytes) -> Iterator[_Marks]:
             if int(depths.min()) < 0:
                 raise Malformed
         yield _Marks(start, places, levels)
+
+
+def strings(text: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint8], npt.NDArray[np.bool_]]]:
+    """Yield the pieces of a text: where each begins, its bytes, and which of them are in strings (not their end)."""
+    data = np.frombuffer(text or b" ", np.uint8)
+    inside = np.uint8(0)
+    escaped = False
+    for start in range(0, len(data), PIECE_BYTES):
+        piece = data[start : start + PIECE_BYTES]
+        quotes, escaped = _quotes(piece, escaped=escaped)
+        found = (np.cumsum(quotes, dtype=np.uint8) + inside) & 1
+        inside = found[-1]
+        yield start, piece, found == 1
 
 
 def _quotes(piece: npt.NDArray[np.uint8], *, escaped: bool) -> tuple[npt.NDArray[np.bool_], bool]:

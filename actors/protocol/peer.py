@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -18,9 +19,12 @@ import msgspec
 from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
 from actors.protocol.fragment import read_fragment
-from actors.protocol.framing import Line, Oversized
+from actors.protocol.framing import Oversized
+from actors.protocol.opening import Message, Opened
+from actors.protocol.weight import limit
 
 T = TypeVar("T")
+_MAX_ID_BYTES = 512
 _ID_STARTS = frozenset(bytes([byte]) for byte in b'"-0123456789')
 
 
@@ -42,13 +46,13 @@ class Malformed(msgspec.Struct, Generic[T], frozen=True):
     """A request of ours got an answer that cannot be used.
 
     `reason` says why: "a result that is no object". It may repeat what the server said. `done`: it tells of a result,
-    so what was asked for was done. `over`: its size and the limit in bytes, if that is why.
+    so what was asked for was done. `over`: the limit that it is over, and by what, if that is why.
     """
 
     tag: T
     reason: str
     done: bool = False
-    over: tuple[int, int] | None = None
+    over: Mapping[str, int] | None = None
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -78,11 +82,16 @@ class Peer(Generic[T]):
     def __len__(self) -> int:
         return len(self._pending)
 
-    def request(self, tag: T, method: str, params: bytes | None) -> tuple[bytes, bytes]:
-        """Return (id, message); the answer will come back with `tag`."""
+    def expect(self, tag: T) -> bytes:
+        """Return the id, as JSON text, for a new request; its answer will come back with `tag`."""
         self._number += 1
         id_ = f'"{self._prefix}-{self._number}"'.encode()
         self._pending[id_] = tag
+        return id_
+
+    def request(self, tag: T, method: str, params: bytes | None) -> tuple[bytes, bytes]:
+        """Return (id, message); the answer will come back with `tag`."""
+        id_ = self.expect(tag)
         return id_, jsonrpc.request(id_, method, params)
 
     def forget(self, id_: bytes) -> bool:
@@ -95,15 +104,25 @@ class Peer(Generic[T]):
         self._pending.clear()
         return tags
 
-    def receive(self, message: Line) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
+    def receive(self, message: Message) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
         """Take one message; None for what means nothing to us (counted). Raises `ProtocolViolation` for no JSON-RPC."""
-        if isinstance(message, Oversized):
-            over = (message.size, message.limit)
-            return self.spoil(message, f"{over[0]} bytes, over its limit of {over[1]} bytes", over)
+        match message:
+            case Oversized(size=size, limit=most):
+                reason = f"{size} bytes, over its limit of {most} bytes (max_line_bytes)"
+                return self.spoil(message, reason, {"bytes": size, "limit_bytes": most})
+            case Opened():
+                return self._receive(message.envelope) if message.envelope is not None else self._spoil_large(message)
         try:
             found = jsonrpc.decode(message)
         except ProtocolViolation as error:
             return self.spoil(message, error.message)
+        return self._receive(found)
+
+    def _spoil_large(self, message: Opened) -> Malformed[T]:
+        over = {"limit_weight": limit(len(message.text))} if message.too_heavy else None
+        return self.spoil(message, message.trouble, over)
+
+    def _receive(self, found: jsonrpc.Envelope) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
         if found.method is not None:
             return self._receive_own(found)
         tag = self._pending.pop(_canonical(bytes(found.id)), None)
@@ -112,9 +131,12 @@ class Peer(Generic[T]):
             return None
         return _answer(tag, found)
 
-    def spoil(self, message: Line, reason: str, over: tuple[int, int] | None = None) -> Malformed[T]:
+    def spoil(self, message: Message, reason: str, over: Mapping[str, int] | None = None) -> Malformed[T]:
         """Settle the request that an unusable answer belongs to. Raises `ProtocolViolation` if it belongs to none."""
-        found = read_fragment(message)
+        if isinstance(message, Opened):
+            found = message.fragment if message.envelope is None else read_fragment(message.text)
+        else:
+            found = read_fragment(message)
         tag = self._pending.pop(_canonical(found.id), None) if found is not None else None
         if found is None or tag is None:
             raise ProtocolViolation(reason)
@@ -132,7 +154,7 @@ class Peer(Generic[T]):
 
 
 def _answer(tag: T, found: jsonrpc.Envelope) -> Answered[T] | Refused[T] | Malformed[T]:
-    result, error = _present(found.result), _present(found.error)
+    result, error = _begin(found.result), _begin(found.error)
     if result and error:
         return Malformed(tag, "both a result and an error")
     if error:
@@ -140,21 +162,22 @@ def _answer(tag: T, found: jsonrpc.Envelope) -> Answered[T] | Refused[T] | Malfo
             return Refused(tag, jsonrpc.decode_error(found.error))
         except ProtocolViolation as violation:
             return Malformed(tag, violation.message)
-    if not bytes(found.result):
+    if not memoryview(found.result).nbytes:
         return Malformed(tag, "neither a result nor an error")
-    if result[:1] != b"{":
+    if result != b"{":
         return Malformed(tag, "a result that is no object", done=True)
     return Answered(tag, found.result)
 
 
-def _present(member: msgspec.Raw) -> bytes:
-    data = bytes(member)
-    return b"" if data == b"null" else data
+def _begin(member: msgspec.Raw) -> bytes:
+    """Return the first byte of a member, which may be large; empty for none, and for `null`."""
+    text = memoryview(member)
+    return b"" if text.nbytes == len(b"null") and bytes(text) == b"null" else bytes(text[:1])
 
 
 def _canonical(id_: bytes) -> bytes:
     """The same string may be written with escapes; ours are plain."""
-    if b"\\" not in id_:
+    if b"\\" not in id_ or len(id_) > _MAX_ID_BYTES:
         return id_
     try:
         value: Any = msgspec.json.decode(id_)

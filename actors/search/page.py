@@ -24,6 +24,7 @@ from actors.search.text import squash, stem, words
 _OF_MANY_WORDS = 0.4  # the share of `min_matched` that is enough then
 _FAMILIAR = 3
 _FITS = 0.35  # another server's document fits a page if it scores this share of the one it displaces
+_OF_A_SERVER = 20  # documents of one server that are put in order, at least
 _MAX_EXACT_CHARS = 300
 _MCP_PREFIX = "mcp"
 _RUN_TOGETHER, _BY_NAME, _BY_PATH, _AS_WRITTEN = 0.5, 1, 2, 3
@@ -103,7 +104,7 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
         return NOTHING
     if limit < 1:
         return Found(total=len(matching))
-    ordered = _ordered(scores, matching, exact, limit)
+    ordered = _ordered(scores, corpus.segment_of, matching, exact, limit)
     ordered = _in_turns(_with_originals_first(corpus, query, ordered, exact), exact)
     chosen = _chosen(corpus, query, ordered, _by_words(scores), exact, limit)
     return Found(hits=_hits(corpus, chosen, scores, exact), total=len(matching))
@@ -121,15 +122,31 @@ def _by_words(scores: Scores) -> Floats:
     return scores.values if scores.words is None else scores.words
 
 
-def _ordered(scores: Scores, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
+def _ordered(scores: Scores, segment_of: Ints, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
     """Return matching documents in order, as far down as another server's could still fit the page."""
     found = _by_words(scores)[matching]
     if len(matching) > limit:
         least = np.partition(found, len(found) - limit)[len(found) - limit] * _FITS
         kept = (found >= least) | np.isin(matching, list(exact))
         matching = matching[kept if scores.near is None else kept | scores.near[matching]]
-    numbers: list[int] = matching[np.lexsort((matching, -scores.values[matching]))].tolist()
-    return sorted(numbers, key=lambda number: -exact.get(number, 0))
+    ranks = np.zeros(len(scores.values))
+    ranks[list(exact)] = [-rank for rank in exact.values()]
+    ordered = matching[np.lexsort((matching, -scores.values[matching], ranks[matching]))]
+    # A page takes fewer of one server: of a thousand that tie, the rest is only work.
+    numbers: list[int] = ordered[_places_in(segment_of[ordered]) < max(limit, _OF_A_SERVER)].tolist()
+    return numbers
+
+
+def _places_in(groups: Ints) -> Ints:
+    """Return of each element how many of its group come before it."""
+    order = np.argsort(groups, kind="stable")
+    sorted_ = groups[order]
+    numbers = np.arange(len(groups), dtype=np.int32)
+    begins = np.flatnonzero(np.concatenate(([True], sorted_[1:] != sorted_[:-1]))).astype(np.int32)
+    sizes = np.diff(np.append(begins, len(groups)))
+    places = np.empty(len(groups), np.int32)
+    places[order] = numbers - np.repeat(begins, sizes)
+    return places
 
 
 def _with_originals_first(corpus: Corpus, query: str, ordered: Sequence[int], exact: Exact) -> Sequence[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -112,9 +113,10 @@ class _Rows:
     """Postings while they are collected."""
 
     def __init__(self) -> None:
-        self.terms: list[int] = []
-        self.documents: list[int] = []
-        self.weights: list[float] = []
+        # Arrays, because making one of a million of Python's numbers takes 30 ms in one go.
+        self.terms = array("i")
+        self.documents = array("i")
+        self.weights = array("f")
 
     def add(self, term: int, document: int, weight: float) -> None:
         self.terms.append(term)

@@ -186,12 +186,13 @@ class ServerActor(Actor[Message]):
         if reply.settled:  # the client went away before anybody looked
             return
         recovery = self._server.recovery
-        deadline = trio.current_time() + message.deadline_s
+        now = trio.current_time()
+        deadline = now + message.deadline_s
         if (refusal := recovery.refusal(self.life) or recovery.too_late(self.life, deadline)) is not None:
             reply.fail(refusal)
             return
         try:
-            call = self._traffic.enter(message, reply, trio.current_time())
+            call = self._traffic.enter(message, reply, now)
         except (TooManyCalls, CallTooLarge) as error:
             reply.fail(error)
             return

@@ -94,7 +94,7 @@ class Discovery:
             return None
         kind, page = read.arrived.kind, read.page
         if page.foreign:
-            return link.talk.receive_other(read.arrived.line, kind)
+            return link.talk.receive_other(read.arrived.message, kind)
         fresh = self._draft.add(kind, page)
         summary = PageSummary(fresh=fresh, cursor=page.cursor, cut=page.cut, failure=page.failure)
         self._follow(link, link.talk.on_page(kind, summary, trio.current_time()))

@@ -23,7 +23,7 @@ from actors.kit import Latest
 from actors.transport.asides import Source
 from actors.transport.mask import Mask
 from actors.transport.stderr_tail import visible
-from actors.transport.telltale import without_secrets
+from actors.transport.telltale import HIDDEN, KeyLines, without_secrets
 
 Level = Literal["debug", "info", "warning"]
 Tell = Callable[[Level, str], None]
@@ -88,11 +88,15 @@ class Journal:
         self._begun_at = 0.0
         self._skipping = False
         self._noise_told_at: float | None = None
+        self._keys: dict[Source, KeyLines] = {"stderr": KeyLines(), "stdout": KeyLines()}
 
     # Writing --------------------------------------------------------------------------------------------------------
 
-    def note(self, text: str, level: Level = "info") -> None:
-        """Add a line of ours, cut at 2000 characters; names that a server gave are masked in it, too."""
+    def note(self, text: str, level: Level = "info", *, aloud: bool = True) -> None:
+        """Add a line of ours, cut at 2000 characters; names that a server gave are masked in it, too.
+
+        The daemon's log does not get it unless it is said `aloud`.
+        """
         self.end_quiet_line()
         text = self._mask(text[:NOTE_CHARACTERS])
         self._number += 1
@@ -101,7 +105,8 @@ class Journal:
         )
         self._notes.append(line)
         self.newest.set(self._number)
-        self._tell(level, text)
+        if aloud:
+            self._tell(level, text)
 
     def overhear(self, source: Source, data: bytes) -> None:
         """Add what the server wrote: any piece of its stderr, or whole lines of its stdout."""
@@ -143,6 +148,8 @@ class Journal:
         for line in lines:
             data = line.rstrip()
             if data:
+                if self._keys[source].inside(data):
+                    data = HIDDEN.encode()
                 self._number += 1
                 kept = KeptLine(
                     number=self._number, time=now, source=source, data=data[:longest], cut=len(data) > longest

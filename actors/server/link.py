@@ -11,8 +11,9 @@ from actors.incarnation import Incarnation
 from actors.kit import Address, Mark, Starts
 from actors.protocol.conversation import Conversation, Fact
 from actors.protocol.era import Identity
-from actors.protocol.framing import Line
 from actors.protocol.jsonrpc import members
+from actors.protocol.opening import Message as Said
+from actors.protocol.opening import Opened, text_of
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
 from actors.server.settings import ServerSettings
@@ -48,25 +49,35 @@ class Link:
         return self.process.connection.pid if self.process.connection is not None else None
 
     @property
+    def silent_installer(self) -> str:
+        """What started the process and may have to install it first, if nothing was ever said; else empty."""
+        installer = self.process.installer
+        return installer.launcher if installer is not None and not self.process.spoken.is_set() else ""
+
+    @property
     def noise(self) -> int:
         """How many lines of its output were no messages."""
         return self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
 
-    def messages(self, line: Line) -> list[tuple[Line, str]]:
+    def messages(self, line: Said) -> list[tuple[Said, str]]:
         """Return the messages of one line, which may be a batch, and of each why it cannot be used; empty if it can."""
+        if isinstance(line, bytes) and line.startswith(b"{"):  # nearly all
+            return [(line, "")]
+        if isinstance(line, Opened) and line.members:
+            return [(message, "" if self.talk.batches else _NO_BATCHES) for message in line.members]
         if isinstance(line, bytes) and line.lstrip().startswith(b"["):
             with suppress(ProtocolViolation):  # it is no batch either
                 spoiled_by = "" if self.talk.batches else _NO_BATCHES
                 return [(message, spoiled_by) for message in members(line)]
         return [(line, "")]
 
-    def receive(self, message: Line, spoiled_by: str) -> Fact | None:
+    def receive(self, message: Said, spoiled_by: str) -> Fact | None:
         """Take one message, see `Conversation.receive`; what is no JSON-RPC is told of as noise, too."""
         try:
             return self.talk.receive(message, spoiled_by)
         except ProtocolViolation:
             if self.process.connection is not None:
-                self.process.connection.asides.nonsense(message)
+                self.process.connection.asides.nonsense(text_of(message) if isinstance(message, Opened) else message)
             raise
 
     def last_stderr(self, lines: int) -> str:

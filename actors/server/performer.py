@@ -223,9 +223,9 @@ class Performer:
         except ProtocolViolation:
             self._record.noise += 1
             return
-        link.heard = trio.current_time()
-        if isinstance(fact, talk.CallAnswered | talk.CallRefused | talk.CallMalformed):
-            self.traffic.settle(fact, link, trio.current_time())
+        link.heard = now = trio.current_time()
+        if isinstance(fact, talk.CALL_FACTS):
+            self.traffic.settle(fact, link, now)
         elif fact is not None:
             self._on_fact(fact, link)
 

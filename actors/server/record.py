@@ -16,7 +16,7 @@ from actors.reporter import Reporter
 from actors.server.journal import Journal
 from actors.server.link import Link
 from actors.server.recovery import Recovery
-from actors.server.story import Story, last_words
+from actors.server.story import Story, ending
 from actors.transport.base import Exit
 
 STDERR_LINES = 20
@@ -107,10 +107,10 @@ class Record:
         idle = life.state is State.READY and not calls.in_flight and not calls.waiting
         normal = idle and not exit_.asked and exit_.code == 0 and restart != "permanent"
         failed = not normal and (life.state is not State.DRAINING or bool(life.reason))
-        self.story.ended(life, exit_, calls.in_flight, failed=failed)
+        installer = link.silent_installer if link is not None else ""
+        self.story.ended(life, exit_, calls.in_flight, failed=failed, installer=installer)
         if failed:
-            words = last_words(exit_.last_stderr)
-            self.last_error = (life.reason or exit_.reason) + (f"; last words: {words}" if words else "")
+            self.last_error = (life.reason or exit_.reason) + ending(exit_, installer)
         if link is not None:
             self.noise += link.noise
         return normal

@@ -26,7 +26,7 @@ def last_words(stderr: str) -> str:
     """Return what the end of stderr says of why a program ended: its last lines that may be a reason, on one line."""
     lines = [" ".join(line.split()) for line in stderr.splitlines() if not _NO_REASON.match(line)]
     words = ""
-    for line in reversed(lines):
+    for line in dict.fromkeys(reversed(lines)):  # what is said again and again is told once
         longer = f"{line} | {words}" if words else line
         if words and len(longer) > MAX_WORDS_CHARS:
             break
@@ -34,10 +34,24 @@ def last_words(stderr: str) -> str:
     return words if len(words) <= MAX_WORDS_CHARS else words[: MAX_WORDS_CHARS - 1] + "…"
 
 
+def ending(exit_: Exit, installer: str) -> str:
+    """Return what is added to the reason of an end: the last words, or what `installer`, which said nothing, may mean.
+
+    npm is silent about the script of a package that fails.
+    """
+    words = last_words(exit_.last_stderr)
+    if words:
+        return f"; last words: {words}"
+    if installer and exit_.code:
+        return f"; {installer} did not say why: perhaps it cannot install the server; try the command in a terminal"
+    return ""
+
+
 def listed_change(before: Offer | None, after: Offer) -> Refreshed:
     """Return the totals of what a server lists, and the names of its tools that differ from before."""
-    old = {tool.name: bytes(tool.definition) for tool in before.tools} if before is not None else {}
-    new = {tool.name: bytes(tool.definition) for tool in after.tools}
+    # Definitions are compared where they are: copies of a long list would take 40 ms.
+    old = {tool.name: tool.definition for tool in before.tools} if before is not None else {}
+    new = {tool.name: tool.definition for tool in after.tools}
     return Refreshed(
         tools=len(after.tools),
         resources=len(after.resources) + len(after.templates),
@@ -105,8 +119,8 @@ class Story:
         if not permanent:  # if it is, the next line says so
             self._journal.note(f"could not be started: {reason}", "warning")
 
-    def ended(self, life: Life, exit_: Exit, in_flight: int, *, failed: bool) -> None:
-        """The process is gone."""
+    def ended(self, life: Life, exit_: Exit, in_flight: int, *, failed: bool, installer: str = "") -> None:
+        """The process is gone. `installer`: it was started by that, and never said a word of the protocol."""
         self._journal.end_line()
         if not failed:
             if life.fallback:
@@ -114,8 +128,7 @@ class Story:
             return
         how = f"killed because {life.reason}" if life.reason else f"died while {life.state.value}: {exit_.reason}"
         lost = f"; {in_flight} calls in flight failed" if in_flight else ""
-        words = last_words(exit_.last_stderr)
-        self._journal.note(f"{how}{lost}{f'; last words: {words}' if words else ''}", "warning")
+        self._journal.note(f"{how}{lost}{ending(exit_, installer)}", "warning")
 
     def waits(self, delay_s: float) -> None:
         """It is started again after a while."""

@@ -80,9 +80,8 @@ class Traffic(Calls):
         text = f"server {self.server!r} answered with {self._hide(fact.reason)}"
         if fact.over is None:
             return ProtocolViolation(text, server=self.server, outcome=outcome)
-        details = dict(zip(("bytes", "limit_bytes"), fact.over, strict=True))
-        text += " (max_line_bytes); ask for less at once, if the tool can do that"
-        return CallTooLarge(text, server=self.server, outcome=outcome, details=details)
+        text += "; ask for less at once, if the tool can do that"
+        return CallTooLarge(text, server=self.server, outcome=outcome, details=fact.over)
 
     def abandon(self, number: int, link: Link | None) -> None:
         """Nobody waits for a call any more: tell the server, if it was sent."""

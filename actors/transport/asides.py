@@ -34,10 +34,12 @@ class Asides:
     def __init__(self, max_bytes: int, mask: Mask | None = None) -> None:
         self.hear: Hear = unheard
         self._tail = StderrTail(max_bytes, mask)
+        self._shown: tuple[int, str] | None = None
 
     def stderr(self, data: bytes) -> None:
         """Take any piece of stderr."""
         self._tail.feed(data)
+        self._shown = None
         self.hear("stderr", data)
 
     def noise(self, lines: list[Line], messages: list[Line]) -> int:
@@ -54,7 +56,9 @@ class Asides:
 
     def last_stderr(self, lines: int) -> str:
         """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
-        return self._tail.text(lines)
+        if self._shown is None or self._shown[0] != lines:  # whoever sees an exit asks: it takes up to 10 ms
+            self._shown = lines, self._tail.text(lines)
+        return self._shown[1]
 
 
 def _shown(line: Line) -> bytes:

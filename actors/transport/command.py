@@ -17,6 +17,7 @@ from pathlib import Path
 from rapidfuzz import fuzz, process
 
 from actors.errors import SpawnFailed
+from actors.kit import is_want, reason_of
 
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"),
@@ -69,7 +70,7 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
 
     Symbolic links stay (a virtual environment is one). Raises `SpawnFailed` (permanent) with the reason: not found (the
     detail has the PATH searched and the nearest name), a directory, not executable, the interpreter of its first line
-    is missing. (Threat catalogue N01, N02, N10.)
+    is missing.
     """
     if not command or "\0" in command:
         raise _refused("the command is empty or has a NUL character in it")
@@ -88,33 +89,35 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
     return found
 
 
-WANTS = {
+_WANTS = {
     errno.EMFILE: "the daemon has no free file descriptors (EMFILE)",
     errno.ENFILE: "the system has no free file descriptors (ENFILE)",
     errno.EAGAIN: "the daemon may not start more processes or threads (EAGAIN)",
     errno.ENOMEM: "the system has no free memory (ENOMEM)",
 }
-"""What a process cannot be started without, and is no fault of the server."""
-_NO_THREAD = "can't start new thread"
+"""Words for what is mostly wanted when a process starts; for all else that `is_want` tells, the system has its own."""
 
 
 def no_thread(error: RuntimeError) -> SpawnFailed:
     """Return the error for a thread that could not be started. Raises any other `RuntimeError` again: a bug."""
-    if str(error) != _NO_THREAD:
+    if not is_want(error):
         raise error
-    return SpawnFailed(WANTS[errno.EAGAIN], scarce=True)
+    return SpawnFailed(_WANTS[errno.EAGAIN], scarce=True)
 
 
-def explain_exec(program: str, number: int) -> SpawnFailed:
-    """Return the error for an `errno` that executing `program` gave. What lacks resources is not permanent."""
-    if number in WANTS:
-        return SpawnFailed(WANTS[number], scarce=True, detail=f"cannot start {program}: {WANTS[number]}")
-    if number == errno.ENOEXEC:
+def explain_exec(program: str, error: OSError) -> SpawnFailed:
+    """Return the error for what executing `program` raised. Want of resources is not permanent, nor its fault."""
+    if is_want(error):
+        want = _WANTS.get(error.errno or 0) or f"the system has too little of something: {reason_of(error)}"
+        return SpawnFailed(want, scarce=True, detail=f"cannot start {program}: {want}")
+    if error.errno == errno.ENOEXEC:
         return _refused(f"{program} is neither a program nor a script with a #! line")
-    if number == errno.E2BIG:
+    if error.errno == errno.E2BIG:
         return _refused("the arguments and the environment together are too long for the system")
     transient = {errno.ETXTBSY, errno.EIO}
-    return SpawnFailed(f"cannot start {program}: {os.strerror(number)}", permanent=number not in transient)
+    return SpawnFailed(
+        f"cannot start {program}: {os.strerror(error.errno or 0)}", permanent=error.errno not in transient
+    )
 
 
 def _refused(reason: str, detail: str = "") -> SpawnFailed:

@@ -99,7 +99,7 @@ async def _open(
             pass_fds=fds,
         )
     except OSError as error:
-        raise explain_exec(program, error.errno or 0) from error
+        raise explain_exec(program, error) from error
 
 
 def _signal_group(pid: int, number: int) -> None:
@@ -163,13 +163,13 @@ class ShimContainment:
             async with self._share.start():
                 return await self._spawn(argv, env, cwd)
         except OSError as error:
-            raise explain_exec(argv[0], error.errno or 0) from error
+            raise explain_exec(argv[0], error) from error
 
     async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
-            raise explain_exec(argv[0], error.errno or 0) from error
+            raise explain_exec(argv[0], error) from error
         ours.setblocking(False)
         with theirs:
             shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), str(self._descriptors), "--", *argv]
@@ -214,7 +214,7 @@ class _Shimmed:
         line, _, self._received = self._received.partition(b"\n")
         word, _, number = line.partition(b" ")
         if word == b"failed":
-            raise explain_exec(program, int(number))
+            raise explain_exec(program, OSError(int(number), os.strerror(int(number))))
         if word != b"pid":
             # Ours, before the server ran at all: mostly the system was out of something.
             raise SpawnFailed(f"the process that should start {program} died first", scarce=True)

@@ -9,7 +9,7 @@ Which of the configured values (environment, headers, arguments) are secrets:
 None are switches, small numbers, levels of logging, and paths and addresses without anything like the above: operators
 need to see them, and `true` or `3000` hidden wherever it occurs would spoil every answer.
 Hidden are also the forms in which programs tend to print a secret: each line of several, escaped for JSON or a URL, as
-base64, the token behind `Bearer`, the password inside a URL. (Threat catalogue I15.)
+base64, the token behind `Bearer`, the password inside a URL.
 """
 
 from __future__ import annotations

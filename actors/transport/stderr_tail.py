@@ -14,7 +14,7 @@ from actors.transport.telltale import without_secrets
 _LINE_CHARACTERS = 1000
 _BEYOND = 400
 """What begins to look like a secret before a line is cut is recognised within so many characters more."""
-_SHOWN_BYTES = 32 * 1024
+_SHOWN_BYTES = 16 * 1024
 
 
 class StderrTail:
@@ -41,16 +41,21 @@ class StderrTail:
     def text(self, lines: int) -> str:
         """Return the newest `lines` lines with everything unprintable escaped, each cut at 1000 characters.
 
-        Looks at the newest 32 KiB at most: that takes a few milliseconds.
+        Looks at the newest 16 KiB at most: that takes a few milliseconds.
         """
         if lines <= 0:
             return ""
-        newest = self._mask(self._newest().decode(errors="replace")).rstrip().split("\n")[-lines:]
+        newest = self._newest().rstrip().split("\n")[-lines:]
         kept = without_secrets("\n".join(line[: _LINE_CHARACTERS + _BEYOND] for line in newest)).split("\n")
         return "\n".join(visible(line.rstrip("\r")) for line in kept)
 
-    def _newest(self) -> bytes:
-        """Return what `text` looks at; where older bytes are missing, not the rest of a secret that began in them."""
+    def _newest(self) -> str:
+        """Return what `text` looks at, masked.
+
+        Where older text is missing, neither what may be the rest of a secret that began in it, nor the rest of that
+        line, or word if there is no other line: what would tell that it is a secret may be gone. It is masked before it
+        is cut, so that the cut does not hide a part of another secret from the mask.
+        """
         chunks: list[bytes] = []
         size = 0
         most = min(self._max_bytes, _SHOWN_BYTES)
@@ -59,10 +64,12 @@ class StderrTail:
             size += len(chunk)
             if size >= most:
                 break
-        data = b"".join(reversed(chunks))
-        cut = size > most or size < self._fed
-        data = data[-most:]
-        return data[self._mask.longest :] if cut else data
+        text = self._mask(b"".join(reversed(chunks))[-most:].decode(errors="replace"))
+        if size <= most and size == self._fed:
+            return text
+        text = text[self._mask.longest :]
+        rests = (text.partition(end)[2] for end in ("\n", " "))
+        return next((rest for rest in rests if rest.strip()), text)
 
 
 def visible(text: str) -> str:

@@ -62,7 +62,14 @@ _OPTION = re.compile(r"--[A-Za-z_-]{0,30}\Z")
 _VALUE = re.compile(r"[^\s\"'<>,;&|(){}\[\]\\]{1,256}+")
 _REST = re.compile(r"[^\s\"'<>,;&|(){}\[\]\\]*+")
 _LINE = re.compile(r"[^\r\n]*+")
-_KEY_LINE = re.compile(r"^[A-Za-z0-9+/]{64}\r?$", re.MULTILINE)
+_FULL = r"[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}){0,2}\r?$"
+"""A full line of a key: PEM has 64 characters in it, OpenSSH 70, MIME 76."""
+_SHORT = r"[A-Za-z0-9+/]{1,75}={0,2}\r?$"
+_KEY_LINES = re.compile(rf"^{_FULL}(?:\n{_FULL})*(?:\n{_SHORT})?", re.MULTILINE)
+_LAST_LINE = re.compile(rf"^{_SHORT}(?=\n-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY)", re.MULTILINE)
+_KEY_TEXT = re.compile(rb"[A-Za-z0-9+/=]{1,76}|[A-Za-z0-9-]{1,30}: [^\n]{0,100}")
+"""What stands in a private key: base64, and headers (RFC 1421) if it is encrypted."""
+_MAX_KEY_LINES = 256
 _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[A-Za-z]")
 _LEAST = 8
@@ -81,7 +88,24 @@ def without_secrets(text: str) -> str:
     if len(places) > MAX_PLACES:
         parts += [text[done : max(done, places[MAX_PLACES][0])], HIDDEN]
         done = len(text)
-    return _KEY_LINE.sub(_without_key_line, "".join([*parts, text[done:]]))
+    shown = _LAST_LINE.sub(HIDDEN, "".join([*parts, text[done:]]))
+    return _KEY_LINES.sub(_without_key_lines, shown)
+
+
+class KeyLines:
+    """Tells which lines of an output are inside of a private key, for whoever gets and shows each line by itself."""
+
+    def __init__(self) -> None:
+        self._left = 0
+
+    def inside(self, line: bytes) -> bool:
+        """Take the next line; return whether it is in a key that began in an earlier one."""
+        if b"-----" in line:
+            text = line.decode(errors="replace")
+            self._left = _MAX_KEY_LINES if _BLOCK.search(text) and not _BLOCK_END.search(text) else 0
+            return False
+        self._left = self._left - 1 if self._left and _KEY_TEXT.fullmatch(line) else 0
+        return self._left > 0
 
 
 def _places(text: str) -> list[tuple[int, str]]:
@@ -99,10 +123,10 @@ def _all(text: str, hint: str) -> Iterator[int]:
         place = text.find(hint, place + len(hint))
 
 
-def _without_key_line(line: re.Match[str]) -> str:
-    """A line as PEM has them, when the beginning of the key is out of sight; digests are of one case."""
-    found = line.group()
-    return found if found == found.lower() or found == found.upper() else HIDDEN
+def _without_key_lines(lines: re.Match[str]) -> str:
+    """Lines as PEM has them, when the beginning of the key is out of sight; digests are of one case."""
+    found = lines.group()
+    return found if found in (found.lower(), found.upper()) else "\n".join([HIDDEN] * (found.count("\n") + 1))
 
 
 def _secret(text: str, start: int, hint: str) -> tuple[int, int]:

@@ -198,7 +198,7 @@ def token_savings(catalogue: Catalogue) -> dict[str, Any]:
 
 
 async def _debug(view: View) -> bytes:
-    """Tools by transport and by server, discovery, processes: for finding out why, never with secrets (S39)."""
+    """Tools by transport and by server, discovery, processes: for finding out why, never with secrets."""
     catalogue = view.catalogue.value
     statuses = await with_stderr(await fresh(view.statuses.value, view.directory), view.directory)
     described = await view.described.of(catalogue)

@@ -17,8 +17,9 @@ from typing import Final
 
 import msgspec
 
-from actors.errors import ProtocolViolation
+from actors.errors import CallTooLarge, ProtocolViolation
 from actors.protocol import jsonrpc
+from actors.protocol.fragment import request_id
 from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PARSE_ERROR
 from actors.protocol.versions import (
     LEGACY_VERSIONS,
@@ -27,6 +28,7 @@ from actors.protocol.versions import (
     META_VERSION,
     MODERN_VERSIONS,
 )
+from actors.protocol.weight import TooHeavy
 from supervisor.front.envelope import (
     BROKEN,
     LOG_LEVELS,
@@ -42,6 +44,7 @@ from supervisor.front.envelope import (
     text_of,
 )
 from supervisor.front.head import METHOD, NAME, SESSION, VERSION, Head, header_text
+from supervisor.front.service import failure
 from supervisor.front.verdict import (
     NULL,
     Batch,
@@ -85,6 +88,9 @@ def classify(head: Head, body: bytes) -> Verdict:
     """Return what one POST is, or the answer it gets. Raises nothing."""
     try:
         message = jsonrpc.decode(body)
+    except TooHeavy as error:
+        answer = failure(request_id(body), CallTooLarge(f"the body has {error.message}; send less at once"))
+        return Refused(CallTooLarge.http_status, answer.body)
     except ProtocolViolation:
         return _not_a_message(head, body)
     found = envelope_of(message.params)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import h11
+import trio
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import events as stream_events
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol, H11WSConnection
@@ -31,6 +32,11 @@ SLICE_BYTES = 8 * 1024
 
 MAX_AHEAD_BYTES = 16 * 1024
 """What may wait behind a request that is under way."""
+
+
+_BEFORE_THE_END = frozenset({h11.IDLE, h11.SEND_BODY, None})
+_OF_A_BODY = (stream_events.Body, stream_events.EndBody)
+"""A tuple: a union would be made anew for each event."""
 
 
 class UnspokenProtocol(Exception):
@@ -54,6 +60,7 @@ class Http11(H11Protocol):
         self._head_lines = 0
         self._refused = False
         self._last = False
+        self._hungry = True
         self._holding = False
         self._held = b""
         self._pass_on = self.send
@@ -78,7 +85,7 @@ class Http11(H11Protocol):
     @property
     def paused(self) -> bool:
         """True while a request is under way whose body is here: what comes now is ahead of its turn."""
-        return self.connection.their_state not in {h11.IDLE, h11.SEND_BODY, None}
+        return self.connection.their_state not in _BEFORE_THE_END
 
     async def handle(self, event: Event) -> None:
         """Process what arrived, as far as it is its turn; no bytes mean that nothing more comes."""
@@ -94,8 +101,11 @@ class Http11(H11Protocol):
 
     async def go_on(self) -> None:
         """Process what waits, as far as it is its turn. A checkpoint now and then."""
+        if self._hungry:  # the parser has said that it needs more: it is not asked again before it has got it
+            self._hungry = not self._feed()
         while await self._step():
-            await self._turns.take()
+            if self._turns.used_up():
+                await trio.lowlevel.checkpoint()
         if self.stream is not None and self.stream.closed:
             raise RefusedHandshake
 
@@ -116,6 +126,7 @@ class Http11(H11Protocol):
         if event is h11.NEED_DATA:
             if self._feed():
                 return True
+            self._hungry = not self._inbox
             if self._head_lines > MAX_HEADERS + 1:
                 await self._break_off(431)
             return False
@@ -185,7 +196,7 @@ class Http11(H11Protocol):
             if event.status_code >= 200 and (self._last or self.context.terminated.is_set()):
                 event.headers.append((b"connection", b"close"))
         await super().stream_send(event)
-        if self._holding and isinstance(event, stream_events.Body | stream_events.EndBody):
+        if self._holding and isinstance(event, _OF_A_BODY):
             await self._let_go()
 
     async def _gather(self, event: Event) -> None:

@@ -16,11 +16,12 @@ from typing import Final
 
 import trio
 
+from actors.kit.decoding import decoded
 from actors.protocol.jsonrpc import INVALID_REQUEST
+from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.asgi import Application, Receive, Scope, Send
 from supervisor.front.budget import RETRY_S, Budget
 from supervisor.front.classify import classify
-from supervisor.front.decoding import decoded
 from supervisor.front.exchange import CLOSE, BodyLimits, ClientGone, Headers, KeepAlive, read_body, reply
 from supervisor.front.head import Head, scan
 from supervisor.front.legacy import LegacyFront
@@ -138,7 +139,10 @@ class McpHttp:
             if isinstance(body, Refused):
                 await _refused(send, body, CLOSE if body.status != 503 else CLOSE + RETRY)
                 return
-            verdict = await decoded(partial(classify, head, body), len(body))
+            if len(body) < LARGE_BYTES:
+                verdict = classify(head, body)
+            else:
+                verdict = await decoded(partial(classify, head, body))
             await self._serve(verdict, scope, head, receive, send)
 
     async def _serve(self, verdict: Verdict, scope: Scope, head: Head, receive: Receive, send: Send) -> None:

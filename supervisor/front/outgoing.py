@@ -56,7 +56,8 @@ class Outgoing:
 
     async def send(self, message: bytes) -> None:
         """Wait for room and queue a message."""
-        await self.room()
+        if self._full or self._room:
+            await self.room()
         self.put(message)
 
     async def next(self) -> bytes:

@@ -16,9 +16,12 @@ from actors.errors import Starved, SupervisorError
 from actors.kit import Latest, is_want, reason_of
 from actors.protocol import jsonrpc
 from actors.protocol.versions import ASSUMED_LEGACY, Era
+from supervisor.workbench import beside
 
 log = logging.getLogger(__name__)
 
+LARGE_BYTES = 1024 * 1024
+"""Of a result; putting the envelope around a larger one takes a millisecond a MiB and more."""
 LOCAL = "local"
 """The one principal there is until identities are configured."""
 
@@ -78,7 +81,10 @@ async def answer(service: Service, client: Client, id_: bytes, method: str, para
     A bug is logged and answered as an internal error without its text; expected failures keep code and data.
     """
     try:
-        return Answer(jsonrpc.success(id_, await service.perform(client, method, params)))
+        result = await service.perform(client, method, params)
+        if len(result) < LARGE_BYTES:
+            return Answer(jsonrpc.success(id_, result))
+        return Answer(await beside(lambda: jsonrpc.success(id_, result)))  # a join of so many bytes gives up the lock
     except SupervisorError as error:
         return failure(id_, error)
     except jsonrpc.RemoteError as error:

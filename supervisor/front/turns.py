@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import trio
-
 EVENTS_PER_TURN = 16
 """Frames, chunks or requests of one connection in a row: about a millisecond of the loop."""
 
@@ -15,9 +13,10 @@ class Turns:
         self._events = events
         self._left = events
 
-    async def take(self) -> None:
-        """Count one event. A checkpoint each time a turn is used up."""
+    def used_up(self) -> bool:
+        """Count one event; True, each time a turn is used up: then a checkpoint is due."""
         self._left -= 1
-        if self._left <= 0:
-            self._left = self._events
-            await trio.lowlevel.checkpoint()
+        if self._left > 0:
+            return False
+        self._left = self._events
+        return True

@@ -114,7 +114,8 @@ class WebSocketStream(WSStream):
 
     async def _handle_events(self) -> None:
         for event in self.connection.events():
-            await self._turns.take()
+            if self._turns.used_up():
+                await trio.lowlevel.checkpoint()
             if self.closed:
                 return
             await self._act(event)

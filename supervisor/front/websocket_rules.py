@@ -15,14 +15,16 @@ from typing import Any
 
 import msgspec
 
-from actors.errors import ProtocolViolation
+from actors.errors import CallTooLarge, ProtocolViolation
 from actors.protocol import jsonrpc
+from actors.protocol.fragment import request_id
 from actors.protocol.versions import (
     META_CAPABILITIES,
     META_LOG_LEVEL,
     META_VERSION,
     MODERN_VERSIONS,
 )
+from actors.protocol.weight import LARGE_BYTES, TooHeavy, examine
 from supervisor.front.classify import UNSUPPORTED_VERSION
 from supervisor.front.envelope import (
     LOG_LEVELS,
@@ -35,7 +37,7 @@ from supervisor.front.envelope import (
     key_of,
     text_of,
 )
-from supervisor.front.service import Client
+from supervisor.front.service import Client, failure
 from supervisor.front.verdict import Key
 
 NULL_ID = b"null"
@@ -79,6 +81,13 @@ def read(text: bytes, *, batching: bool) -> list[Message] | Message:
     """Return what a text message means; a list if it is an array and the session may send arrays."""
     if not text.lstrip(b" \t\r\n").startswith(b"["):
         return _read_one(text)
+    try:
+        if len(text) >= LARGE_BYTES:
+            examine(text)
+    except TooHeavy as error:
+        return _too_heavy(text, error)
+    except ProtocolViolation:
+        return _not_a_message(text)
     parts = batch_elements(text)
     if parts is None:
         return _invalid(NULL_ID, jsonrpc.PARSE_ERROR, "not JSON")
@@ -97,6 +106,8 @@ def _legacy_only(message: Message) -> Message:
 def _read_one(text: bytes) -> Message:
     try:
         envelope = jsonrpc.decode(text)
+    except TooHeavy as error:
+        return _too_heavy(text, error)
     except ProtocolViolation:
         return _not_a_message(text)
     if envelope.method is None:
@@ -136,6 +147,10 @@ def _request(id_: bytes, key: Key, method: str, params: msgspec.Raw) -> Message:
         return _invalid(id_, jsonrpc.METHOD_NOT_FOUND, f"{method} is not a method of {version}")
     client = Client(era="modern", version=version, name=client_name(meta.client_info), capabilities=meta.capabilities)
     return Request(id=id_, key=key, method=method, params=params, modern=client)
+
+
+def _too_heavy(text: bytes, error: TooHeavy) -> Invalid:
+    return Invalid(failure(request_id(text), CallTooLarge(f"the message has {error.message}; send less at once")).body)
 
 
 def _not_a_message(text: bytes) -> Invalid:

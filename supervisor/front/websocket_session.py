@@ -20,11 +20,12 @@ import msgspec
 import trio
 
 from actors.errors import InvalidArguments, MailboxFull, ShuttingDown, TooManyCalls
+from actors.kit.decoding import decoded
 from actors.protocol import jsonrpc
 from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, META_VERSION
+from actors.protocol.weight import LARGE_BYTES
 from supervisor.front import websocket_rules as rules
 from supervisor.front.budget import Budget, Share
-from supervisor.front.decoding import decoded
 from supervisor.front.envelope import MAX_CLIENT_NAME_CHARS
 from supervisor.front.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
 from supervisor.front.outgoing import Outgoing
@@ -100,7 +101,10 @@ class Session:
             await self._ended.park()
         await self._outgoing.room()
         batching = self._client is not None and self._client.version == rules.BATCHING_VERSION
-        found = await decoded(partial(rules.read, text, batching=batching), len(text))
+        if len(text) < LARGE_BYTES:
+            found = rules.read(text, batching=batching)
+        else:
+            found = await decoded(partial(rules.read, text, batching=batching))
         if isinstance(found, list):
             self._nursery.start_soon(self._perform_all, [self._begin(message) for message in found])
             return
@@ -255,7 +259,10 @@ class Session:
         request = exchange.request
         try:
             with exchange.scope:
-                await self._take_turn()
+                try:
+                    self._in_flight.acquire_nowait()  # mostly there is room, and nothing to wait for
+                except trio.WouldBlock:
+                    await self._in_flight.acquire()
                 try:
                     found = await answer(self._service, exchange.client, request.id, request.method, request.params)
                     await give(found.body)
@@ -267,9 +274,3 @@ class Session:
             self._unanswered.discard(exchange)
             self._unanswered_bytes -= len(request.params)
             self._ended.unpark_all()
-
-    async def _take_turn(self) -> None:
-        try:
-            self._in_flight.acquire_nowait()  # mostly there is room, and nothing to wait for
-        except trio.WouldBlock:
-            await self._in_flight.acquire()

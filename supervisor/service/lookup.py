@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
-
-import trio
 
 from actors.catalogue.entries import Tool
 from actors.catalogue.naming import resource_path, tool_path
@@ -26,12 +25,16 @@ from supervisor.service.arrival import Arrival
 from supervisor.service.availability import refusal
 from supervisor.shown import clean
 from supervisor.visible import Visible
+from supervisor.workbench import beside
 
 R = TypeVar("R", Resolution, Resolution | None)
 
 _MAX_URI_SHOWN = 200
 _MAX_READINGS_SHOWN = 10
 _PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
+
+_ON_A_SERVER = (Resolved, Absent)
+"""A tuple: a union would be made anew for each call."""
 
 
 class Lookup:
@@ -54,8 +57,8 @@ class Lookup:
             case Ambiguous(readings=readings):
                 raise ambiguous(path, readings, tool_path)
             case Absent():
-                raise unknown_tool(seen, path, found)
-        raise unknown_tool(seen, f"{server}:{path}" if server else path)
+                raise await beside(partial(unknown_tool, seen, path, found))
+        raise await beside(partial(unknown_tool, seen, f"{server}:{path}" if server else path))
 
     async def prompt(self, client: Client, name: str, since: float) -> tuple[str, str]:
         """Return the server and the own name of the prompt that a name means.
@@ -81,7 +84,7 @@ class Lookup:
         seen, found = await self._settled(client, lambda seen: resolve_named(uri, seen.names, seen.entries), since)
         if found is None:
             offers = {server: entry.offer for server, entry in seen.entries.items()}
-            found = await trio.to_thread.run_sync(resolve_bare, uri, offers)
+            found = await beside(partial(resolve_bare, uri, offers))
             self._refuse(found)
         match found:
             case Resolved(server=server, name=own):
@@ -107,7 +110,7 @@ class Lookup:
 
     def _refuse(self, found: Resolution | None) -> None:
         """Raise why the server that was named cannot be used, if it cannot."""
-        if isinstance(found, Resolved | Absent):
+        if isinstance(found, _ON_A_SERVER):
             refused = refusal(found.server, self._visible.statuses.get(found.server))
             if refused is not None:
                 raise refused

@@ -15,12 +15,12 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.directory import Directory
-from actors.errors import InvalidArguments, ServerError, UnknownMethod, UnknownPrompt, UnknownTool
+from actors.errors import InvalidArguments, ProtocolViolation, ServerError, UnknownMethod, UnknownPrompt, UnknownTool
 from actors.kit import Starts
 from actors.messages import CallServer, Result, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
 from actors.protocol.era import Identity
-from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.versions import Era
 from actors.registry import Registry
 from actors.reporter import Reporter
@@ -321,6 +321,37 @@ async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault
         await forward.ask(client, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
     assert caught.value.server == "files"
     assert caught.value.outcome != "not_sent"
+
+
+@both
+@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get", "completion/complete"])
+async def test_a_result_with_an_integer_of_5000_digits_breaks_no_client(era: Era, method: str) -> None:
+    class Numerous:
+        """In place of a router."""
+
+        async def ask(self, message: CallServer) -> Result:
+            await trio.lowlevel.checkpoint()
+            return Result(msgspec.Raw(b'{"content":[],"structuredContent":{"n":%b}}' % (b"7" * 5000)), era)
+
+    forward = Forwarder(cast("Any", Numerous()), 1.0, {}, {}, Workbench())
+    for client in (LEGACY, MODERN):
+        with pytest.raises(ProtocolViolation, match="over 4,300 digits, which hardly any client") as caught:
+            await forward.ask(client, "files", method, b"", msgspec.Raw(b""), since=trio.current_time())
+        assert (caught.value.server, caught.value.outcome) == ("files", "completed")
+
+
+async def test_an_error_with_an_integer_of_5000_digits_arrives_without_its_data() -> None:
+    class Numerous:
+        """In place of a router."""
+
+        async def ask(self, message: CallServer) -> Result:
+            await trio.lowlevel.checkpoint()
+            raise RemoteError(ErrorObject(-32050, "no", msgspec.Raw(b'{"n":%b}' % (b"7" * 5000))))
+
+    forward = Forwarder(cast("Any", Numerous()), 1.0, {}, {}, Workbench())
+    with pytest.raises(RemoteError) as caught:
+        await forward.ask(LEGACY, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
+    assert (caught.value.error.code, caught.value.error.message, bytes(caught.value.error.data)) == (-32050, "no", b"")
 
 
 async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:

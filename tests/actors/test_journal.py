@@ -64,6 +64,16 @@ def test_a_question_without_an_end_of_line_is_a_line_once_it_is_quiet() -> None:
     assert texts(journal) == ["Ok to proceed? (y)"]
 
 
+def test_no_line_of_a_private_key_is_shown() -> None:
+    journal = Journal(Clock())
+    key = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "Qx9d", "-----END PRIVATE KEY-----"]
+    for line in key:
+        journal.overhear("stderr", f"{line}\n".encode())
+        journal.overhear("stdout", b"beside\n")
+    found = texts(journal)
+    assert [text for text in found if "beside" not in text] == ["***", "***", "***", "-----END PRIVATE KEY-----"]
+
+
 def test_a_flood_is_bounded_and_counted_and_does_not_drown_our_own_lines() -> None:
     journal = Journal(Clock())
     journal.note("exit code 3")

@@ -54,6 +54,7 @@ async def run(found: Published, path: str) -> tuple[Any, list[str]]:
     ("servers", "path"),
     [
         ({"db": ["read"], "dbprod": ["drop"]}, "db:prod_drop"),
+        ({"db": ["read"], "dbprod": ["drop"]}, "db-prod-drop"),
         ({"git-hub": ["read"], "github": ["delete_repo"]}, "git-hub:delete_repo"),
         ({"git.hub": ["read"], "git": ["hub:delete_repo"]}, "git.hub:delete_repo"),
         ({"git-hub": ["read"], "github": ["delete_repo"]}, "mcp__git-hub__delete_repo"),

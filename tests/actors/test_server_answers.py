@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -130,6 +131,54 @@ async def test_an_answer_over_the_limit_fails_its_call_as_too_large(
         assert error.details["limit_bytes"] == LIMIT < error.details["bytes"]
         if not answer.endswith(BIG):
             await lives(rig)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"jsonrpc":"2.0","id":ID,"result":{"a":[' + b"[]," * 1_000_000 + b"1]}}",
+        b'{"result":{"a":[' + b"[]," * 1_000_000 + b'1]},"jsonrpc":"2.0","id":ID}',
+    ],
+)
+async def test_an_answer_of_a_million_lists_fails_its_call_as_too_large(
+    autojump_clock: MockClock, answer: bytes
+) -> None:
+    async with running_server() as rig:
+        error = await failed(rig, answer)
+        assert type(error) is CallTooLarge
+        assert "too many values, brackets or escapes" in error.message
+        assert error.outcome == "completed"
+        assert error.details == {"limit_weight": 17 * 1024 * 1024}
+        await lives(rig)
+
+
+async def test_a_large_answer_arrives_whole(autojump_clock: MockClock) -> None:
+    text = "é,[{" * 100_000
+    async with running_server() as rig:
+        answer = {"jsonrpc": "2.0", "id": "ID", "result": {"structuredContent": {"a": text}}}
+        assert await answered(rig, json.dumps(answer, ensure_ascii=False).encode().replace(b'"ID"', b"ID")) == {
+            "a": text
+        }
+        await lives(rig)
+
+
+async def test_a_large_answer_in_a_batch_arrives_where_the_revision_has_batches(autojump_clock: MockClock) -> None:
+    text = b"x" * 300_000
+    message = b'[{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":{"a":"' + text + b'"}}}]'
+    async with running_server(Batching()) as rig:
+        assert await answered(rig, message) == {"a": text.decode()}
+    async with running_server() as rig:
+        error = await failed(rig, message)
+        assert type(error) is ProtocolViolation
+        assert "a batch, which this version of the protocol does not have" in error.message
+
+
+@pytest.mark.parametrize("wrong", [b"NaN", b'"\xff"', b'"x'])
+async def test_a_large_malformed_answer_fails_its_call_at_once(autojump_clock: MockClock, wrong: bytes) -> None:
+    async with running_server() as rig:
+        answer = b'{"jsonrpc":"2.0","id":ID,"result":{"text":"' + b"x" * 300_000 + b'","a":' + wrong + b"}}"
+        assert type(await failed(rig, answer)) is ProtocolViolation
+        await lives(rig)
 
 
 async def test_a_server_whose_line_never_ends_is_replaced(autojump_clock: MockClock) -> None:

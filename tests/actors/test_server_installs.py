@@ -7,11 +7,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Tool
-from actors.errors import ServerStarting
+from actors.errors import ServerGaveUp, ServerStarting
 from actors.lifecycle import State
 from actors.messages import ServerChanged
 from actors.server import ServerSettings
-from actors.transport.memory import MemoryPeer
+from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.stdio.installer import Installer
 from tests.actors.rig import running_server
 from tests.actors.test_server_life import outcome
@@ -166,3 +166,17 @@ async def test_launchers_that_hang_free_their_place_for_other_installs(autojump_
     async with fleet(fakes, commands={name: f"npx -y {name}" for name in fakes}) as running:
         await trio.sleep(30)
         assert running.ready_at["good"] < 30
+
+
+async def test_the_status_of_a_server_whose_launcher_fails_silently_says_what_to_try(
+    autojump_clock: MockClock,
+) -> None:
+    async def fail(peer: MemoryPeer) -> int:
+        return 1
+
+    async with running_server(transport=MemoryTransport(fail), settings=NPX) as rig:
+        with pytest.raises(ServerGaveUp):
+            await rig.wake()
+        error = (await rig.status()).last_error or ""
+        assert error.startswith("exit code 1; npx did not say why")
+        assert error.endswith("try the command in a terminal")

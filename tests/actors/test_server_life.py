@@ -20,7 +20,7 @@ from actors.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.server.inbox import TimerFired
 from actors.transport.base import Connection, Exit
-from actors.transport.memory import MemoryTransport
+from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.stderr_tail import StderrTail
 from tests.actors.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
@@ -68,6 +68,23 @@ async def outcome(rig: Rig, action: Callable[[], Any]) -> Exception | None:
 
 
 # Crash loops ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_status_of_a_server_that_refuses_the_handshake_tells_what_it_said_on_stderr(
+    autojump_clock: MockClock,
+) -> None:
+    fake = FakeServer(errors_at={"initialize": {"code": -32602, "message": "not with you"}})
+
+    async def serve(peer: MemoryPeer) -> int:
+        peer.log("error: the token has expired\n")
+        return await fake.serve(peer)
+
+    async with running_server(fake, transport=MemoryTransport(serve)) as rig:
+        await outcome(rig, rig.wake)
+        await rig.reach(State.FAILED)
+        error = (await rig.status()).last_error or ""
+        assert "not with you" in error
+        assert error.endswith("last words: error: the token has expired")
 
 
 async def test_a_crash_loop_ends_after_the_budget_and_waiting_calls_fail_typed(autojump_clock: MockClock) -> None:

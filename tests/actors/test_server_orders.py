@@ -13,7 +13,8 @@ from actors.lifecycle import State
 from actors.messages import Refreshed
 from actors.policy import RestartPolicy
 from actors.server import ServerSettings
-from actors.server.story import last_words
+from actors.server.story import ending, last_words
+from actors.transport.base import Exit
 from actors.transport.memory import MemoryPeer
 from tests.actors.rig import running_server
 from tests.actors.test_server_life import Unstartable
@@ -295,7 +296,15 @@ async def test_what_a_server_wrote_in_earlier_incarnations_is_kept(autojump_cloc
          "npm error code E404 | npm error 404 Not Found"),
         ("x" * 500, "x" * 199 + "…"),
         ("a" * 150 + "\n" + "b" * 150, "b" * 150),
+        ("call 7 is done\n" * 50 + "no disk\n" + "call 7 is done\n" * 3, "no disk | call 7 is done"),
     ],
 )  # fmt: skip
 def test_last_words_are_what_may_be_a_reason(stderr: str, words: str) -> None:
     assert last_words(stderr) == words
+
+
+def test_an_installer_that_fails_without_a_word_is_named_and_what_to_do() -> None:
+    said = ending(Exit(code=1, last_stderr="npm notice New minor version of npm available!\n"), "npx")
+    assert said == "; npx did not say why: perhaps it cannot install the server; try the command in a terminal"
+    assert ending(Exit(code=1, last_stderr="npm error code E404\n"), "npx") == "; last words: npm error code E404"
+    assert ending(Exit(code=1), "") == ending(Exit(signal=9), "npx") == ""

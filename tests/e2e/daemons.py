@@ -14,14 +14,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import trio
-from trio_websocket import WebSocketConnection, wrap_client_stream
+from trio_websocket import WebSocketConnection
+
+from tests.fakes.websocket_client import open_websocket
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = str(Path(__file__).with_name("stand_in.py"))
@@ -140,13 +142,9 @@ class Daemon:
         found: list[Json] = (await self.get("/api/status")).json()["servers"]
         return {row["server"]: row for row in found}
 
-    @asynccontextmanager
-    async def websocket(self, path: str) -> AsyncIterator[WebSocketConnection]:
-        """Connect; the stream is ours, as the library leaves it open when the daemon closes first."""
-        async with await trio.open_tcp_stream("127.0.0.1", self.port) as stream, trio.open_nursery() as nursery:
-            socket = await wrap_client_stream(nursery, stream, f"127.0.0.1:{self.port}", path)
-            yield socket
-            await socket.aclose()
+    def websocket(self, path: str) -> AbstractAsyncContextManager[WebSocketConnection]:
+        """Connect for a block."""
+        return open_websocket(self.port, path)
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[Events]:

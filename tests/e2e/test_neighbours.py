@@ -45,6 +45,10 @@ async def test_a_broken_entry_and_a_crash_loop_do_not_disturb_their_neighbour(tm
         assert (after["growing"]["incarnation"], after["growing"]["failures"]) == (1, 0)
         assert "exit code 3" in after["crashing"]["last_error"]
         assert "comand" in after["misspelt"]["last_error"]
+        assert daemon.log.count("mcpServers.misspelt.comand: unknown key") == 1
+        assert daemon.log.count("mcpServers.nonsense.command: must be") == 1
+        (line,) = (await daemon.get("/api/servers/misspelt/logs")).json()["lines"]
+        assert line["text"].startswith("cannot run: ")
         assert (await daemon.get("/readyz")).json()["failed"] == ["crashing", "missing", "misspelt", "nonsense"]
         reasons = {
             "crashing": "exit code 3",

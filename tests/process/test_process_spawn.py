@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from actors.errors import SpawnFailed
+from actors.transport import descriptors as module
 from actors.transport.command import INHERITED
 from actors.transport.containment import Containment, GroupContainment, ShimContainment
 from actors.transport.process import Launch, ProcessTransport
@@ -103,7 +104,10 @@ def few_descriptors(free: int) -> Iterator[None]:
 
 
 @both
-async def test_a_start_for_want_of_descriptors_fails_in_passing_and_leaks_none(containment: Containment) -> None:
+async def test_a_start_for_want_of_descriptors_fails_in_passing_and_leaks_none(
+    containment: Containment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROOM_S", 0.0)  # nobody gives any up here
     transport = ProcessTransport(launch("echo"), containment=containment)
     started: list[int] = []
     refused: list[SpawnFailed] = []

@@ -373,3 +373,19 @@ def test_any_envelope_of_any_values_gets_a_verdict(id_: Any, params: Any, meta: 
     if isinstance(found, Refused) and found.body:
         answered = msgspec.json.decode(found.body)["id"]
         assert answered is None or answered == id_
+
+
+@pytest.mark.parametrize("id_", [7, "seven"])
+def test_a_body_of_a_million_lists_is_too_large_and_its_request_is_answered(id_: int | str) -> None:
+    message: Any = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"arguments": [[]] * 1_000_000}}
+    assert error(classify(NO_HEADERS, msgspec.json.encode(message))) == (413, id_, -31413)
+
+
+def test_a_large_body_that_is_light_is_read() -> None:
+    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"arguments": {"text": "é,[{" * 500_000}}}
+    assert isinstance(classify(NO_HEADERS, msgspec.json.encode(message)), Request)
+
+
+def test_a_large_body_that_is_not_utf_8_is_no_json() -> None:
+    body = b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"text":"' + b"x" * 500_000 + b"\xff" + b'"}}'
+    assert error(classify(NO_HEADERS, body)) == (400, None, -32700)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from actors.errors import SpawnFailed
+from actors.kit import is_want
 from actors.transport.command import (
     DEFAULT_PATH,
     build_environment,
@@ -16,6 +18,7 @@ from actors.transport.command import (
     check_strings,
     explain_exec,
     nearest_command,
+    no_thread,
     resolve_command,
 )
 
@@ -188,15 +191,23 @@ def test_a_path_is_always_there_and_shell_functions_never_are() -> None:
         (errno.ENFILE, False, "the system has no free file descriptors (ENFILE)"),
         (errno.EAGAIN, False, "the daemon may not start more processes or threads (EAGAIN)"),
         (errno.ENOMEM, False, "the system has no free memory (ENOMEM)"),
+        (errno.ENOBUFS, False, "the system has too little of something: No buffer space available"),
     ],
 )
 def test_a_failed_exec_is_permanent_unless_it_was_for_want_of_resources(
     number: int, permanent: bool, words: str
 ) -> None:
-    error = explain_exec("/bin/server", number)
+    cause = OSError(number, os.strerror(number))
+    error = explain_exec("/bin/server", cause)
     assert error.permanent is permanent
-    assert error.scarce == ("the daemon" in words or "the system" in words)
+    assert error.scarce == is_want(cause)
     assert words in error.message
+
+
+def test_a_thread_that_cannot_be_had_is_want_and_no_other_error_of_its_kind_is() -> None:
+    assert no_thread(RuntimeError("can't start new thread")).scarce
+    with pytest.raises(RuntimeError, match="a bug"):
+        no_thread(RuntimeError("a bug"))
 
 
 @pytest.mark.parametrize(

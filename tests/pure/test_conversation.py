@@ -243,7 +243,7 @@ def test_a_list_over_the_limit_is_a_page_that_cannot_be_read_and_says_why(era: E
     line.talk.list_all(0.0)
     sent = {message["method"]: message["id"] for message in line.sent()}
     head = b'{"id":"' + sent["tools/list"].encode() + b'","result":{"tools":['
-    why = "it answered with 2000 bytes, over its limit of 1000 bytes"
+    why = "it answered with 2000 bytes, over its limit of 1000 bytes (max_line_bytes)"
     fact = line.talk.receive(Oversized(2000, 1000, head, b"]}}"))
     assert fact == PageArrived("tools", b"", None, why)
 
@@ -254,5 +254,5 @@ def test_a_handshake_over_the_limit_is_refused_and_says_why() -> None:
     (sent,) = line.sent()
     head = b'{"id":"' + sent["id"].encode() + b'","result":{"instructions":"'
     assert line.talk.receive(Oversized(2000, 1000, head, b"")) == talk.NoAgreement(
-        "the server refused the handshake: it answered with 2000 bytes, over its limit of 1000 bytes"
+        "the server refused the handshake: it answered with 2000 bytes, over its limit of 1000 bytes (max_line_bytes)"
     )

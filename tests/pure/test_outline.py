@@ -42,7 +42,7 @@ def test_parts_are_found_as_a_reader_finds_them(
 ) -> None:
     text = json.dumps({"many": many, "one": one}, indent=indent, ensure_ascii=escaped).encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_PIECE_BYTES", piece)
+        patch.setattr(module, "PIECE_BYTES", piece)
         found = Outline(text, 2, 10_000)
         members = found.members(found.root())
         elements, whole = found.elements(members[b"many"])
@@ -68,7 +68,7 @@ def test_what_does_not_match_is_malformed(text: bytes) -> None:
 
 
 def test_a_text_with_too_many_parts_is_cut_and_what_comes_before_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PIECE_BYTES", 16)
+    monkeypatch.setattr(module, "PIECE_BYTES", 16)
     text = json.dumps({"first": 1, "list": list(range(1000))}).encode()
     found = Outline(text, 2, 20)
     members = found.members(found.root())

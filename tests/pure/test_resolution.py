@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 from hypothesis import example, given
@@ -85,6 +85,8 @@ def meaning(path: str, servers: Servers = GIT, also: Mapping[str, str] | None = 
         ("new-thing", Undiscovered("new", "thing")),
         ("git-nothing", Absent("git", "nothing")),
         ("git-hub-nothing", Absent("git-hub", "nothing")),
+        ("git-lab-x", Absent("git", "lab-x")),
+        ("git-LOG", Resolved("git", "log")),
         ("git-mcp:log", Unknown()),
         ("log", Unknown()),
         ("weather:log", Unknown()),
@@ -175,6 +177,15 @@ def literal_server(path: str, servers: Servers) -> str | None:
     return head if colon and name and head in servers else None
 
 
+def named_anywhere(path: str, servers: Servers) -> Collection[str]:
+    """The servers that a path without a colon names in so many words, whichever separator ends the name; else all."""
+    text = path.strip().strip("`'\"").removesuffix("()").strip()
+    if ":" in text or text.startswith("mcp__"):  # which may be in front of any name
+        return servers
+    named = {server for server in servers for sign in SEPARATORS if text.removeprefix(server + sign) not in (text, "")}
+    return named or servers
+
+
 def every_reading(path: str, servers: Servers) -> set[str]:
     """Every server that any reading allows, by brute force: it is spelled at the beginning, and may have the rest."""
     found = set()
@@ -193,6 +204,7 @@ def every_reading(path: str, servers: Servers) -> set[str]:
 @given(some_servers, written)
 @example({"git.hub": frozenset({"x"}), "git": frozenset({"hub:delete"})}, "git.hub:delete")
 @example({"db": frozenset({"read"}), "dbprod": frozenset({"drop"})}, "db:prod_drop")
+@example({"db": frozenset({"read"}), "dbprod": frozenset({"drop"})}, "db-prod-drop")
 @example({"a": frozenset({"b-wipe"}), "a-b": None}, "a-b-wipe")
 def test_whatever_is_written_runs_on_the_server_that_was_named_or_nowhere(servers: Servers, path: str) -> None:
     found = meaning(path, servers)
@@ -203,6 +215,7 @@ def test_whatever_is_written_runs_on_the_server_that_was_named_or_nowhere(server
         tools = servers[found.server]
         assert tools is not None
         assert found.name in tools
+        assert found.server in named_anywhere(path, servers)
         if named is None:
             possible = {server for server in every_reading(path, servers) if says(path, server, servers)}
             assert possible <= {found.server}

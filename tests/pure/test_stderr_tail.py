@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import re
+
 from actors.transport.mask import Mask
 from actors.transport.stderr_tail import StderrTail
 
@@ -54,6 +57,23 @@ def test_the_rest_of_a_secret_at_the_edge_of_the_ring_is_not_shown() -> None:
     big = StderrTail(256 * 1024, Mask({"KEY": "s3cr3t-canary"}))
     big.feed(b"-" * 100_000 + b"s3cr3t-canary" + b"." * (64 * 1024 - 5))
     assert "canary" not in big.text(1)
+
+
+def test_a_secret_behind_the_one_that_is_cut_is_masked_whole() -> None:
+    longest = len(base64.b64encode(b"an0ther-secret-token").rstrip(b"="))
+    for before in range(longest + 1):  # wherever the edge of the ring lies in what was written
+        tail = StderrTail(60, Mask({"KEY": "s3cr3t-canary", "TOKEN": "an0ther-secret-token"}))
+        tail.feed(b"s3cr3t-canary" * 4 + b"an0ther-secret-token" * 2 + b"." * before)
+        shown = tail.text(5)
+        assert not re.search("[a-z0-9]", shown), shown
+
+
+def test_where_the_beginning_of_a_line_is_missing_the_rest_of_it_is_not_shown() -> None:
+    tail = StderrTail(40)
+    tail.feed(b"password=" + b"x" * 30 + b"\nthe next line\n")
+    assert tail.text(5) == "the next line"
+    tail.feed(b"password=" + b"x" * 30 + b" was refused\n")
+    assert tail.text(5) == "was refused"
 
 
 def test_looking_at_a_full_ring_is_cheap() -> None:

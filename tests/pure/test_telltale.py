@@ -7,7 +7,7 @@ import time
 import pytest
 
 from actors.transport.stderr_tail import StderrTail
-from actors.transport.telltale import MAX_PLACES, without_secrets
+from actors.transport.telltale import MAX_PLACES, KeyLines, without_secrets
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEowIBAAKCAQEA7a\n" * 3 + "-----END RSA PRIVATE KEY-----"
@@ -44,6 +44,44 @@ def test_what_gives_itself_away_is_hidden(printed: str, secret: str) -> None:
     shown = without_secrets(f"before {printed} after" if "\n" not in printed else printed)
     assert secret not in shown
     assert "***" in shown
+
+
+LINE = "MIIEowIBAAKCAQEA7aabcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ"
+OPENSSH_LINE = LINE + "b3Bl+/"
+
+
+@pytest.mark.parametrize("full", [LINE, OPENSSH_LINE])
+@pytest.mark.parametrize("count", range(4))
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", ["Qx9d", "kT3uAw==", "a" + LINE[:62]])
+def test_of_a_key_whose_beginning_is_out_of_sight_nothing_is_shown(full: str, count: int, end: str, last: str) -> None:
+    shown = without_secrets(end.join([*[full] * count, last, "-----END RSA PRIVATE KEY-----", "next"]))
+    assert shown.split("\n")[: count + 1] == ["***"] * (count + 1)
+    assert shown.endswith("next")
+    cut = without_secrets(end.join([*[full] * (count + 1), last]))
+    assert cut.split("\n") == ["***"] * (count + 2)
+
+
+def test_lines_of_digests_are_shown_with_what_follows_them() -> None:
+    printed = "\n".join(["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"] * 3 + ["done"])
+    assert without_secrets(printed) == printed
+
+
+def test_lines_that_come_one_by_one_are_known_to_be_in_a_key() -> None:
+    lines = ["start", *PEM.split("\n"), "Ready", "-----BEGIN PUBLIC KEY-----", "MIIB"]
+    keys = KeyLines()
+    assert [keys.inside(line.encode()) for line in lines] == [
+        False, False, True, True, True, False, False, False, False,
+    ]  # fmt: skip
+    encrypted = ["-----BEGIN RSA PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "MIIE", "it goes on"]
+    assert [keys.inside(line.encode()) for line in encrypted] == [False, True, True, False]
+
+
+def test_words_do_not_stay_hidden_for_ever_where_a_key_never_ends() -> None:
+    keys = KeyLines()
+    hidden = [keys.inside(line) for line in [b"-----BEGIN PRIVATE KEY-----", *[b"word"] * 1000]]
+    assert 200 < sum(hidden) < 300
+    assert not any(hidden[300:])
 
 
 @pytest.mark.parametrize(
@@ -98,6 +136,7 @@ def test_a_text_that_is_nothing_but_hints_is_hidden_from_some_place_on() -> None
         "eyJaaaaaaaa.",
         "sk-",
         "--a-",
+        "aB" * 32 + "\n",
     ],
 )
 def test_a_hostile_text_takes_no_longer_than_a_few_passes(piece: str) -> None:

@@ -171,3 +171,17 @@ def test_nothing_a_client_sends_raises(text: bytes, batching: bool) -> None:
     for part in found if isinstance(found, list) else [found]:
         if isinstance(part, Invalid):
             assert json.loads(part.answer)["error"]["code"] < 0
+
+
+@pytest.mark.parametrize("id_", [7, "seven"])
+def test_a_message_of_too_many_lists_is_too_large_and_its_request_is_answered(id_: int | str) -> None:
+    message: Any = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"arguments": [[]] * 400_000}}
+    assert error(one(message)) == (id_, -31413)
+
+
+def test_an_array_of_too_many_numbers_is_too_large() -> None:
+    assert error(one(b"[" + b"1," * 400_000 + b"1]", batching=True)) == (None, -31413)
+
+
+def test_a_large_array_that_is_not_utf_8_is_no_json() -> None:
+    assert error(one(b'["' + b"x" * 400_000 + b'\xff"]', batching=True)) == (None, -32700)

@@ -13,8 +13,8 @@ from pathlib import Path
 import trio
 from msgspec.structs import replace
 
+from actors.kit import is_want
 from actors.transport.base import Work
-from actors.transport.command import no_thread
 
 MAX_PROCESSES = 512
 """Beyond that many nothing more is looked at: they are busy enough."""
@@ -31,7 +31,8 @@ async def look(root: int, server: int) -> Work | None:
     try:
         found = await trio.to_thread.run_sync(work_of, root)
     except RuntimeError as error:
-        no_thread(error)
+        if not is_want(error):
+            raise
         return None
     return found and replace(found, processes=found.processes - ({root} - {server}))
 

@@ -1,4 +1,4 @@
-"""Where a client's message is decoded: on the loop if that takes no time, else in a thread.
+"""Where large messages are decoded: in a thread, so that the loop goes on. Small ones take no time.
 
 One run of a decoder cannot be interrupted, but a message takes several (is it JSON, what of it is the envelope, what
 does its metadata say): in a thread the loop has its turn in between.
@@ -13,19 +13,14 @@ import trio
 
 T = TypeVar("T")
 
-LARGE_BYTES: Final = 128 * 1024
-"""Below this the worst message takes a few milliseconds."""
-
 MAX_THREADS: Final = 2
 """They hold the interpreter's lock while they decode: more of them would only take turns."""
 
 _limiter = trio.lowlevel.RunVar[trio.CapacityLimiter]("threads that decode messages")
 
 
-async def decoded(decode: Callable[[], T], size: int) -> T:
-    """Return what `decode`, which must not raise, makes of a message of so many bytes. A checkpoint if it is large."""
-    if size < LARGE_BYTES:
-        return decode()
+async def decoded(decode: Callable[[], T]) -> T:
+    """Return what `decode`, which must not raise, makes of a large message. A checkpoint."""
     try:
         limiter = _limiter.get()
     except LookupError:

@@ -1,0 +1,310 @@
+"""Every input of the daemon in its worst form, for `worst_cases`: what is read, and what is refused for its size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+
+import msgspec
+import trio
+
+from actors.protocol.weight import MAX_WEIGHT, weight
+from benchmarks.worst_requests import Request, requests
+from benchmarks.worst_scene import Answer, Case, Scene, request
+
+BODY = 4 * 1024 * 1024 - 4096
+"""What fits the largest HTTP body beside an envelope."""
+MESSAGE = 1024 * 1024 - 4096
+"""The same for a WebSocket message."""
+WALK_S = 4.0
+"""How long a walk over lists and what follows from it may take."""
+
+
+def filled(pattern: bytes, size: int = BODY, between: bytes = b",") -> bytes:
+    """Return a pattern with a number in it (`%d`) as often as fits."""
+    out: list[bytes] = []
+    total = number = 0
+    while total < size:
+        out.append(pattern % number if b"%" in pattern else pattern)
+        total += len(out[-1]) + 1
+        number += 1
+    return between.join(out[:-1])
+
+
+def members(size: int = BODY) -> bytes:
+    """Return members of an object, as many as fit."""
+    return filled(b'"k%06d":0', size)
+
+
+def lists(size: int = BODY) -> bytes:
+    """Return empty lists, the most expensive values there are."""
+    return filled(b"[]", size)
+
+
+def allowed(unit: bytes, size: int = BODY) -> bytes:
+    """Return a pattern as often as fits, and as often as a message with it is still read."""
+    units = [unit % 100_000 if b"%" in unit else unit] * 1000
+    each = weight(b",".join(units), MAX_WEIGHT) / 1000 + 64  # and a comma
+    return filled(unit, int(min(size, (MAX_WEIGHT - 4096) / each * (len(units[0]) + 1))))
+
+
+def _tool(input_: str, worst: str, name: str, arguments: bytes | Callable[[], bytes]) -> Case:
+    async def run(scene: Scene) -> Answer:
+        return await scene.call(name, arguments if isinstance(arguments, bytes) else arguments())
+
+    return Case(input=input_, worst=worst, run=run)
+
+
+def discover(worst: str, arguments: bytes | Callable[[], bytes]) -> Case:
+    """Return a case of `discover_mcp_tools`."""
+    return _tool("discover_mcp_tools", worst, "discover_mcp_tools", arguments)
+
+
+def execute(worst: str, arguments: bytes | Callable[[], bytes]) -> Case:
+    """Return a case of `execute_mcp_tool`."""
+    return _tool("execute_mcp_tool", worst, "execute_mcp_tool", arguments)
+
+
+def other(method: str, worst: str, params: bytes | Callable[[], bytes]) -> Case:
+    """Return a case of another method."""
+
+    async def run(scene: Scene) -> Answer:
+        return await scene.post(request(method, params if isinstance(params, bytes) else params()))
+
+    return Case(input=method, worst=worst, run=run)
+
+
+def streamed(worst: str, tool: bytes) -> Case:
+    """Return a case of an answer that comes as an event of a stream."""
+
+    async def run(scene: Scene) -> Answer:
+        return await scene.post(_called(b'{"tool_path":"worker:%b","arguments":{}}' % tool), "text/event-stream")
+
+    return Case(input="execute_mcp_tool", worst=worst, run=run)
+
+
+def page(path: str, worst: str) -> Case:
+    """Return a case of a page."""
+
+    async def run(scene: Scene) -> Answer:
+        return await scene.page(path)
+
+    return Case(input=path.partition("?")[0], worst=worst, run=run)
+
+
+def message(worst: str, data: Callable[[], bytes]) -> Case:
+    """Return a case of a WebSocket message."""
+
+    async def run(scene: Scene) -> Answer:
+        return await scene.message(data())
+
+    return Case(input="WebSocket", worst=worst, run=run)
+
+
+def _called(arguments: bytes) -> bytes:
+    return request("tools/call", b'{"name":"execute_mcp_tool","arguments":%b}' % arguments)
+
+
+def raw(place: int, name: str) -> Case:
+    """Return a case of a request that is sent as it is."""
+
+    async def run(scene: Scene) -> Answer:
+        found = _requests(scene.port)[place]
+        return await scene.send(found.payload, opening=found.opening.decode())
+
+    return Case(input="front", worst=name, run=run)
+
+
+@cache
+def _requests(port: int) -> Sequence[Request]:
+    return list(requests(port))
+
+
+def echo(arguments: bytes) -> bytes:
+    """Return the arguments of `execute_mcp_tool` for the tool that takes anything."""
+    return b'{"tool_path":"worker:echo","arguments":%b}' % arguments
+
+
+def quoted(text: str) -> bytes:
+    """Return a text as JSON."""
+    return msgspec.json.encode(text)
+
+
+WORDS = "export the amber report of repository issues and send a message about delta basalt "
+QUERY = '{"query":%s}'
+
+DISCOVER = (
+    discover("a query of 6,000 characters", lambda: b'{"query":%b}' % quoted((WORDS * 80)[:6000])),
+    discover("a query of 6,000 characters, no word twice", lambda: b'{"query":"%b"}' % filled(b"w%d", 6000, b" ")),
+    discover("a query of 4 MB", lambda: b'{"query":"%b"}' % (b"word " * (BODY // 5))),
+    discover("400,000 servers", lambda: b'{"query":"x","servers":[%b]}' % filled(b'"server%d"')),
+    discover("100 servers", lambda: b'{"query":"export report","servers":[%b]}' % filled(b'"ordinary%d"', 1400)),
+    discover("as many servers as are read", lambda: b'{"query":"x","servers":[%b]}' % allowed(b'"server%06d"')),
+    discover("a query of as many lists as are read", lambda: b'{"query":[%b]}' % allowed(b"[]")),
+    discover("600,000 kinds", lambda: b'{"query":"x","kinds":[%b]}' % filled(b'"tool"')),
+    discover("a query of a million lists", lambda: b'{"query":[%b]}' % lists()),
+    discover("330,000 members", lambda: b'{"query":"x",%b}' % members()),
+    discover("an integer of 5,000 digits", b'{"query":"export report","limit":1%b}' % (b"0" * 5000)),
+    discover("everything, limit 50", b'{"query":"*","limit":50,"kinds":["all"]}'),
+    discover("hits are schema bombs", b'{"query":"detonation chamber bomb range","limit":2}'),
+    discover("a path whose schema has 1 MB", b'{"query":"bombs:huge"}'),
+)
+
+EXECUTE = (
+    execute("arguments of 4 MB, one text", lambda: echo(b'{"text":"%b"}' % (b"x" * BODY))),
+    execute("as many lists as are read", lambda: echo(b'{"rows":[%b]}' % allowed(b"[]"))),
+    execute("as many members as are read", lambda: echo(b"{%b}" % allowed(b'"k%06d":0'))),
+    execute("as many numbers as are read", lambda: echo(b'{"rows":[%b]}' % allowed(b"1"))),
+    execute("as many members beside tool_path", lambda: b'{"tool_path":"worker:echo",%b}' % allowed(b'"k%06d":0')),
+    execute("nested 400 levels, as often as is read", lambda: echo(b'{"a":[%b]}' % allowed(b"[" * 400 + b"]" * 400))),
+    execute("a text of as many escapes as are read", lambda: echo(b'{"a":"%b"}' % (b'\\"' * (MAX_WEIGHT // 11)))),
+    execute("a text of 4 MB, not ASCII", lambda: echo(b'{"a":"%b"}' % ("é" * (BODY // 2)).encode())),
+    execute("arguments of 4 MB, a million lists", lambda: echo(b'{"rows":[%b]}' % lists())),
+    execute("arguments of 4 MB, 330,000 members", lambda: echo(b"{%b}" % members())),
+    execute("4 MB, 330,000 members beside tool_path", lambda: b'{"tool_path":"worker:echo",%b}' % members()),
+    execute("4 MB, nested 900 levels", lambda: echo(b'{"a":[%b]}' % filled(b"[" * 900 + b"]" * 900))),
+    execute("4 MB, nested 100,000 levels", lambda: echo(b"[" * 100_000 + b"]" * 100_000)),
+    execute("4 MB as a JSON text", lambda: echo(quoted("{" + members(BODY // 2).decode() + "}"))),
+    execute("4 MB as a JSON text in a text", lambda: echo(quoted(quoted('{"a":"' + "x" * BODY + '"}').decode()))),
+    execute("a fence and 4 MB of spaces", lambda: echo(quoted("```json\n" + " " * (BODY - 20) + "x"))),
+    execute("a Python literal of 20,000 characters", lambda: echo(quoted("{'a': [" + "-1," * 6600 + "]}"))),
+    execute("a Python literal of 4 MB", lambda: echo(quoted("{'a': [" + "1," * (BODY // 2) + "]}"))),
+    execute("tool_path is an object of 4 MB", lambda: b'{"tool_path":{%b},"arguments":{}}' % members()),
+    execute("tool_path is a text of 4 MB", lambda: b'{"tool_path":"%b","arguments":{}}' % (b"a-" * (BODY // 2))),
+    execute("the server is a list of a million", lambda: b'{"tool_path":"echo","server":[%b]}' % lists()),
+    execute("a required argument is missing, 1 MB of schema", b'{"tool_path":"bombs:huge","arguments":{}}'),
+    execute(
+        "4 MB, and a required argument is missing",
+        lambda: b'{"tool_path":"bombs:huge","arguments":{%b}}' % members(),
+    ),
+    execute(
+        "300 arrays as texts, 4 MB",
+        lambda: (
+            b'{"tool_path":"bombs:wide","arguments":{%b}}'
+            % b",".join(b'"p%d":"[%b]"' % (n, b"[]," * (BODY // 1000) + b"1") for n in range(300))
+        ),
+    ),
+    execute("a path that means nothing", b'{"tool_path":"nowhere:create_issue_now","arguments":{}}'),
+    execute("a path without its server, 4,000 twins", b'{"tool_path":"exportreportx","arguments":{}}'),
+    execute("an integer of 5,000 digits", lambda: echo(b'{"n":%b}' % (b"7" * 5000))),
+    execute("4 MB of digits in a text", lambda: echo(b'{"n":"%b"}' % (b"7" * BODY))),
+    other(
+        "tools/call",
+        "_meta of 4 MB, 330,000 members",
+        lambda: b'{"name":"worker-echo","arguments":{},"_meta":{%b}}' % members(),
+    ),
+)
+
+LISTS = (
+    other("tools/list", "no more than four", b"{}"),
+    other("resources/list", "a page of 500 long entries", b"{}"),
+    other("resources/list", "a cursor of 4 MB", lambda: b'{"cursor":"%b"}' % (b"A" * BODY)),
+    other("resources/templates/list", "long entries", b"{}"),
+    other("prompts/list", "a page of 500 long entries", b"{}"),
+    _tool("list_mcp_resources", "3,000 resources, 700 of them long", "list_mcp_resources", b"{}"),
+    _tool("read_mcp_resource", "a URI of 4 MB", "read_mcp_resource", lambda: b'{"uri":"%b"}' % (b"|" * BODY)),
+    _tool("read_mcp_resource", "4 MB, a million lists", "read_mcp_resource", lambda: b'{"uri":[%b]}' % lists()),
+    _tool("read_mcp_resource", "contents of 16 MiB", "read_mcp_resource", b'{"uri":"library|file:///1"}'),
+    _tool("read_mcp_resource", "as many contents as are read", "read_mcp_resource", b'{"uri":"shelf|file:///1"}'),
+    other("resources/read", "as many contents as are read", b'{"uri":"mcp://shelf/file:///1"}'),
+    other("resources/read", "contents of 16 MiB", b'{"uri":"library|file:///1"}'),
+    other("prompts/get", "arguments of 4 MB", lambda: b'{"name":"library-prompt1","arguments":{%b}}' % members()),
+    other(
+        "completion/complete",
+        "4 MB, a million lists",
+        lambda: b'{"ref":{"type":"ref/prompt","name":"library-prompt1"},"argument":{"x":[%b]}}' % lists(),
+    ),
+)
+
+ANSWERS = (
+    execute("the answer has 16 MiB, one text", b'{"tool_path":"worker:text","arguments":{}}'),
+    execute("the answer has 16 MiB, all numbers", b'{"tool_path":"worker:numbers","arguments":{}}'),
+    streamed("the answer has 16 MiB, as an event", b"text"),
+    streamed("the answer has 16 MiB, not ASCII, as an event", b"unicode"),
+    execute("the answer has as many numbers as are read", b'{"tool_path":"worker:allowed","arguments":{}}'),
+    execute("the answer has as many members as are read", b'{"tool_path":"worker:members","arguments":{}}'),
+    execute("the answer has 16 MiB, not ASCII", b'{"tool_path":"worker:unicode","arguments":{}}'),
+    execute("the answer is an error of 16 MiB", b'{"tool_path":"worker:failure","arguments":{}}'),
+)
+
+MESSAGES = (
+    message(
+        "a call of 1 MiB",
+        lambda: request(
+            "tools/call", b'{"name":"execute_mcp_tool","arguments":%b}' % echo(b'{"a":[%b]}' % lists(MESSAGE))
+        ),
+    ),
+    message(
+        "1 MiB, 80,000 members beside tool_path",
+        lambda: request(
+            "tools/call",
+            b'{"name":"execute_mcp_tool","arguments":{"tool_path":"worker:echo",%b}}' % members(MESSAGE),
+        ),
+    ),
+    *(
+        message(f"the answer is {what}", partial(_called, b'{"tool_path":"worker:%b","arguments":{}}' % tool))
+        for tool, what in ((b"text", "16 MiB of text"), (b"unicode", "16 MiB, not ASCII"), (b"allowed", "all numbers"))
+    ),
+    message("1 MiB, a million numbers as a batch", lambda: b"[" + filled(b"1", MESSAGE) + b"]"),
+)
+
+
+async def _first_status(scene: Scene) -> Answer:
+    """Ask for the page right after 4,000 tools became other ones."""
+    await scene.call("twins-exportreportx", b"{}")
+    await trio.sleep(WALK_S / 2)
+    return await scene.page("/api/status")
+
+
+async def _long_list(scene: Scene) -> Answer:
+    """Let a server list 31 MiB of tools in place of one."""
+    directory = scene.directory / "lister"
+    for file in directory.glob("later-*.json"):
+        file.rename(directory / f"tools-{file.stem.partition('-')[2]}.json")
+    await scene.call("lister-relist", b"{}")
+    return await _watched(scene, 2 * WALK_S)
+
+
+async def _boast(scene: Scene) -> Answer:
+    """Let a server answer the handshake with 15 MiB of capabilities."""
+    (scene.directory / "boaster" / "wait").unlink()
+    return await _watched(scene, WALK_S)
+
+
+async def _watched(scene: Scene, seconds: float) -> Answer:
+    async def pause() -> Answer:
+        await trio.sleep(seconds)
+        return Answer(0, "", "")
+
+    scene.gap, answer = await scene.watch.longest(pause)
+    return answer
+
+
+PAGES = (
+    page("/api/status", "20 servers, 10,000 tools, stderr full, 30 variables"),
+    page("/api/status/debug", "20 servers, 10,000 tools, stderr full, 30 variables"),
+    page("/api/tools?limit=500", "10,000 tools, 500 rows"),
+    page("/api/tools?limit=500&sort_by=tokens&description=" + "word%20" * 28, "a long criterion"),
+    page("/api/tokens?limit=1000", "10,000 tools, 1,000 rows"),
+    page("/readyz", "20 servers"),
+)
+
+
+async def _exit(scene: Scene) -> Answer:
+    """Let a server end that has filled its stderr with what looks like secrets."""
+    return await scene.call("worker-exit", b"{}")
+
+
+SERVERS = (
+    Case(input="handshake", worst="capabilities of 15 MiB", run=_boast, once=True),
+    Case(input="tools/list of a server", worst="31 MiB in three pages", run=_long_list, once=True),
+    Case(input="exit", worst="stderr is full of what looks like secrets", run=_exit, once=True),
+)
+
+CASES: Sequence[Case] = (
+    *(*DISCOVER, *EXECUTE, *LISTS, *PAGES),
+    *(raw(place, found.name) for place, found in enumerate(_requests(0))),
+    Case(input="/api/status", worst="the first after 4,000 twins were listed", run=_first_status),
+    *(*MESSAGES, *ANSWERS, *SERVERS),
+)
+"""Every input; those that change what the servers offer come last."""
