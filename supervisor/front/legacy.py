@@ -22,11 +22,12 @@ from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.versions import ASSUMED_LEGACY, BATCH_VERSION, LATEST_LEGACY, LEGACY_VERSIONS
 from supervisor.front.asgi import Receive, Send
 from supervisor.front.classify import legacy_message, legacy_version
+from supervisor.front.drain import Drain
 from supervisor.front.exchange import EventStream, Headers, KeepAlive, reply
 from supervisor.front.head import Accepts, Head
 from supervisor.front.listen import Watch, list_changed
 from supervisor.front.params import read_cancelled, read_initialize
-from supervisor.front.service import Client, Service, answer, failure
+from supervisor.front.service import Client, failure
 from supervisor.front.sessions import Session, Sessions
 from supervisor.front.settings import HttpSettings
 from supervisor.front.streams import notify
@@ -46,20 +47,19 @@ class LegacyFront:
 
     def __init__(
         self,
-        service: Service,
+        drain: Drain,
         sessions: Sessions,
         *,
         settings: HttpSettings,
-        closing: trio.Event,
         keep_alive: KeepAlive,
         kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
     ) -> None:
         """`kept` waits until what was ended would survive the end of the daemon, or as long as is sensible."""
         self._kept = kept
-        self._service = service
+        self._drain = drain
+        self._service = drain.service
         self._sessions = sessions
         self._settings = settings
-        self._closing = closing
         self._keep_alive = keep_alive
 
     async def post(
@@ -141,7 +141,7 @@ class LegacyFront:
             receive,
             message=list_changed,
             go_on=go_on,
-            closing=self._closing,
+            closing=self._drain.closing,
             keepalive_s=settings.sse_keepalive_s,
         )
 
@@ -187,18 +187,19 @@ class LegacyFront:
             await _respond(send, accepts, body)
 
     async def _answer(self, request: Request, client: Client, session: Session | None) -> bytes:
-        if session is None:
-            return (await answer(self._service, client, request.id, request.method, request.params)).body
         # Of two requests with the same id, the newer one is the one that can be cancelled; both are answered.
         with trio.CancelScope() as scope:
-            session.in_flight[request.key] = scope
+            if session is not None:
+                session.in_flight[request.key] = scope
             try:
-                return (await answer(self._service, client, request.id, request.method, request.params)).body
+                return (await self._drain.answer(scope, client, request.id, request.method, request.params)).body
             finally:
-                if session.in_flight.get(request.key) is scope:
-                    del session.in_flight[request.key]
-                self._sessions.touch(session)
-        return jsonrpc.failure(request.id, CANCELLED, "the request was cancelled")
+                if session is not None:
+                    if session.in_flight.get(request.key) is scope:
+                        del session.in_flight[request.key]
+                    self._sessions.touch(session)
+        last = self._drain.last_answer(scope, request.id)
+        return last.body if last else jsonrpc.failure(request.id, CANCELLED, "the request was cancelled")
 
     def _answer_here(self, request: Request) -> bytes:
         """Answer what belongs to the transport, or is not there in this era."""

@@ -22,12 +22,13 @@ from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.asgi import Application, Receive, Scope, Send
 from supervisor.front.budget import RETRY_S, Budget
 from supervisor.front.classify import classify
+from supervisor.front.drain import Drain
 from supervisor.front.exchange import CLOSE, BodyLimits, ClientGone, Headers, KeepAlive, read_body, reply
 from supervisor.front.head import Head, scan
 from supervisor.front.legacy import LegacyFront
 from supervisor.front.listen import StreamLimit
 from supervisor.front.modern import ModernFront, WantedHeaders
-from supervisor.front.service import LOCAL, Service
+from supervisor.front.service import LOCAL
 from supervisor.front.sessions import Sessions
 from supervisor.front.settings import HttpSettings
 from supervisor.front.verdict import NULL, ModernRequest, Refused, Verdict, refuse
@@ -49,10 +50,9 @@ class McpHttp:
     def __init__(
         self,
         inner: Application,
-        service: Service,
+        drain: Drain,
         *,
         sealer: Sealer,
-        closing: trio.Event,
         settings: HttpSettings | None = None,
         now: Callable[[], float] = time.time,
         ended: Callable[[str, float], None] = lambda digest, expires_at: None,
@@ -64,7 +64,8 @@ class McpHttp:
         wanted_headers: WantedHeaders | None = None,
         budget: Budget | None = None,
     ) -> None:
-        """`closing`: all streams end gracefully when it is set. `now`: wall time in unix seconds, for session ids.
+        """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
+        for session ids.
 
         `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
         earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
@@ -89,13 +90,10 @@ class McpHttp:
             ended_until=ended_until,
             already_ended=already_ended or {},
         )
-        self._legacy = LegacyFront(
-            service, self.sessions, settings=settings, closing=closing, keep_alive=self._keep_alive, kept=kept
-        )
+        self._legacy = LegacyFront(drain, self.sessions, settings=settings, keep_alive=self._keep_alive, kept=kept)
         self._modern = ModernFront(
-            service,
+            drain,
             settings=settings,
-            closing=closing,
             keep_alive=self._keep_alive,
             limit=limit or StreamLimit(),
             wanted_headers=wanted_headers,

@@ -22,8 +22,8 @@ from actors.protocol import jsonrpc
 from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from supervisor.front.asgi import Receive, Scope, Send, respond
 from supervisor.front.budget import Budget
+from supervisor.front.drain import Drain
 from supervisor.front.outgoing import Outgoing
-from supervisor.front.service import Service
 from supervisor.front.websocket_session import Session, WebSocketSettings
 
 log = logging.getLogger(__name__)
@@ -45,16 +45,13 @@ def choose_subprotocol(offered: Sequence[str]) -> str | None:
 class McpWebSocket:
     """The ASGI application for WebSockets. One per daemon; each connection has its own session."""
 
-    def __init__(
-        self, service: Service, settings: WebSocketSettings, closing: trio.Event, budget: Budget | None = None
-    ) -> None:
-        """`closing` is the daemon's: when it is set, every connection winds up and closes with 1001.
+    def __init__(self, drain: Drain, settings: WebSocketSettings, budget: Budget | None = None) -> None:
+        """`drain` performs the requests; when it begins, every connection winds up and closes with 1001.
 
         `budget` counts the bytes of requests over all transports.
         """
-        self._service = service
+        self._drain = drain
         self._settings = settings
-        self._closing = closing
         self._budget = budget or Budget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,16 +64,15 @@ class McpWebSocket:
             await respond(scope, send, 400, jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, text))
             return
         await send({"type": "websocket.accept", "subprotocol": chosen, "headers": []})
-        await _Connection(self._service, self._settings, self._closing, self._budget).run(receive, send)
+        await _Connection(self._drain, self._settings, self._budget).run(receive, send)
 
 
 class _Connection:
     """The tasks of one accepted connection."""
 
-    def __init__(self, service: Service, settings: WebSocketSettings, closing: trio.Event, budget: Budget) -> None:
-        self._service = service
+    def __init__(self, drain: Drain, settings: WebSocketSettings, budget: Budget) -> None:
+        self._drain = drain
         self._settings = settings
-        self._closing = closing
         self._budget = budget
         self._scope = trio.CancelScope()
         self._close: tuple[int, str] | None = None
@@ -92,7 +88,7 @@ class _Connection:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    session = Session(self._service, self._settings, self._outgoing, self._budget, nursery)
+                    session = Session(self._drain, self._settings, self._outgoing, self._budget, nursery)
                     nursery.start_soon(self._write, send)
                     nursery.start_soon(self._wind_up, session)
                     await self._read(receive, session)
@@ -127,6 +123,6 @@ class _Connection:
             await send({"type": "websocket.send", "text": message.decode()})
 
     async def _wind_up(self, session: Session) -> None:
-        await self._closing.wait()
+        await self._drain.closing.wait()
         await session.wind_up()
         self._end(1001, "the daemon is shutting down")

@@ -18,11 +18,12 @@ from actors.errors import SupervisorError, UnknownMethod
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.asgi import Receive, Send
 from supervisor.front.classify import HEADER_MISMATCH
+from supervisor.front.drain import Drain
 from supervisor.front.exchange import EventStream, KeepAlive, cancel_when_gone, reply
 from supervisor.front.head import Accepts, Headers
 from supervisor.front.listen import StreamLimit, Subscription, Watch, read_subscription
 from supervisor.front.param_headers import ParamHeader, disagreement
-from supervisor.front.service import EMPTY_OBJECT, Answer, Client, Service, answer, failure
+from supervisor.front.service import EMPTY_OBJECT, Answer, Client, failure
 from supervisor.front.settings import HttpSettings
 from supervisor.front.streams import notify
 from supervisor.front.verdict import ModernRequest, Refused, refuse
@@ -50,18 +51,17 @@ class ModernFront:
 
     def __init__(
         self,
-        service: Service,
+        drain: Drain,
         *,
         settings: HttpSettings,
-        closing: trio.Event,
         keep_alive: KeepAlive,
         limit: StreamLimit,
         wanted_headers: WantedHeaders | None,
     ) -> None:
         self._wanted_headers = wanted_headers
-        self._service = service
+        self._drain = drain
+        self._service = drain.service
         self._settings = settings
-        self._closing = closing
         self._keep_alive = keep_alive
         self._limit = limit
 
@@ -107,16 +107,16 @@ class ModernFront:
         answers: list[Answer] = []
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
-                client = _client(request, principal)
-                answers.append(await answer(self._service, client, request.id, request.method, request.params))
-                nursery.cancel_scope.cancel()
+                scope, client = nursery.cancel_scope, _client(request, principal)
+                nursery.start_soon(cancel_when_gone, receive, scope)
+                answers.append(await self._drain.answer(scope, client, request.id, request.method, request.params))
+                scope.cancel()
         finally:
             if late is not None:
                 self._keep_alive.remove(late)
-        if not answers:
+        found = answers[0] if answers else self._drain.last_answer(scope, request.id)
+        if found is None:
             return  # the client is gone
-        found = answers[0]
         if late is not None and late.committed:
             await late.finish(found.body)
         elif accepts.json or found.status != 200:
@@ -158,7 +158,7 @@ class ModernFront:
                 receive,
                 message=subscription.changed,
                 go_on=lambda: True,
-                closing=self._closing,
+                closing=self._drain.closing,
                 keepalive_s=settings.sse_keepalive_s,
             )
         # To a client that is gone this goes nowhere; everybody else learns that the end was meant.

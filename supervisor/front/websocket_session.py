@@ -26,11 +26,12 @@ from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, META_VERSIO
 from actors.protocol.weight import LARGE_BYTES
 from supervisor.front import websocket_rules as rules
 from supervisor.front.budget import Budget, Share
+from supervisor.front.drain import Drain
 from supervisor.front.envelope import MAX_CLIENT_NAME_CHARS
 from supervisor.front.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
 from supervisor.front.outgoing import Outgoing
 from supervisor.front.params import read_cancelled, read_initialize
-from supervisor.front.service import LOCAL, Client, Service, answer, failure
+from supervisor.front.service import LOCAL, Client, failure
 from supervisor.front.verdict import Key
 
 SHUTDOWN_REASON = "the daemon is shutting down"
@@ -77,9 +78,10 @@ class Session:
     """The state of one connection. `nursery` is the connection's."""
 
     def __init__(
-        self, service: Service, settings: WebSocketSettings, outgoing: Outgoing, budget: Budget, nursery: trio.Nursery
+        self, drain: Drain, settings: WebSocketSettings, outgoing: Outgoing, budget: Budget, nursery: trio.Nursery
     ) -> None:
-        self._service = service
+        self._drain = drain
+        self._service = drain.service
         self._settings = settings
         self._outgoing = outgoing
         self._budget = budget
@@ -256,18 +258,20 @@ class Session:
 
     async def _perform(self, exchange: _Exchange, give: Callable[[bytes], Awaitable[None]]) -> None:
         """Perform a request when it is its turn, which it holds until somebody has its answer."""
-        request = exchange.request
+        request, scope = exchange.request, exchange.scope
         try:
-            with exchange.scope:
+            with scope:
                 try:
                     self._in_flight.acquire_nowait()  # mostly there is room, and nothing to wait for
                 except trio.WouldBlock:
                     await self._in_flight.acquire()
                 try:
-                    found = await answer(self._service, exchange.client, request.id, request.method, request.params)
+                    found = await self._drain.answer(scope, exchange.client, request.id, request.method, request.params)
                     await give(found.body)
                 finally:
                     self._in_flight.release()
+            if scope.cancelled_caught and (last := self._drain.last_answer(scope, request.id)) is not None:
+                await give(last.body)
         finally:
             if exchange.share is not None:
                 exchange.share.close()

@@ -16,7 +16,7 @@ from supervisor.front.app import create_app
 from supervisor.front.asgi import Application, Receive, Scope, Send, respond
 from supervisor.front.budget import Budget
 from supervisor.front.connection import Counters
-from supervisor.front.drain import Drain, DrainedService
+from supervisor.front.drain import Drain
 from supervisor.front.guard import Guard
 from supervisor.front.listen import StreamLimit
 from supervisor.front.mcp_http import McpHttp
@@ -80,13 +80,11 @@ class Front:
         """Read the ended sessions and build the application. `view` gets a function that returns the counters."""
         counters: list[Counters] = []
         shown = view(lambda: counters[0])
-        drain, budget = Drain(shown.closing), Budget(_buffered_bytes(settings))
-        service = DrainedService(service, drain)
+        drain, budget = Drain(service, shown.closing), Budget(_buffered_bytes(settings))
         http = McpHttp(
             _nothing_here,
-            service,
+            drain,
             sealer=Sealer(data.key("session")),
-            closing=shown.closing,
             settings=_http_settings(settings),
             now=clock,
             ended=store.end_session,
@@ -96,7 +94,7 @@ class Front:
             limit=StreamLimit(),
             budget=budget,
         )
-        websocket = McpWebSocket(service, _websocket_settings(settings), shown.closing, budget)
+        websocket = McpWebSocket(drain, _websocket_settings(settings), budget)
         app = create_app(
             guard=_guard(settings, sockets),
             mcp_http=http,

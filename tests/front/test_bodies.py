@@ -11,6 +11,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from supervisor.front.budget import Budget
+from supervisor.front.drain import Drain
 from supervisor.front.mcp_http import McpHttp
 from supervisor.front.mcp_websocket import McpWebSocket
 from supervisor.front.settings import HttpSettings
@@ -55,16 +56,14 @@ async def front(
 ) -> AsyncIterator[Front]:
     service = service or FakeService(echo=returning(b"{}"))
     budget = budget or Budget()
-    closing = trio.Event()
-    http = McpHttp(
-        elsewhere, service, sealer=Sealer(bytes(32)), closing=closing, budget=budget, settings=HttpSettings(**more)
-    )
-    websocket = McpWebSocket(service, WebSocketSettings(), closing, budget)
+    drain = Drain(service, trio.Event())
+    http = McpHttp(elsewhere, drain, sealer=Sealer(bytes(32)), budget=budget, settings=HttpSettings(**more))
+    websocket = McpWebSocket(drain, WebSocketSettings(), budget)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await (websocket if scope["type"] == "websocket" else http)(scope, receive, send)
 
-    async with running(app, closing, budget=budget, frames=frames or FrameSettings()) as server:
+    async with running(app, drain.closing, budget=budget, frames=frames or FrameSettings()) as server:
         yield Front(server, service, budget)
 
 

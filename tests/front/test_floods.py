@@ -13,6 +13,7 @@ from quart import websocket
 from quart_trio import QuartTrio
 
 from supervisor.front.app import create_app
+from supervisor.front.drain import Drain
 from supervisor.front.guard import Guard
 from supervisor.front.mcp_http import McpHttp
 from supervisor.front.mcp_websocket import McpWebSocket
@@ -46,11 +47,11 @@ def pages(app: QuartTrio) -> None:
 @asynccontextmanager
 async def front(service: FakeService | None = None, **settings: Any) -> AsyncIterator[Running]:
     service = service or FakeService(tools__list=returning(b'{"tools":[]}'), hold=forever)
-    closing = trio.Event()
-    http = McpHttp(missing, service, sealer=Sealer(bytes(32)), closing=closing)
-    sockets = McpWebSocket(service, WebSocketSettings(), closing)
+    drain = Drain(service, trio.Event())
+    http = McpHttp(missing, drain, sealer=Sealer(bytes(32)))
+    sockets = McpWebSocket(drain, WebSocketSettings())
     app = create_app(guard=Guard("127.0.0.1", []), mcp_http=http, mcp_websocket=sockets, register=pages)
-    async with running(app, closing, **settings) as server:
+    async with running(app, drain.closing, **settings) as server:
         yield server
 
 

@@ -14,6 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ServerExited, UnknownTool
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from supervisor.front.drain import Drain
 from supervisor.front.mcp_http import McpHttp
 from supervisor.front.service import Client
 from supervisor.front.settings import HttpSettings
@@ -47,7 +48,7 @@ class Front:
     def __init__(self, service: FakeService, **settings: Any) -> None:
         self.service = service
         self.wall = Wall()
-        self.closing = trio.Event()
+        self.drain = Drain(service, trio.Event())
         self.ended: dict[str, float] = {}
         self.principal = "local"
         self.settings = HttpSettings(**settings)
@@ -57,9 +58,8 @@ class Front:
         """The application as after a restart of the daemon: nothing lives on but the key and what was ended."""
         self.app = McpHttp(
             inner,
-            self.service,
+            self.drain,
             sealer=Sealer(KEY),
-            closing=self.closing,
             settings=self.settings,
             now=self.wall,
             ended=self.ended.__setitem__,
@@ -337,6 +337,23 @@ async def test_a_request_is_cancelled_by_its_own_session_and_by_the_type_of_its_
     assert code_of(call) == (200, "1", -32800)
 
 
+@pytest.mark.parametrize("with_session", [False, True])
+async def test_a_request_that_is_under_way_when_the_daemon_ends_is_told_so(with_session: bool) -> None:
+    front = front_of(slow=forever, quick=returning(b"{}"))
+    session = {"mcp-session-id": await front.initialize()} if with_session else {}
+    async with opened(front.app, "POST", {**JSON_HEADERS, **session}, legacy("slow")) as call:
+        await wait_all_tasks_blocked()
+        front.drain.closing.set()
+        refused = msgspec.json.decode(
+            (await fetch(front.app, "POST", {**JSON_HEADERS, **session}, legacy("quick"))).body
+        )
+        assert refused["error"]["data"]["outcome"] == "not_sent"
+        front.drain.end()
+        await call.end()
+    told = msgspec.json.decode(call.body)["error"]
+    assert (call.status, told["data"]) == (200, {"type": "shutdown", "outcome": "unknown", "retryable": True})
+
+
 async def test_the_same_id_twice_in_flight_is_answered_twice() -> None:
     gates = [trio.Event(), trio.Event()]
     waiting = iter(gates)
@@ -519,7 +536,7 @@ async def test_a_stream_ends_with_its_session_or_the_daemon(how: str) -> None:
         if how == "delete":
             await fetch(front.app, "DELETE", {"mcp-session-id": token})
         else:
-            front.closing.set()
+            front.drain.closing.set()
         await stream.end()
 
 

@@ -12,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, CallTooLarge, InvalidArguments, UnknownTool
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from supervisor.front.drain import Drain
 from supervisor.front.listen import StreamLimit
 from supervisor.front.mcp_http import McpHttp
 from supervisor.front.param_headers import ParamHeader
@@ -33,9 +34,8 @@ async def inner(scope: Any, receive: Any, send: Any) -> None:
 def app_of(service: FakeService, *, closing: trio.Event | None = None, limit: int = 1024, **settings: Any) -> McpHttp:
     return McpHttp(
         inner,
-        service,
+        Drain(service, trio.Event() if closing is None else closing),
         sealer=Sealer(b"k" * 32),
-        closing=trio.Event() if closing is None else closing,
         settings=HttpSettings(**settings),
         limit=StreamLimit(limit),
     )
@@ -211,9 +211,8 @@ async def test_headers_that_repeat_arguments_are_compared_before_the_call() -> N
     known = {("local", "t"): (ParamHeader(b"mcp-param-region", ("region",)),)}
     app = McpHttp(
         inner,
-        service,
+        Drain(service, trio.Event()),
         sealer=Sealer(b"k" * 32),
-        closing=trio.Event(),
         wanted_headers=lambda principal, tool: known.get((principal, tool), ()),
     )
     for tool, region, status in (("t", "eu", 200), ("t", "us", 400), ("u", "us", 200)):
@@ -321,6 +320,18 @@ async def test_the_daemons_end_is_told_to_every_subscription() -> None:
         for stream, id_ in ((one, "a"), (other, 7)):
             assert (await stream.event())["id"] == id_
             await stream.end()
+
+
+async def test_a_request_that_is_under_way_when_the_daemon_ends_is_told_so() -> None:
+    drain = Drain(FakeService(slow=forever), trio.Event())
+    app = McpHttp(inner, drain, sealer=Sealer(b"k" * 32))
+    async with opened(app, "POST", modern_headers("slow"), modern("slow")) as call:
+        await wait_all_tasks_blocked()
+        drain.closing.set()
+        drain.end()
+        await call.end()
+    told = msgspec.json.decode(call.body)["error"]
+    assert (call.status, told["data"]["outcome"]) == (200, "unknown")
 
 
 # Over a real server ---------------------------------------------------------------------------------------------------

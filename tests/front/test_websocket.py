@@ -16,7 +16,7 @@ from actors.errors import ShuttingDown, UnknownMethod
 from actors.kit import Latest
 from actors.protocol.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
 from supervisor.front.app import create_app
-from supervisor.front.drain import Drain, DrainedService
+from supervisor.front.drain import Drain
 from supervisor.front.guard import Guard
 from supervisor.front.mcp_websocket import McpWebSocket, choose_subprotocol
 from supervisor.front.service import Client, Revisions
@@ -142,11 +142,10 @@ class Front:
 @asynccontextmanager
 async def front(graceful_timeout_s: float = 5.0, **settings: Any) -> AsyncIterator[Front]:
     service, closing = FakeService(), trio.Event()
-    drain = Drain(closing)
+    drain = Drain(service, closing)
     websocket = McpWebSocket(
-        DrainedService(service, drain),
+        drain,
         WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}),
-        closing,
     )
     app = create_app(guard=Guard("127.0.0.1", []), mcp_http=plain, mcp_websocket=websocket, register=lambda app: None)
     async with running(app, closing, graceful_timeout_s=graceful_timeout_s) as server:
