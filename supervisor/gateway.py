@@ -155,7 +155,7 @@ class Gateway:
 
     async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
         """Perform one request; see `Service.perform`."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         handler = self._methods.get(method)
         modern = client.era == "modern"
         if handler is None or (method == "ping" and modern) or (method == "server/discover" and not modern):

@@ -160,6 +160,8 @@ def has_endless_integer(data: bytes) -> bool:
     So many digits in a row cover one place of any 4,300, so a few places are enough to look at. In one pass: whether a
     place is inside a string is counted on from the one before.
     """
+    if len(data) <= _MAX_INT_DIGITS:
+        return False
     end = counted = 0
     quoted = False
     for place in range(0, len(data), _MAX_INT_DIGITS):

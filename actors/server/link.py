@@ -93,8 +93,7 @@ class Link:
         return self.process.outbox.fits(size)
 
     def mark(self) -> Mark:
-        """Return the place in the stream of what will be said next; all that was said before is handed over."""
-        self.flush()
+        """Return the place in the stream of what is said next, if all that was said before was handed over (`fits`)."""
         return self.process.outbox.mark()
 
     def flush(self) -> bool:

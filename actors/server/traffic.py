@@ -58,7 +58,6 @@ class Traffic(Calls):
             message = call.message
             call.mark = link.mark()
             link.talk.call(call.number, message.method, message.members, message.meta)
-            link.flush()
 
     def settle(self, fact: talk.CallAnswered | talk.CallRefused | talk.CallMalformed, link: Link, now: float) -> None:
         """Give a call its answer; one that nobody waits for is dropped."""

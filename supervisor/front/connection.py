@@ -85,7 +85,6 @@ class Connection(TCPServer):
         self._its_turn = False  # of a request that was sent ahead
         self._ended = False
         self._idle_until = trio.current_time() + config.keep_alive_timeout
-        self._idle = trio.CancelScope()
 
     async def run(self) -> None:
         """Serve the connection until it is closed. Raises nothing but cancellation."""
@@ -142,9 +141,8 @@ class Connection(TCPServer):
             if not await self._send(event.data):
                 await self.protocol.handle(Closed())
         elif isinstance(event, Updated):
-            # hypercorn starts and cancels a task for this, twice for each request.
+            # hypercorn starts and cancels a task for this, twice for each request; ours looks again when it is due.
             self._idle_until = trio.current_time() + self.config.keep_alive_timeout if event.idle else math.inf
-            self._idle.deadline = self._idle_until
             if event.idle and self._http.next_is_here:
                 self._its_turn = True
                 self._waiting.cancel()
@@ -162,8 +160,8 @@ class Connection(TCPServer):
 
     async def _idle_timeout(self) -> None:
         """Close the connection once it has waited for a request too long, or waits when the server ends."""
-        while trio.current_time() < self._idle_until and not self.context.terminated.is_set():
-            with trio.CancelScope(deadline=self._idle_until) as self._idle:
+        while (now := trio.current_time()) < self._idle_until and not self.context.terminated.is_set():
+            with trio.move_on_at(min(self._idle_until, now + self.config.keep_alive_timeout)):
                 await self.context.terminated.wait()
         if self._idle_until < math.inf:  # else the end of the request under way closes it
             with trio.CancelScope(shield=True):

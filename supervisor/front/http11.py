@@ -60,6 +60,7 @@ class Http11(H11Protocol):
         self._head_lines = 0
         self._refused = False
         self._last = False
+        self._websocket: WebSocketStream | None = None
         self._hungry = True
         self._holding = False
         self._held = b""
@@ -92,6 +93,11 @@ class Http11(H11Protocol):
         if not isinstance(event, RawData):
             await super().handle(event)
             return
+        if self._websocket is not None and not self._inbox:
+            if event.data:  # it takes all, and has turns of its own
+                await self._websocket.handle(stream_events.Data(stream_id=STREAM_ID, data=event.data))
+            self._check_handshake()
+            return
         if event.data and not self._last:
             self._inbox += event.data
         elif not event.data:
@@ -106,6 +112,9 @@ class Http11(H11Protocol):
         while await self._step():
             if self._turns.used_up():
                 await trio.lowlevel.checkpoint()
+        self._check_handshake()
+
+    def _check_handshake(self) -> None:
         if self.stream is not None and self.stream.closed:
             raise RefusedHandshake
 
@@ -171,6 +180,7 @@ class Http11(H11Protocol):
             await self.stream.handle(stream_events.Body(stream_id=STREAM_ID, data=bytes(event.data)))
         elif isinstance(event, h11.EndOfMessage):
             await self.stream.handle(stream_events.EndBody(stream_id=STREAM_ID))
+            return False  # the parser pauses until this one is answered, or the connection ends
         else:
             await self.stream.handle(event)  # what a WebSocket passes through
         return True
@@ -238,7 +248,9 @@ class Http11(H11Protocol):
         if _opens_websocket(method, headers):
             headers = [(name, value) for name, value in headers if name != b"sec-websocket-extensions"]
             self.connection = H11WSConnection(self.connection)  # type: ignore[arg-type]  # it is no WebSocket yet
-            self.stream = WebSocketStream(*common, settings=self._frames, budget=self._budget, turns=self._turns)
+            self.stream = self._websocket = WebSocketStream(
+                *common, settings=self._frames, budget=self._budget, turns=self._turns
+            )
         else:
             self.stream = HTTPStream(*common)
         opening = stream_events.Request(

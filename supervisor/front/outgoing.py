@@ -1,7 +1,7 @@
 """Answers on their way to the client of one WebSocket: a bounded queue that its makers wait for.
 
 A client that reads, however slowly, gets everything: who makes answers waits for room, and so nothing more is read
-from it. One that does not read is given up once nothing has left for a while although the queue is full.
+from it. One that does not read is given up once nothing has left for a while although somebody waits for room.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Outgoing:
         self._messages: deque[bytes] = deque()
         self._size = 0
         self._sending = 0
-        self._since = 0.0  # when something last left, or began to wait for that
+        self._taken = 0
         self._room = trio.lowlevel.ParkingLot()
         self._changed = trio.lowlevel.ParkingLot()
 
@@ -38,9 +38,10 @@ class Outgoing:
     async def room(self) -> None:
         """Wait until there is room; one message of any size may be put then. A checkpoint if there is none."""
         while self._full:
-            with trio.move_on_at(self._patience()) as waiting:
+            taken = self._taken
+            with trio.move_on_after(self._stall_s + self._sending / LEAST_BYTES_PER_S) as waiting:
                 await self._room.park()
-            if waiting.cancelled_caught and trio.current_time() >= self._patience():
+            if waiting.cancelled_caught and self._taken == taken:
                 self._stalled()
                 await trio.sleep_forever()  # whoever gave the client up cancels us
         if self._room:
@@ -48,8 +49,6 @@ class Outgoing:
 
     def put(self, message: bytes) -> None:
         """Queue a message, by somebody who has waited for room."""
-        if not (self._messages or self._sending):
-            self._since = trio.current_time()
         self._messages.append(message)
         self._size += len(message)
         self._changed.unpark_all()
@@ -63,15 +62,15 @@ class Outgoing:
     async def next(self) -> bytes:
         """Wait for the next message and take it; asking again says that it was sent. A checkpoint."""
         self._sending = 0
-        if self._messages:
-            self._since = trio.current_time()
         self._changed.unpark_all()
-        await trio.lowlevel.checkpoint()
+        if self._messages:
+            await trio.lowlevel.checkpoint()
         while not self._messages:
             await self._changed.park()
         message = self._messages.popleft()
         self._size -= len(message)
-        self._sending, self._since = len(message), trio.current_time()
+        self._sending = len(message)
+        self._taken += 1
         self._room.unpark()
         return message
 
@@ -79,6 +78,3 @@ class Outgoing:
         """Wait until everything was sent. A checkpoint if there is something to wait for."""
         while self._messages or self._sending:
             await self._changed.park()
-
-    def _patience(self) -> float:
-        return self._since + self._stall_s + self._sending / LEAST_BYTES_PER_S

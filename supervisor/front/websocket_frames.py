@@ -98,8 +98,9 @@ class WebSocketStream(WSStream):
 
     async def app_send(self, message: Any) -> None:
         """Send what the application says; a long text in fragments, between which others have their turn."""
-        if message is not None and message["type"] == "websocket.send" and message.get("text"):
-            message = {**message, "text": await self._send_beginning(message["text"])}
+        text = message.get("text") if message is not None and message["type"] == "websocket.send" else None
+        if text is not None and len(text) > FRAGMENT_CHARS:
+            message = {**message, "text": await self._send_beginning(text)}
         await super().app_send(message)
 
     async def _send_beginning(self, text: str) -> str:

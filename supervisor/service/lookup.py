@@ -50,7 +50,12 @@ class Lookup:
 
         Raises `UnknownTool`, `AmbiguousName`, and what `Arrival.of` raises. A checkpoint unless it is found at once.
         """
-        seen, found = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
+        seen = self._visible.now(client.principal)
+        found = seen.tool(path, server=server)
+        if isinstance(found, Resolved):  # as nearly always: what follows costs a call more than all of it
+            self._refuse(found)
+        else:
+            seen, found = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
         match found:
             case Resolved(server=name, name=tool):
                 return seen.entries[name], seen.entries[name].tools[tool]
