@@ -142,12 +142,18 @@ def resolve(path: str, servers: ServerNames, listed: NamesOf, *, server: str = "
         return Unknown()
     if server.strip():
         return _apart(server.strip(), path, servers, listed)
-    for text in (path, plain := unwrapped(path)):
-        head, colon, name = text.partition(":")
-        literal = servers.literal(head) if colon and name else None
-        if literal is not None:
-            return _named_on(literal, name, listed)
-    return _Reader(servers, listed).read(plain)
+    return _literally(path, servers, listed) or _read(unwrapped(path), servers, listed)
+
+
+def _read(plain: str, servers: ServerNames, listed: NamesOf) -> Resolution:
+    return _literally(plain, servers, listed) or _Reader(servers, listed).read(plain)
+
+
+def _literally(path: str, servers: ServerNames, listed: NamesOf) -> Resolution | None:
+    """Return what a path means that begins with a configured name and a `:`; None for any other."""
+    head, colon, name = path.partition(":")
+    server = servers.literal(head) if colon and name else None
+    return _named_on(server, name, listed) if server is not None else None
 
 
 def bounded(path: str) -> str:

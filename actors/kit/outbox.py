@@ -47,8 +47,7 @@ class Outbox:
 
     async def take(self) -> bytes:
         """Wait for bytes and take them all. A checkpoint."""
-        if self._parts:
-            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()  # in which more is put, mostly: one write for many messages
         while not self._parts:
             await self._waiters.park()
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)

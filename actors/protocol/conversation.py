@@ -160,7 +160,8 @@ class Conversation:
         self._ids[call] = id_ = self._peer.expect(call)
         head = b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + jsonrpc.encode(method) + b',"params":{'
         # Members may be large: they are copied once, when all output is taken.
-        self._write(head, members, b"," if members and rest else b"", rest, b"}}")
+        separator = b"," if members and rest else b""
+        self._output += (head, _one_line(members), separator, _one_line(rest), b"}}\n")
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
@@ -274,7 +275,9 @@ class Conversation:
         else:
             self._write(jsonrpc.failure(id_, jsonrpc.METHOD_NOT_FOUND, f"{method[:100]} is not supported here"))
 
-    def _write(self, *message: bytes) -> None:
-        for part in message:
-            self._output.append(part.translate(_ONE_LINE) if b"\n" in part or b"\r" in part else part)
-        self._output.append(b"\n")
+    def _write(self, message: bytes) -> None:
+        self._output += (_one_line(message), b"\n")
+
+
+def _one_line(part: bytes) -> bytes:
+    return part.translate(_ONE_LINE) if b"\n" in part or b"\r" in part else part

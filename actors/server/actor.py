@@ -198,7 +198,7 @@ class ServerActor(Actor[Message]):
             return
         reply.on_abandon(lambda: self._abandon(call.number))
         if self.life.state is State.READY:
-            self._server.pump()
+            self._server.pump(now)
         else:
             self._server.wake(urgent=True)
         self._watch_deadlines()

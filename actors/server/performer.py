@@ -253,10 +253,10 @@ class Performer:
         if self.link is not None and (doubt := self._liveness.doubt(self.link)):
             self.step(lc.Violated(self.life.incarnation, doubt))
 
-    def pump(self) -> None:
+    def pump(self, now: float | None = None) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""
-        if self.link is not None and self.life.state is State.READY:
-            self.traffic.send(self.link, trio.current_time())
+        if self.traffic.waiting and self.link is not None and self.life.state is State.READY:
+            self.traffic.send(self.link, trio.current_time() if now is None else now)
         self._flush()
         if self.life.state is State.DRAINING and not self.traffic.in_flight:
             self.step(lc.Drained(self.life.incarnation))

@@ -76,8 +76,10 @@ class Recovery:
 
     def too_late(self, life: Life, deadline: float) -> SupervisorError | None:
         """Why a call with this deadline, a moment of the trio clock, need not wait for the back-off; None if it may."""
+        if life.state is not State.RESPAWNING:
+            return None
         left = self.next_start_s()
-        if life.state is not State.RESPAWNING or left is None or trio.current_time() + left < deadline:
+        if left is None or trio.current_time() + left < deadline:
             return None
         return self.starting(life.reason)
 

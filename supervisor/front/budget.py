@@ -100,7 +100,8 @@ class Share:
 
     def complete(self) -> None:
         """All of it has arrived: it is not taken away any more."""
-        self._budget.settle(self)
+        if self._counted:
+            self._budget.settle(self)
 
     def take_away(self) -> None:
         """Give way to somebody else."""
@@ -110,7 +111,8 @@ class Share:
 
     def close(self) -> None:
         """Give back what is held; closing twice does no harm."""
-        self._budget.remove(self, self._counted)
+        if self._counted:
+            self._budget.remove(self, self._counted)
         self._size = self._counted = 0
 
     def __enter__(self) -> Self:

@@ -72,8 +72,7 @@ BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 def envelope_of(params: msgspec.Raw) -> tuple[Meta, Enveloped] | None:
     """Return the modern metadata of these parameters; None if they do not name a version there."""
     text = bytes(params)
-    # Keys can only be spelled in another way with these two escapes; most legacy requests end here.
-    if b"io.modelcontextprotocol/" not in text and b"\\u" not in text and b"\\/" not in text:
+    if b"io.modelcontextprotocol/" not in text and not _has_odd_escapes(text):  # most legacy requests end here
         return None
     try:
         enveloped = _enveloped.decode(text)
@@ -81,6 +80,11 @@ def envelope_of(params: msgspec.Raw) -> tuple[Meta, Enveloped] | None:
     except BROKEN:
         return None
     return (meta, enveloped) if bytes(meta.version) else None
+
+
+def _has_odd_escapes(text: bytes) -> bool:
+    """Say whether a key may be spelled in another way: that takes one of two escapes."""
+    return b"\\" in text and (b"\\u" in text or b"\\/" in text)
 
 
 def batch_elements(text: msgspec.Raw | bytes) -> tuple[msgspec.Raw, ...] | None:

@@ -71,7 +71,10 @@ async def reply(send: Send, status: int, body: bytes, headers: Headers = ()) -> 
     kind = (_JSON,) if body else ()
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [*kind, length, *headers]})
-    await _send_parts(send, body, more_body=False)
+    if len(body) > PART_BYTES:
+        await _send_parts(send, body, more_body=False)
+    else:
+        await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 async def _send_parts(send: Send, data: bytes, *, more_body: bool) -> None:

@@ -62,6 +62,7 @@ class Http11(H11Protocol):
         self._last = False
         self._websocket: WebSocketStream | None = None
         self._hungry = True
+        self._ahead = False
         self._holding = False
         self._held = b""
         self._pass_on = self.send
@@ -81,7 +82,7 @@ class Http11(H11Protocol):
     @property
     def next_is_here(self) -> bool:
         """True if there are bytes nobody has processed: the next request's, once all of this one is here."""
-        return bool(self._inbox or self.connection.trailing_data[0])
+        return self._ahead or bool(self._inbox)
 
     @property
     def paused(self) -> bool:
@@ -103,12 +104,15 @@ class Http11(H11Protocol):
         elif not event.data:
             self._inbox.clear()  # who has gone gets what is under way and no more
             self.connection.receive_data(b"")
+            self._hungry = False
         await self.go_on()
 
     async def go_on(self) -> None:
         """Process what waits, as far as it is its turn. A checkpoint now and then."""
-        if self._hungry:  # the parser has said that it needs more: it is not asked again before it has got it
+        if self._hungry:  # the parser has used up what it had: it is not asked again before it has got more
             self._hungry = not self._feed()
+            if self._hungry and self._head_lines <= MAX_HEADERS + 1:
+                return
         while await self._step():
             if self._turns.used_up():
                 await trio.lowlevel.checkpoint()
@@ -163,13 +167,18 @@ class Http11(H11Protocol):
 
     async def _begin(self, request: h11.Request) -> bool:
         self._head_lines = 0
+        self._ahead = False
+        headers = list(request.headers)
         await self.send(Updated(idle=False))
         await self._check_protocol(request)
-        if len(request.headers) > MAX_HEADERS:
+        if len(headers) > MAX_HEADERS:
             await self._break_off(431)
             return False
-        self._body_left = next((int(value) for name, value in request.headers if name == b"content-length"), 0)
-        await self._create_stream(request)
+        self._body_left = 0
+        for name, value in headers:
+            if name == b"content-length":
+                self._body_left = int(value)
+        await self._open_stream(request, headers)
         return True
 
     async def _continue(self, event: Any) -> bool:
@@ -180,6 +189,8 @@ class Http11(H11Protocol):
             await self.stream.handle(stream_events.Body(stream_id=STREAM_ID, data=bytes(event.data)))
         elif isinstance(event, h11.EndOfMessage):
             await self.stream.handle(stream_events.EndBody(stream_id=STREAM_ID))
+            self._ahead = bool(self.connection.trailing_data[0])
+            self._hungry = not self._ahead
             return False  # the parser pauses until this one is answered, or the connection ends
         else:
             await self.stream.handle(event)  # what a WebSocket passes through
@@ -202,7 +213,7 @@ class Http11(H11Protocol):
         """Send; the head of an answer says so if it is the last one."""
         if isinstance(event, stream_events.Response):
             # The body follows at once where its length is known: both leave in one packet.
-            self._holding = any(name == b"content-length" for name, _ in event.headers)
+            self._holding = b"content-length" in [name for name, _ in event.headers]
             if event.status_code >= 200 and (self._last or self.context.terminated.is_set()):
                 event.headers.append((b"connection", b"close"))
         await super().stream_send(event)
@@ -232,8 +243,8 @@ class Http11(H11Protocol):
         self._refused = True
         await super()._send_error_response(status_code)
 
-    async def _create_stream(self, request: h11.Request) -> None:
-        headers, method = list(request.headers), request.method.decode("ascii").upper()
+    async def _open_stream(self, request: h11.Request, headers: list[tuple[bytes, bytes]]) -> None:
+        method = request.method.decode("ascii").upper()
         common = (
             self.app,
             self.config,
@@ -245,7 +256,7 @@ class Http11(H11Protocol):
             self.stream_send,
             STREAM_ID,
         )
-        if _opens_websocket(method, headers):
+        if method == "GET" and _opens_websocket(headers):
             headers = [(name, value) for name, value in headers if name != b"sec-websocket-extensions"]
             self.connection = H11WSConnection(self.connection)  # type: ignore[arg-type]  # it is no WebSocket yet
             self.stream = self._websocket = WebSocketStream(
@@ -264,8 +275,8 @@ class Http11(H11Protocol):
         await self.stream.handle(opening)
 
 
-def _opens_websocket(method: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Say whether a request asks for a WebSocket (RFC 6455 4.2.1); what is wrong with it is found out later."""
+def _opens_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Say whether a GET asks for a WebSocket (RFC 6455 4.2.1); what is wrong with it is found out later."""
     upgrade = connection = b""
     for name, value in headers:
         if name == b"upgrade":
@@ -273,4 +284,4 @@ def _opens_websocket(method: str, headers: Iterable[tuple[bytes, bytes]]) -> boo
         elif name == b"connection":
             connection = value
     tokens = {token.strip() for token in connection.lower().split(b",")}
-    return method == "GET" and b"upgrade" in tokens and upgrade.lower() == b"websocket"
+    return b"upgrade" in tokens and upgrade.lower() == b"websocket"

@@ -45,8 +45,7 @@ class _ApplicationQueue:
 
     async def put(self, event: Any) -> None:
         """Add an event, waiting for room; for a large message of a WebSocket, until it is taken."""
-        is_last = event["type"] in _LAST
-        while len(self._events) >= self._size and not (self._finished or is_last):
+        while len(self._events) >= self._size and not (self._finished or event["type"] in _LAST):
             await self._taken.park()
         if self._finished:
             return
