@@ -18,7 +18,6 @@ from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from actors.search import EVERYTHING, Found
 from supervisor.answers import Page
-from supervisor.loose import size
 from supervisor.metatools import Discover
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
@@ -81,7 +80,7 @@ def answered(
 def weight(seen: Catalogue, done: Searched) -> int:
     """Return the bytes of the definitions of the tools that were found."""
     tools = (hit.document for hit in done.found.hits if hit.document.kind == "tool")
-    return sum(size(seen.entries[found.server].tools[found.name].definition) for found in tools)
+    return sum(len(seen.entries[found.server].tools[found.name].definition) for found in tools)
 
 
 def search(seen: Catalogue, wanted: Discover) -> Found:

@@ -11,12 +11,13 @@ everything else goes to the server as it came, byte for byte.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from actors.catalogue.entries import Tool
-from supervisor.loose import Members, NotAnObject, TooManyMembers, is_json, members, plain
+from supervisor.loose import Members, NotAnObject, TooManyMembers, is_json, members, plain, taken_apart
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "integer": int,
@@ -26,15 +27,19 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 _BEGINS = {"array": b"[", "object": b"{"}
 _BOOLEANS = {"true": b"true", "false": b"false"}
 
+_MAX_KNOWN_BYTES = 8 * 1024
+_MAX_KNOWN = 256
+"""So many schemas of that size are kept apart, a few MiB: those of the tools that are called."""
+
 
 def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> msgspec.Raw:
     """Return the arguments of a call, set right where that is plain. `arguments` is the text of an object."""
-    schema = plain(tool.input_schema)
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict) or not properties:
+    schema = bytes(tool.input_schema)
+    properties = _known_properties(schema) if len(schema) <= _MAX_KNOWN_BYTES else _properties(schema)
+    if not properties:
         return arguments
     try:
-        given = members(arguments)
+        given = taken_apart(arguments)
     except TooManyMembers:
         return arguments
     inner = _inside(given, properties, wrappers)
@@ -44,6 +49,16 @@ def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> 
     if inner is None and all(right[name] is raw for name, raw in found.items()):
         return arguments
     return msgspec.Raw(msgspec.json.encode({name: raw for name, raw in right.items() if raw is not None}))
+
+
+def _properties(schema: bytes) -> Mapping[str, Any]:
+    """Return what a schema says of its properties, nothing if it does not say it in the usual way."""
+    value = plain(msgspec.Raw(schema))
+    found = value.get("properties") if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+_known_properties = lru_cache(maxsize=_MAX_KNOWN)(_properties)
 
 
 def _inside(given: Members, properties: Mapping[str, Any], wrappers: Collection[str]) -> Members | None:

@@ -15,7 +15,7 @@ from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.versions import Era
 from actors.router import Message as RouterMessage
 from supervisor.front.service import Client
-from supervisor.loose import has_endless_integer, is_json, plain, size
+from supervisor.loose import has_endless_integer, is_json, plain
 from supervisor.relay import as_tool_result, fit, relayed, travelling_meta
 from supervisor.workbench import Workbench, is_small
 
@@ -89,12 +89,12 @@ class Forwarder:
         except RemoteError as remote:
             refused = within_limits(remote)
         if refused is not None:
-            error = await self._bench.run(size(refused.error.data), masked, refused, self._masks.get(server, str))
+            error = await self._bench.run(len(refused.error.data), masked, refused, self._masks.get(server, str))
             failed = as_tool_result(error, method)
             if failed is None:
                 raise relayed(error, method, client.era, uri)
             result = failed
-        cost = size(result.body) // FITTED_COST
+        cost = len(result.body) // FITTED_COST
         try:
             if is_small(cost):
                 return fit(result, era or client.era, server)
@@ -106,8 +106,8 @@ class Forwarder:
 
 def check(members: bytes, meta: msgspec.Raw) -> None:
     """Raise `InvalidArguments` for what no server should get."""
-    if size(meta) > MAX_META_BYTES:
-        raise InvalidArguments(f"'_meta' has {size(meta)} bytes, {MAX_META_BYTES} are the most")
+    if len(meta) > MAX_META_BYTES:
+        raise InvalidArguments(f"'_meta' has {len(meta)} bytes, {MAX_META_BYTES} are the most")
     if has_endless_integer(members):
         raise InvalidArguments("an integer of over 4,300 digits: no server can be expected to read it; send it as text")
 
@@ -115,7 +115,7 @@ def check(members: bytes, meta: msgspec.Raw) -> None:
 def within_limits(error: RemoteError) -> RemoteError:
     """Return a server's error as it is, but for data, and the end of a text, with which hardly any client can do."""
     found = error.error
-    passes = size(found.data) <= MAX_ERROR_BYTES and not has_endless_integer(bytes(found.data))
+    passes = len(found.data) <= MAX_ERROR_BYTES and not has_endless_integer(bytes(found.data))
     if passes and len(found.message) <= MAX_ERROR_BYTES:
         return error
     data = found.data if passes else msgspec.Raw(b"")

@@ -27,7 +27,7 @@ from supervisor.discovery import DiscoverySettings, answered, cut, searched, wei
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client, Revisions
 from supervisor.listings import Listed
-from supervisor.loose import EMPTY, size
+from supervisor.loose import EMPTY
 from supervisor.reading import NO_META, Reading, decoded
 from supervisor.relay import with_member
 from supervisor.service.arrival import Arrival
@@ -208,14 +208,14 @@ class Gateway:
 
     async def _call_tool(self, client: Client, params: msgspec.Raw) -> bytes:
         try:
-            cost = size(params) // ENVELOPE_COST
+            cost = len(params) // ENVELOPE_COST
             call = _call.decode(params) if is_small(cost) else await self._bench.run(cost, _call.decode, params)
         except (msgspec.MsgspecError, RecursionError):
             text = "tools/call: params need a 'name' and may have 'arguments'"
             raise InvalidArguments(text, details={"tools": list(definitions.SCHEMAS)}) from None
         match self._own_name(client, call.name):
             case definitions.EXECUTE:
-                given, cost = call.arguments, size(call.arguments)
+                given, cost = call.arguments, len(call.arguments)
                 wanted = (
                     metatools.execute(given)
                     if is_small(cost)
@@ -240,7 +240,7 @@ class Gateway:
     async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
         settings = self._settings
         most = settings.discover_limit_max
-        wanted = cut(await self._bench.run(size(arguments), metatools.discover, arguments, most), settings)
+        wanted = cut(await self._bench.run(len(arguments), metatools.discover, arguments, most), settings)
         await self._visible.indexed(client)
         seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
         done = await self._bench.run(SEARCH_COST * len(wanted.query), searched, seen, wanted, time.perf_counter)

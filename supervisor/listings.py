@@ -19,7 +19,7 @@ from actors.catalogue.naming import resource_path, resource_uri
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode
-from supervisor.loose import NotAnObject, holds_object, members, plain, size
+from supervisor.loose import NotAnObject, holds_object, members, plain
 from supervisor.shown import clean, clean_json, shorten
 
 Listed = Literal["resources", "templates", "prompts"]
@@ -88,7 +88,7 @@ def resources(catalogue: Catalogue) -> dict[str, Any]:
 def weight(catalogue: Catalogue, *kinds: Listed) -> int:
     """Return about how many bytes a list of these kinds is made from; it is not read for that."""
     return sum(
-        size(item.definition)
+        len(item.definition)
         for entry in _visible(catalogue)
         for kind in kinds
         for item in islice(getattr(entry.offer, kind), MAX_ROWS)
@@ -142,7 +142,7 @@ def native_page(catalogue: Catalogue, kind: Listed, cursor: str | None) -> tuple
         for number, item in enumerate(items[position:], position):
             if len(page) == PAGE_SIZE or left < 0:
                 return page, _encode_cursor(_Cursor(kind, entry.server, number))
-            left -= size(item.definition)
+            left -= len(item.definition)
             page.append(_definition(catalogue, entry.server, item))
     return page, None
 

@@ -49,14 +49,14 @@ class TooManyMembers(NotAnObject):
     """It is an object, but one that is too large to be taken apart."""
 
 
-def size(raw: msgspec.Raw) -> int:
-    """Return the number of bytes."""
-    return memoryview(raw).nbytes
-
-
 def members(raw: msgspec.Raw) -> Members:
     """Return the members of an object, each as it was written. Raises `NotAnObject`, `TooManyMembers`."""
-    data = bytes(object_text(raw))
+    return taken_apart(object_text(raw))
+
+
+def taken_apart(text: msgspec.Raw) -> Members:
+    """Return the members of what is the text of an object already; see `members`."""
+    data = bytes(text)
     if data.count(b":") > _MAX_COLONS:
         raise TooManyMembers
     try:
@@ -134,12 +134,12 @@ def _is_json(value: Any) -> bool:
 def lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
     """Return which names an object has no member for; of one that is not taken apart, among the first 200 names.
 
-    It must be JSON.
+    `raw` is the text of an object.
     """
     if not names:
         return []
     try:
-        found = members(raw)
+        found = taken_apart(raw)
     except TooManyMembers:
         return _lacking(raw, list(dict.fromkeys(names))[:_MAX_NAMES])
     return [name for name in names if name not in found]

@@ -98,7 +98,7 @@ def members(tool: str, arguments: msgspec.Raw) -> loose.Members:
 
 def _short(tool: str, arguments: msgspec.Raw) -> None:
     """Raise `InvalidArguments` for more than is read at all."""
-    size = loose.size(arguments)
+    size = len(arguments)
     if size > MAX_ASKED_BYTES:
         raise invalid(tool, f"the arguments have {size} bytes, {MAX_ASKED_BYTES} are the most")
 
@@ -182,10 +182,10 @@ def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
         call = _exact.decode(arguments)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    path = call.tool_path
-    if not path.strip() or path.lstrip()[:1] == "{" or bytes(memoryview(call.arguments)[:1]) != b"{":
+    path = call.tool_path.strip()
+    if not path or path[0] == "{" or not bytes(call.arguments).startswith(b"{"):
         return None
-    if _is_envelope(call.arguments, path):
+    if _is_envelope(call.arguments, call.tool_path):
         return None
     return Execute(tool_path=bounded(path), arguments=call.arguments)
 

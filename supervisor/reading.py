@@ -23,7 +23,7 @@ from supervisor import metatools
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.listings import rewrite_meta
-from supervisor.loose import EMPTY, size
+from supervisor.loose import EMPTY
 from supervisor.service.lookup import Lookup
 from supervisor.workbench import Workbench
 
@@ -68,14 +68,14 @@ class Reading:
 
     async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
-        uri = await self._bench.run(size(arguments), metatools.read_resource, arguments)
+        uri = await self._bench.run(len(arguments), metatools.read_resource, arguments)
         server, _, body = await self._read(client, uri, meta, era="legacy")
         return await self._bench.run(len(body) // READ_COST, _for_model, server, body)
 
     async def read(self, client: Client, params: msgspec.Raw) -> bytes:
         """`resources/read`: contents under the URIs of `resources/list`, unless it was asked with the server's own."""
         said = "resources/read: params need a 'uri'"
-        wanted: _Read = await self._bench.run(size(params) // READ_COST, decoded, params, _Read, said)
+        wanted: _Read = await self._bench.run(len(params) // READ_COST, decoded, params, _Read, said)
         server, own, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
         renamed = own != wanted.uri
         return await self._bench.run(len(body) // READ_COST, _as_read, server, body, client.era, renamed)
@@ -94,7 +94,7 @@ class Reading:
         """`prompts/get`."""
         since = trio.current_time()
         said = "prompts/get: params need a 'name'"
-        wanted: _Get = await self._bench.run(size(params) // READ_COST, decoded, params, _Get, said)
+        wanted: _Get = await self._bench.run(len(params) // READ_COST, decoded, params, _Get, said)
         server, name = await self._lookup.prompt(client, wanted.name, since)
         members = b'"name":' + encode(name)
         if bytes(wanted.arguments) not in (b"{}", b"null"):
@@ -103,7 +103,7 @@ class Reading:
 
     async def complete(self, client: Client, params: msgspec.Raw) -> bytes:
         """`completion/complete`, for an argument of a prompt or of a resource template."""
-        if size(params) > MAX_COMPLETED_BYTES:
+        if len(params) > MAX_COMPLETED_BYTES:
             raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
         since = trio.current_time()
         wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")

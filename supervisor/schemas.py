@@ -15,7 +15,7 @@ import msgspec
 from actors.catalogue.entries import Tool
 from actors.protocol.jsonrpc import encode
 from supervisor.keywords import DATA, DEFINITIONS, NAMED, REMARKS
-from supervisor.loose import EMPTY, Members, NotAnObject, TooManyMembers, lacking, members, size
+from supervisor.loose import EMPTY, Members, NotAnObject, TooManyMembers, lacking, members, object_text
 from supervisor.mending import mended
 from supervisor.shown import clean, clean_json, cleaned, is_plain, shorten
 
@@ -50,7 +50,7 @@ def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
 def has_parameter(tool: Tool, name: str) -> bool:
     """Say whether a tool has a top-level parameter of that name, however large its schema is."""
     try:
-        return not lacking(_propertied.decode(tool.input_schema).properties, [name])
+        return not lacking(object_text(_propertied.decode(tool.input_schema).properties), [name])
     except (msgspec.MsgspecError, RecursionError, NotAnObject):
         return False
 
@@ -70,7 +70,7 @@ def complete(tool: Tool) -> Any:
 
     A schema over 64 KiB is its own text, if nothing can hide in it; else what is returned says that it is too large.
     """
-    if size(tool.input_schema) > MAX_WORKED_BYTES:
+    if len(tool.input_schema) > MAX_WORKED_BYTES:
         return tool.input_schema if is_plain(bytes(tool.input_schema)) else _too_large(tool)
     found = inlined(mended(tool.input_schema))
     return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
@@ -79,7 +79,7 @@ def complete(tool: Tool) -> Any:
 def _too_large(tool: Tool) -> dict[str, Any]:
     """Return a schema in place of one that cannot be shown."""
     required = [clean(name)[:MAX_PARAMETER_CHARS] for name in tool.required[:MAX_SHOWN_PARAMETERS]]
-    said = f"The tool's own schema of {size(tool.input_schema)} bytes is too large to be shown."
+    said = f"The tool's own schema of {len(tool.input_schema)} bytes is too large to be shown."
     return {"type": "object", "required": required, "description": said}
 
 

@@ -45,7 +45,7 @@ class ToolCalls:
         """Call one tool. Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint."""
         since = trio.current_time()
         entry, tool = await self._lookup.tool(client, wanted.tool_path, wanted.server, since)
-        cost = (loose.size(wanted.arguments) + loose.size(tool.input_schema)) // SIZE_CHECKED
+        cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if is_small(cost):
             arguments = checked(entry, tool, wanted)
         else:

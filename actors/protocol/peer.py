@@ -162,7 +162,7 @@ def _answer(tag: T, found: jsonrpc.Envelope) -> Answered[T] | Refused[T] | Malfo
             return Refused(tag, jsonrpc.decode_error(found.error))
         except ProtocolViolation as violation:
             return Malformed(tag, violation.message)
-    if not memoryview(found.result).nbytes:
+    if not len(found.result):
         return Malformed(tag, "neither a result nor an error")
     if result != b"{":
         return Malformed(tag, "a result that is no object", done=True)
@@ -171,8 +171,9 @@ def _answer(tag: T, found: jsonrpc.Envelope) -> Answered[T] | Refused[T] | Malfo
 
 def _begin(member: msgspec.Raw) -> bytes:
     """Return the first byte of a member, which may be large; empty for none, and for `null`."""
-    text = memoryview(member)
-    return b"" if text.nbytes == len(b"null") and bytes(text) == b"null" else bytes(text[:1])
+    if not len(member) or (len(member) == len(b"null") and bytes(member) == b"null"):
+        return b""
+    return bytes(memoryview(member)[:1])
 
 
 def _canonical(id_: bytes) -> bytes:
