@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from actors.catalogue.entries import Offer, Prompt, Tool, decode_offer, encode_offer
+from actors.catalogue.entries import Offer, Prompt, Resource, Tool, decode_offer, encode_offer
 from actors.search import Document
 from supervisor.pauses import SWITCH_INTERVAL_S, keep_what_lives, switch_often
 
@@ -50,9 +50,11 @@ def test_tools_and_documents_are_not_walked_in_the_search_for_garbage() -> None:
         Offer(tools=(Tool(name="a", meta=msgspec.Raw(b"{}")), Tool(name='"b'))),
         Offer(tools=(Tool(name="a"),), prompts=(Prompt(name="p"),), token_counts={"a": 3}),
         Offer(prompts=(Prompt(name="p"),)),
+        Offer(resources=(Resource(uri="r"),), prompts=(Prompt(name="p"), Prompt(name="q")), instructions="x"),
+        Offer(tools=(Tool(name="a"),), templates=(Resource(uri="t"), Resource(uri="u"))),
     ],
 )
-def test_an_offer_encoded_tool_by_tool_is_the_offer_encoded_at_once(offer: Offer) -> None:
+def test_an_offer_encoded_one_by_one_is_the_offer_encoded_at_once(offer: Offer) -> None:
     assert encode_offer(offer) == msgspec.json.encode(offer)
     assert decode_offer(encode_offer(offer)) == offer
 

@@ -8,6 +8,8 @@ the search for garbage passes them over (`gc=False`): it would stop the loop for
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 from msgspec.structs import replace
@@ -81,6 +83,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     read_at: float = 0.0
 
 
+_LISTS = ("tools", "resources", "templates", "prompts")
+"""The first fields of an offer, in their order."""
+
+
 def unchanged(before: Offer, after: Offer) -> bool:
     """Return whether two offers say the same; when they were read, and their token counts, do not matter."""
     counts, exact = before.token_counts, before.tokens_exact
@@ -90,15 +96,34 @@ def unchanged(before: Offer, after: Offer) -> bool:
 def encode_offer(offer: Offer) -> bytes:
     """Return the bytes that the store keeps. An absent `Raw` is left out, not written: it would be no JSON.
 
-    Tool by tool, as other threads cannot run while one value is encoded.
+    One by one, as other threads cannot run while one value is encoded; a long list is never there as a whole.
     """
-    rest = msgspec.json.encode(replace(offer, tools=()))
-    if not offer.tools:
-        return rest
-    first, *others = [msgspec.json.encode(tool) for tool in offer.tools]
-    tools = [part for tool in others for part in (b",", tool)]
-    text = b"".join([b'{"tools":[', first, *tools, b"]" if rest == b"{}" else b"],", rest[1:]])
-    return zlib.compress(text, 1) if len(text) > PACKED_FROM_BYTES else text
+    parts, size, kept = _parts_of(offer), 0, []
+    for part in parts:
+        kept.append(part)
+        size += len(part)
+        if size > PACKED_FROM_BYTES:
+            return _packed(chain(kept, parts))
+    return b"".join(kept)
+
+
+def _parts_of(offer: Offer) -> Iterator[bytes]:
+    """Yield the JSON text of an offer."""
+    between = b"{"
+    for name in _LISTS:
+        items: Sequence[Tool | Resource | Prompt] = getattr(offer, name)
+        before = between + b'"%b":[' % name.encode()
+        for item in items:
+            yield before + msgspec.json.encode(item)
+            before = b","
+        between = b"]," if items else between
+    rest = msgspec.json.encode(replace(offer, tools=(), resources=(), templates=(), prompts=()))
+    yield (between if rest != b"{}" else between.removesuffix(b",")) + rest[1:]
+
+
+def _packed(parts: Iterable[bytes]) -> bytes:
+    packing = zlib.compressobj(1)
+    return b"".join([*map(packing.compress, parts), packing.flush()])
 
 
 def decode_offer(data: bytes) -> Offer:

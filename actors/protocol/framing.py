@@ -7,7 +7,8 @@ are tolerated here (RFC 8259 section 8.1), the last are told apart by `may_be_me
 A line over the limit costs the call that it answers, not its server: its middle is thrown away as it comes, its ends
 are kept to read an id from. Only a line that does not end at all is a violation.
 
-PURE. The cost is linear in the bytes: parts of a long line are joined once, when its end is there.
+PURE. The cost is linear in the bytes: parts of a long line are joined once, when its end is there, and those of a very
+long one by whoever has a thread for it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ TAIL_BYTES = 512
 """What is kept of its end. The rest of them write the id last."""
 ENDLESS_LINES = 16
 """A line that is this many times the limit will not end."""
+LONG_BYTES = 1024 * 1024
+"""A line from that size on is given out in pieces: joining them takes milliseconds, as all of it is fresh memory."""
 _BOM = b"\xef\xbb\xbf"
 _SLACK_BYTES = len(_BOM) + 1
 """A mark and a carriage return do not count, but whether they are there may not be known yet."""
@@ -37,6 +40,17 @@ class Oversized(msgspec.Struct, frozen=True):
 
 
 Line = bytes | Oversized
+
+
+class Pieces(msgspec.Struct, frozen=True):
+    """A long line as it came in, without its end; `limit` in bytes."""
+
+    parts: list[bytes]
+    limit: int
+
+    def line(self) -> Line | None:
+        """Return the line, None if it is blank. Takes a millisecond a MiB, in which other threads can run."""
+        return _cleaned(b"".join(self.parts), self.limit)
 
 
 class _Cut:
@@ -62,10 +76,14 @@ class _Cut:
 
 
 class LineSplitter:
-    """Cuts a stream into lines of at most `max_line_bytes`, the end of line and a byte order mark not counted."""
+    """Cuts a stream into lines of at most `max_line_bytes`, the end of line and a byte order mark not counted.
 
-    def __init__(self, max_line_bytes: int) -> None:
+    Lines from `long_bytes` on come in pieces.
+    """
+
+    def __init__(self, max_line_bytes: int, long_bytes: int = LONG_BYTES) -> None:
         self._max_line_bytes = max_line_bytes
+        self._long_bytes = long_bytes
         self._max_cut_bytes = max_line_bytes * ENDLESS_LINES
         self._parts: list[bytes] = []
         self._size = 0
@@ -77,13 +95,13 @@ class LineSplitter:
         if self._endless:
             raise ProtocolViolation(f"a line of the output does not end: it is over {self._max_cut_bytes} bytes")
 
-    def feed(self, data: bytes) -> list[Line]:
+    def feed(self, data: bytes) -> list[Line | Pieces]:
         """Return the lines that `data` completes, without their ends and without blank ones.
 
         A line that does not end comes last, once; then there is nothing more to feed. Raises as `check` does.
         """
         self.check()
-        found: list[Line] = []
+        found: list[Line | Pieces] = []
         *ends, rest = data.split(b"\n")
         for end in ends:
             if not self._size:  # a whole line, of which there may be ten thousand: mostly there is nothing to do
@@ -110,7 +128,7 @@ class LineSplitter:
         if cut is not None or (half and not half.isspace()):
             raise TruncatedMessage(f"the output ended in the middle of a message, after {size} bytes of it")
 
-    def _keep(self, part: bytes, found: list[Line]) -> bool:
+    def _keep(self, part: bytes, found: list[Line | Pieces]) -> bool:
         """Add to the present line, of which only the ends are kept once it is over the limit.
 
         False if it does not end: then what is known of it is the last line that was found.
@@ -121,7 +139,8 @@ class LineSplitter:
             return True
         if self._cut is None:
             self._cut = _Cut()
-            self._cut.add(b"".join(self._parts))
+            for each in self._parts:
+                self._cut.add(each)
             self._parts.clear()
         self._cut.add(part)
         if self._size <= self._max_cut_bytes:
@@ -131,19 +150,25 @@ class LineSplitter:
         found.append(Oversized(self._max_cut_bytes, self._max_line_bytes, head, b""))
         return False
 
-    def _finish(self) -> Line | None:
+    def _finish(self) -> Line | Pieces | None:
         """Return the line whose end was found, None if it is blank."""
         cut, self._cut = self._cut, None
-        self._size = 0
+        size, self._size = self._size, 0
         if cut is not None:
             return cut.line(self._max_line_bytes)
-        line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts.clear()
-        line = line.removesuffix(b"\r").removeprefix(_BOM)
-        if len(line) > self._max_line_bytes:
-            return Oversized(len(line), self._max_line_bytes, line[:HEAD_BYTES], line[-TAIL_BYTES:])
-        line = line.lstrip(b"\0")  # what a line of UTF-16 leaves of its newline
-        return None if not line or line.isspace() else line
+        parts, self._parts = self._parts, []
+        if size >= self._long_bytes and len(parts) > 1:
+            return Pieces(parts, self._max_line_bytes)
+        return _cleaned(parts[0] if len(parts) == 1 else b"".join(parts), self._max_line_bytes)
+
+
+def _cleaned(line: bytes, limit: int) -> Line | None:
+    """Return a line without marks and carriage return, None if it is blank."""
+    line = line.removesuffix(b"\r").removeprefix(_BOM)
+    if len(line) > limit:
+        return Oversized(len(line), limit, line[:HEAD_BYTES], line[-TAIL_BYTES:])
+    line = line.lstrip(b"\0")  # what a line of UTF-16 leaves of its newline
+    return None if not line or line.isspace() else line
 
 
 def may_be_message(line: Line) -> bool:

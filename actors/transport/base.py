@@ -12,7 +12,8 @@ from typing import Protocol
 
 import msgspec
 
-from actors.protocol.framing import Line, may_be_message
+from actors.kit.decoding import decoded
+from actors.protocol.framing import Line, Pieces, may_be_message
 from actors.transport.asides import Asides
 
 BUSY_CPU_S = 0.02
@@ -47,8 +48,16 @@ class Counters(msgspec.Struct, kw_only=True):
     stderr_bytes: int = 0
 
 
-def received(lines: list[Line], counters: Counters, asides: Asides) -> list[Line]:
-    """Return those of some lines that may be messages, count all of them, and tell of the others."""
+async def received(said: list[Line | Pieces], counters: Counters, asides: Asides) -> list[Line]:
+    """Return those of some lines that may be messages, count all of them, and tell of the others.
+
+    A checkpoint if one comes in pieces, which are put together in a thread.
+    """
+    lines: list[Line] = []
+    for each in said:
+        line = await decoded(each.line) if isinstance(each, Pieces) else each
+        if line is not None:
+            lines.append(line)
     found = [line for line in lines if may_be_message(line)]
     counters.messages_received += len(found)
     counters.stdout_noise += asides.noise(lines, found)

@@ -174,7 +174,7 @@ class MemoryConnection:
         """Return all lines that are there, at least one, or an empty list at the end of the output."""
         self._splitter.check()
         while data := await self._peer._stdout.read():
-            lines = received(self._splitter.feed(data), self.counters, self.asides)
+            lines = await received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
                 return lines
         self._splitter.close()

@@ -164,7 +164,7 @@ class ProcessConnection:
             if not data:
                 self._splitter.close()
                 return []
-            lines = received(self._splitter.feed(data), self.counters, self.asides)
+            lines = await received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
                 return lines
         await self._exited.wait()

@@ -15,10 +15,12 @@ from actors.errors import ProtocolViolation, TruncatedMessage
 from actors.protocol.framing import (
     ENDLESS_LINES,
     HEAD_BYTES,
+    LONG_BYTES,
     TAIL_BYTES,
     Line,
     LineSplitter,
     Oversized,
+    Pieces,
     may_be_message,
 )
 
@@ -48,13 +50,16 @@ streams = st.lists(
 ).map(b"".join)
 
 
-def run(chunks: list[bytes], limit: int = LIMIT) -> tuple[list[Line], type[Exception] | None]:
+def run(
+    chunks: list[bytes], limit: int = LIMIT, long_bytes: int = LONG_BYTES
+) -> tuple[list[Line], type[Exception] | None]:
     """Feed all chunks; return the lines and the class of the error that ended it."""
-    splitter = LineSplitter(limit)
+    splitter = LineSplitter(limit, long_bytes)
     lines: list[Line] = []
     try:
         for chunk in [*chunks, b""]:
-            lines += splitter.feed(chunk)
+            found = (line.line() if isinstance(line, Pieces) else line for line in splitter.feed(chunk))
+            lines += [line for line in found if line is not None]
         splitter.close()
     except ProtocolViolation as error:
         return lines, type(error)
@@ -69,6 +74,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 @given(streams, st.lists(st.integers(0, 400), max_size=12))
 def test_any_split_of_the_bytes_gives_the_same_lines_and_the_same_end(data: bytes, cuts: list[int]) -> None:
     assert run(pieces(data, cuts)) == run([data])
+    assert run(pieces(data, cuts), long_bytes=2) == run([data])
 
 
 @given(streams)
@@ -167,7 +173,9 @@ def test_a_long_line_in_small_parts_costs_linear_time() -> None:
     start = time.process_time()
     for _ in range(size // len(part)):
         assert splitter.feed(part) == []
-    assert splitter.feed(b"\n") == [b"x" * size]
+    [found] = splitter.feed(b"\n")
+    assert isinstance(found, Pieces)
+    assert found.line() == b"x" * size
     # 4096 joins of a growing buffer would move 32 GiB: seconds. This is generous for what takes some 20 ms.
     assert time.process_time() - start < 2.0
 
