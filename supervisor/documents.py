@@ -52,7 +52,10 @@ def lifecycle() -> str:
 def commands() -> str:
     """Return the table of subcommands."""
     rows = ["| command | does |", "| --- | --- |"]
-    for name, command in cli.commands.items():
+    group = click.Context(cli)
+    for name in cli.list_commands(group):
+        command = cli.get_command(group, name)
+        assert command is not None
         with click.Context(command, info_name=name) as context:
             usage = " ".join([f"mcpvisor {name}", *_usage(command, context)])
         rows.append(f"| `{usage}` | {command.get_short_help_str(200)} |")

@@ -9,6 +9,7 @@ import shlex
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
 from supervisor import documents
@@ -74,7 +75,7 @@ def test_the_command_compares_and_writes(
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_the_documentation_exist(page: Path) -> None:
     for name in re.findall(r"mcpvisor (?!http:)([a-z]+)\b", "\n".join(code_of(page.read_text(encoding="utf-8")))):
-        assert name in cli.commands
+        assert name in cli.list_commands(click.Context(cli))
 
 
 def code_of(text: str) -> list[str]:

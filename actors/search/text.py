@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from functools import lru_cache
-
-import snowballstemmer
+from collections.abc import Callable
+from functools import cache, lru_cache
 
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_CHAR = re.compile(f"[{_CJK}]")
@@ -29,7 +28,14 @@ _NOT_ALNUM = re.compile(r"[\W_]+")
 _MAX_STEMMED_CHARS = 40
 _MAX_CAMEL_CHARS = 30
 
-_stemmer = snowballstemmer.stemmer("english")
+
+@cache
+def _stemmer() -> Callable[[str], str]:
+    """Return Snowball's stemmer; its package has 30 languages and is read when the first word is stemmed."""
+    import snowballstemmer
+
+    found: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
+    return found
 
 
 @lru_cache(maxsize=65536)
@@ -37,8 +43,7 @@ def stem(word: str) -> str:
     """Return the English stem of a lower-case word; words of other scripts, and very long ones, stay as they are."""
     if len(word) <= 2 or len(word) > _MAX_STEMMED_CHARS or not word.isascii():
         return sys.intern(word)
-    stemmed: str = _stemmer.stemWord(word)
-    return sys.intern(stemmed)
+    return sys.intern(_stemmer()(word))
 
 
 def as_written(word: str) -> str:

@@ -9,7 +9,8 @@ import click
 import msgspec
 
 from supervisor.client import Refused, connect
-from supervisor.commands.common import EXIT_FAILED, CommandFailed, ask, json_option, print_json, url_option
+from supervisor.commands.common import ask, json_option, print_json, url_option
+from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
 from supervisor.definitions import EXECUTE
 from supervisor.shown import clean
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from actors.errors import ConfigError
-from supervisor.commands.common import BadConfiguration, console, plain, table
+from supervisor.commands.common import console, plain, table
+from supervisor.commands.outcomes import BadConfiguration
 from supervisor.commands.run import check_exposure
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.remarks import lines

@@ -1,6 +1,5 @@
-"""What the commands share: exit codes, the address of the daemon, output for people and for pipes.
+"""What the commands that ask a daemon share: its address, output for people and for pipes.
 
-- Exit codes are those of sysexits.h where it has one; 1 means that the daemon or a server answered with an error.
 - Text of servers is shown without control characters, and never read as markup.
 - Without a terminal there are no colours and no cut columns; `NO_COLOR` is honoured by rich.
 """
@@ -18,19 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from supervisor.client import DaemonUnreachable, Refused, connect
+from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.shown import clean
 
 T = TypeVar("T")
-
-EXIT_FAILED = 1
-EXIT_UNAVAILABLE = 69
-"""sysexits.h EX_UNAVAILABLE: no daemon answers."""
-EXIT_WANT = 75
-"""sysexits.h EX_TEMPFAIL: the system lacks what the command needs; it may have it later."""
-EXIT_CONFIG = 78
-"""sysexits.h EX_CONFIG: the configuration cannot be used."""
-EXIT_INTERRUPTED = 130
-"""What a shell gives a program that Ctrl-C ended."""
 
 DEFAULT_URL = "http://127.0.0.1:3001"
 PIPE_WIDTH = 10_000
@@ -53,24 +43,6 @@ STATE_STYLES = {
     "stopped": "dim",
     "disabled": "dim",
 }
-
-
-class CommandFailed(click.ClickException):
-    """Ends the command with a message on stderr and exit code 1: the answer was an error."""
-
-    exit_code = EXIT_FAILED
-
-
-class NoDaemon(CommandFailed):
-    """Ends the command because no daemon answers."""
-
-    exit_code = EXIT_UNAVAILABLE
-
-
-class BadConfiguration(CommandFailed):
-    """Ends the command because the configuration cannot be used."""
-
-    exit_code = EXIT_CONFIG
 
 
 def ask(question: Callable[[], Awaitable[T]]) -> T:

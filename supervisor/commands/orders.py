@@ -13,7 +13,8 @@ import click
 import trio
 
 from supervisor.client import DaemonClient, DaemonUnreachable, Refused, connect
-from supervisor.commands.common import EXIT_FAILED, ask, json_option, plain, print_json, url_option
+from supervisor.commands.common import ask, json_option, plain, print_json, url_option
+from supervisor.commands.outcomes import EXIT_FAILED
 
 Answers = list[dict[str, Any]]
 

@@ -18,7 +18,7 @@ import click
 from msgspec.structs import replace
 
 from actors.errors import ConfigError
-from supervisor.commands.common import BadConfiguration
+from supervisor.commands.outcomes import BadConfiguration
 from supervisor.config import Configuration, load
 from supervisor.config.address import split_address
 from supervisor.config.remarks import lines as lines_of

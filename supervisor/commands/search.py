@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from supervisor.client import SEARCH_TIMEOUT_S, Refused, connect
-from supervisor.commands.common import CommandFailed, ask, console, json_option, plain, print_json, table, url_option
+from supervisor.commands.common import ask, console, json_option, plain, print_json, table, url_option
+from supervisor.commands.outcomes import CommandFailed
 from supervisor.definitions import DISCOVER, KINDS
 
 KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
