@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Prompt, Resource, Tool, decode_offer, encode_offer
-from actors.search import Document
-from supervisor.pauses import SWITCH_INTERVAL_S, keep_what_lives, switch_often
+from actors.catalogue.snapshot import Catalogue
+from actors.kit import Latest
+from actors.search import Document, Index, analyse
+from supervisor.pauses import LEAST_GROWN, SWITCH_INTERVAL_S, keep_catalogue, keep_what_lives, switch_often
 
 
 @pytest.fixture
@@ -35,6 +39,26 @@ def test_what_is_there_is_left_out_of_the_search_for_garbage() -> None:
     keep_what_lives()
     assert gc.get_freeze_count() > before
     assert len(gc.get_objects(generation=2)) == 0
+
+
+def _catalogue(size: int, *, indexed: bool = True) -> Catalogue:
+    documents = [Document(key=f"s:{n}", kind="tool", server="s", name=f"t{n}") for n in range(size)]
+    return Catalogue(index=Index.build([analyse("s", documents)]), indexed=indexed)
+
+
+async def test_a_catalogue_is_left_out_when_it_is_indexed_and_whenever_it_has_doubled(
+    autojump_clock: MockClock,
+) -> None:
+    latest: Latest[Catalogue] = Latest(_catalogue(0, indexed=False))
+    kept: list[int] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keep_catalogue, latest, lambda: kept.append(len(latest.value.index)))
+        for size in (0, 0, 5, LEAST_GROWN - 1, LEAST_GROWN, LEAST_GROWN + 1, 2 * LEAST_GROWN, 5):
+            await wait_all_tasks_blocked()
+            latest.set(_catalogue(size))
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert kept == [0, 0, LEAST_GROWN, 2 * LEAST_GROWN]
 
 
 def test_tools_and_documents_are_not_walked_in_the_search_for_garbage() -> None:
