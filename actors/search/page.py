@@ -132,8 +132,10 @@ def _ordered(scores: Scores, segment_of: Ints, matching: Ints, exact: Exact, lim
     ranks = np.zeros(len(scores.values))
     ranks[list(exact)] = [-rank for rank in exact.values()]
     ordered = matching[np.lexsort((matching, -scores.values[matching], ranks[matching]))]
-    # A page takes fewer of one server: of a thousand that tie, the rest is only work.
-    numbers: list[int] = ordered[_places_in(segment_of[ordered]) < max(limit, _OF_A_SERVER)].tolist()
+    most = max(limit, _OF_A_SERVER)
+    if len(ordered) > most:  # a page takes fewer of one server: of a thousand that tie, the rest is only work
+        ordered = ordered[_places_in(segment_of[ordered]) < most]
+    numbers: list[int] = ordered.tolist()
     return numbers
 
 
