@@ -50,7 +50,11 @@ class Answer(msgspec.Struct, frozen=True):
             return body.partition('"error":{"code":')[2].partition(",")[0]
         if "jsonrpc" in body:
             return "isError" if '"isError":true' in body else "result"
-        return self.begins[9:12] if self.begins.startswith("HTTP/") else self.begins[:30]
+        if self.begins.startswith("HTTP/"):
+            return self.begins[9:12]
+        # Frames of a WebSocket: what is readable of them, such as the reason of a close frame.
+        readable = "".join(char for char in self.begins[:30] if char.isascii() and char.isprintable() and char != "|")
+        return readable.strip() or ("frames" if self.begins else "")
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
