@@ -27,9 +27,9 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
 _BEGINS = {"array": b"[", "object": b"{"}
 _BOOLEANS = {"true": b"true", "false": b"false"}
 
-_MAX_KNOWN_BYTES = 8 * 1024
-_MAX_KNOWN = 256
-"""So many schemas of that size are kept apart, a few MiB: those of the tools that are called."""
+_MAX_KNOWN_BYTES = 4 * 1024
+_MAX_KNOWN = 128
+"""So many schemas of that size are kept taken apart, 5 MiB at the very most: those of the tools that are called."""
 
 
 def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> msgspec.Raw:
