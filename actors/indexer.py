@@ -17,7 +17,6 @@ from actors.catalogue.diff import OfferChange
 from actors.catalogue.snapshot import Entry, compared, documents
 from actors.kit import is_want
 from actors.search import Embedder, Index, Segment, analyse
-from actors.search.text import stem
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ class Indexer:
     async def take(self, entries: Mapping[str, Entry], removed: frozenset[str]) -> Indexed:
         """Replace servers and remove others. Raises only what `is_want` tells, and then nothing has changed."""
         if self._index is None:
-            self._index = Index.empty(embedder=await trio.to_thread.run_sync(_prepared, self._load_embedder))
+            self._index = Index.empty(embedder=await trio.to_thread.run_sync(self._load_embedder))
         before = self._indexed
         fresh = {name: e for name, e in entries.items() if name not in before or before[name].offer is not e.offer}
         index, broken = self._index, self._broken - fresh.keys() - removed
@@ -60,12 +59,6 @@ class Indexer:
         self._indexed = {name: entry for name, entry in {**before, **entries}.items() if name not in removed}
         shown = {name: e.with_problem(UNSEARCHABLE) if name in broken else e for name, e in entries.items()}
         return Indexed(index, shown, removed, changes)
-
-
-def _prepared(load_embedder: Callable[[], Embedder | None]) -> Embedder | None:
-    """Have ready what lives as long as the daemon before the first index is there. Runs in a worker thread."""
-    stem("words")
-    return load_embedder()
 
 
 def _reindex(index: Index, entries: Mapping[str, Entry], removed: frozenset[str]) -> tuple[Index, frozenset[str]]:

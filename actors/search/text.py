@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
+
+import snowballstemmer
 
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_CHAR = re.compile(f"[{_CJK}]")
@@ -29,13 +30,7 @@ _MAX_STEMMED_CHARS = 40
 _MAX_CAMEL_CHARS = 30
 
 
-@cache
-def _stemmer() -> Callable[[str], str]:
-    """Return Snowball's stemmer; its package has 30 languages and is read when the first word is stemmed."""
-    import snowballstemmer
-
-    found: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
-    return found
+_stemmer = snowballstemmer.stemmer("english")
 
 
 @lru_cache(maxsize=65536)
@@ -43,7 +38,8 @@ def stem(word: str) -> str:
     """Return the English stem of a lower-case word; words of other scripts, and very long ones, stay as they are."""
     if len(word) <= 2 or len(word) > _MAX_STEMMED_CHARS or not word.isascii():
         return sys.intern(word)
-    return sys.intern(_stemmer()(word))
+    stemmed: str = _stemmer.stemWord(word)
+    return sys.intern(stemmed)
 
 
 def as_written(word: str) -> str:
