@@ -120,8 +120,11 @@ def routes_of_the_front() -> set[str]:
         register(app)
     found = set()
     for rule in app.url_map.iter_rules():
-        path = re.sub(r"<(\w+)>", r"{\1}", rule.rule)
-        found |= {f"{method} {path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
+        before, _, choice = rule.rule.partition("<any(")
+        names, _, after = choice.partition("):order>")
+        for path in [f"{before}{name}{after}" for name in names.split(",")]:
+            shown_path = re.sub(r"<(\w+)>", r"{\1}", path)
+            found |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
     return found
 
 

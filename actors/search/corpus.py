@@ -152,7 +152,7 @@ def _changed(
         segment_of=segment_of,
         sizes=np.array(sizes, np.int32),
         kinds=kinds,
-        all_kinds=frozenset(KINDS[code] for code in np.unique(kinds).tolist()),
+        all_kinds=frozenset(KINDS[code] for code in np.flatnonzero(np.bincount(kinds)).tolist()),
         verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
         name_mass=_name_mass(names, idf, total),
         prints=prints,

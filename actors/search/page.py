@@ -125,12 +125,12 @@ def _by_words(scores: Scores) -> Floats:
 def _ordered(scores: Scores, segment_of: Ints, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
     """Return matching documents in order, as far down as another server's could still fit the page."""
     found = _by_words(scores)[matching]
-    if len(matching) > limit:
-        least = np.partition(found, len(found) - limit)[len(found) - limit] * _FITS
-        kept = (found >= least) | np.isin(matching, list(exact))
-        matching = matching[kept if scores.near is None else kept | scores.near[matching]]
     ranks = np.zeros(len(scores.values))
     ranks[list(exact)] = [-rank for rank in exact.values()]
+    if len(matching) > limit:
+        least = np.partition(found, len(found) - limit)[len(found) - limit] * _FITS
+        kept = (found >= least) | (ranks[matching] < 0)
+        matching = matching[kept if scores.near is None else kept | scores.near[matching]]
     ordered = matching[np.lexsort((matching, -scores.values[matching], ranks[matching]))]
     most = max(limit, _OF_A_SERVER)
     if len(ordered) > most:  # a page takes fewer of one server: of a thousand that tie, the rest is only work

@@ -13,7 +13,7 @@ import sys
 import unicodedata
 from functools import lru_cache
 
-import snowballstemmer
+import Stemmer
 
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_CHAR = re.compile(f"[{_CJK}]")
@@ -30,7 +30,7 @@ _MAX_STEMMED_CHARS = 40
 _MAX_CAMEL_CHARS = 30
 
 
-_stemmer = snowballstemmer.stemmer("english")
+_stemmer = Stemmer.Stemmer("english", 0)  # without a cache, which is ours: so it has no state between two words
 
 
 @lru_cache(maxsize=65536)

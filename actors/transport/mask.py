@@ -18,6 +18,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from urllib.parse import quote, quote_plus, urlsplit
 
 from actors.transport.telltale import HIDDEN, without_secrets
@@ -58,14 +59,15 @@ class Mask:
         return text
 
 
-def secret_parts(name: str, value: str) -> list[str]:
+@lru_cache(maxsize=1024)  # whatever hides the secrets of a server makes a mask of its own, at each of its starts
+def secret_parts(name: str, value: str) -> tuple[str, ...]:
     """Return what of a configured value is secret: all of it, a part, or nothing."""
     whole = value.strip()
     if len(whole) < MIN_CHARACTERS or not _is_secret(name, whole):
         parts = [_password(whole)]
     else:
         parts = [value, whole, *value.splitlines(), _token(whole), _password(whole)]
-    return [part for part in parts if len(part.strip()) >= MIN_CHARACTERS]
+    return tuple(part for part in parts if len(part.strip()) >= MIN_CHARACTERS)
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -45,6 +45,8 @@ _WORDS = (
 )
 _HEADERS = ("authorization", "cookie")
 _SCHEMES = ("bearer", "basic")
+_EXACT_HINTS = ("-----BEGIN ", "://", *_PREFIXED)
+_LOWER_HINTS = (*_HEADERS, *_SCHEMES, *_WORDS, "key=")
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 MAX_PLACES = 500
 """Where more than so many secrets may begin in a text, what comes then is hidden: it is not what programs
@@ -111,8 +113,8 @@ class KeyLines:
 def _places(text: str) -> list[tuple[int, str]]:
     """Return where a secret may begin, in order, and what hints at it."""
     lowered = text.translate(_LOWER)
-    found = [(place, hint) for hint in ("-----BEGIN ", "://", *_PREFIXED) for place in _all(text, hint)]
-    found += [(place, hint) for hint in (*_HEADERS, *_SCHEMES, *_WORDS, "key=") for place in _all(lowered, hint)]
+    found = [(place, hint) for hint in _EXACT_HINTS if hint in text for place in _all(text, hint)]
+    found += [(place, hint) for hint in _LOWER_HINTS if hint in lowered for place in _all(lowered, hint)]
     return sorted(found)
 
 

@@ -11,7 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.errors import ConfigError
+from actors.transport.command import resolve_command
 from supervisor.config.address import split_address
 from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
@@ -64,7 +65,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(path: Path, environ: Mapping[str, str]) -> Configuration:
     """Read and parse the file. Blocks on the disk. Raises `ConfigError` for problems of the file as a whole."""
-    return parse(read_text(path), path, environ, missing=partial(missing_of, environ=environ))
+    # Many servers have the same program, and our environment is slow to read.
+    missing = partial(missing_of, environ=dict(environ), resolve=cache(resolve_command))
+    return parse(read_text(path), path, environ, missing=missing)
 
 
 def parse(

@@ -5,7 +5,7 @@ What is missing is a remark and no problem: it may be there by the time the serv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,15 @@ from actors.errors import SpawnFailed
 from actors.transport.command import build_environment, check_directory, nearest_command, resolve_command
 from supervisor.config.remarks import Remark
 
+Resolve = Callable[..., str]
 
-def missing_of(own: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[Remark]:
+
+def missing_of(
+    own: Mapping[str, Any], environ: Mapping[str, str], resolve: Resolve = resolve_command
+) -> Iterator[Remark]:
     """Yield a remark for a directory and for a program that cannot be used now. `own` are expanded keys of an entry.
 
-    No text of the entry is repeated: it may be a secret.
+    No text of the entry is repeated: it may be a secret. `resolve` is `resolve_command`, or remembers what that said.
     """
     cwd = own.get("cwd") or str(Path.cwd())
     try:
@@ -29,7 +33,7 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[R
     path = build_environment(own.get("env", {}), environ)["PATH"]
     command = own["command"]
     try:
-        resolve_command(command, path=path, cwd=cwd)
+        resolve(command, path=path, cwd=cwd)
     except SpawnFailed as error:
         what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
         yield Remark(("command",), f"the program cannot be started: {what}", _advice(command, path))

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Annotated, Any, get_args
 
 import msgspec
@@ -78,9 +77,8 @@ def server_routes(view: View) -> Callable[[QuartTrio], None]:
         app.add_url_rule("/api/servers/<server>", "server", pages.row)
         app.add_url_rule("/api/servers/<server>/logs", "server_logs", pages.logs)
         app.add_websocket("/api/servers/<server>/logs", "follow_server_logs", pages.follow)
-        for order in get_args(Order):
-            rule = f"/api/servers/<server>/{order}"
-            app.add_url_rule(rule, f"{order}_server", partial(pages.order, order=order), methods=["POST"])
+        rule = f"/api/servers/<server>/<any({','.join(get_args(Order))}):order>"
+        app.add_url_rule(rule, "order_server", pages.order, methods=["POST"])
 
     return register
 
@@ -100,7 +98,7 @@ class ServerPages:
         except SupervisorError as error:
             return _error(error)
 
-    async def order(self, server: str, *, order: Order) -> Response:
+    async def order(self, server: str, order: Order) -> Response:
         """Answer `POST /api/servers/{name}/{order}`: a sentence, and the row as it is then."""
         try:
             wanted = decode(request.args.items(multi=True), OrderQuery)
