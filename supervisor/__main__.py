@@ -5,11 +5,12 @@
 """
 
 from supervisor.host.interrupt import plain_interrupt
+from supervisor.host.loading import loading
 
 
 def main() -> None:
     """Run the command line."""
-    with plain_interrupt():
+    with plain_interrupt(), loading():
         from supervisor.cli import main as run
         from supervisor.host.descriptors import occupy_standard
 

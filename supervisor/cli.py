@@ -18,6 +18,7 @@ import click
 from actors.kit import is_want, reason_of
 from supervisor import __version__
 from supervisor.commands.outcomes import EXIT_INTERRUPTED, EXIT_WANT
+from supervisor.host.loading import loading
 
 _MODULES = {
     "run": "run",
@@ -48,7 +49,8 @@ class Commands(click.Group):
         del ctx
         if cmd_name not in _MODULES:
             return None
-        found = getattr(import_module(f"supervisor.commands.{_MODULES[cmd_name]}"), cmd_name)
+        with loading():
+            found = getattr(import_module(f"supervisor.commands.{_MODULES[cmd_name]}"), cmd_name)
         assert isinstance(found, click.Command)
         return found
 

@@ -25,6 +25,7 @@ from supervisor.config.remarks import lines as lines_of
 from supervisor.config.structs import Settings
 from supervisor.datadir import DataDir, open_data_dir
 from supervisor.host.interrupt import plain_interrupt
+from supervisor.host.loading import loading
 from supervisor.logs import logging_to_stderr
 
 LISTENING = "listening on "
@@ -65,7 +66,7 @@ def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
 
 
 def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
-    with plain_interrupt():
+    with plain_interrupt(), loading():
         # Imported here: the other commands start in half the time without the web server.
         from supervisor import daemon
         from supervisor.front.serve import open_sockets

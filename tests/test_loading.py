@@ -1,0 +1,31 @@
+"""Loading: no searches for garbage meanwhile, and all of them afterwards."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from supervisor.host.loading import loading
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def test_garbage_is_searched_for_again_when_the_outermost_block_ends() -> None:
+    assert gc.isenabled()
+    with loading():
+        with loading():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_garbage_is_searched_for_again_after_a_module_that_cannot_be_loaded() -> None:
+    with pytest.raises(ImportError), loading():
+        raise ImportError
+    assert gc.isenabled()
