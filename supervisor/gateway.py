@@ -154,7 +154,7 @@ class Gateway:
         return {**self._lists, "completions": {}}
 
     async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
-        """Perform one request; see `Service.perform`."""
+        """Perform one request; see `Service.perform`. Each is a task of its own, which is all the fairness it needs."""
         await trio.lowlevel.checkpoint_if_cancelled()
         handler = self._methods.get(method)
         modern = client.era == "modern"

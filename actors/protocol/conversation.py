@@ -158,10 +158,9 @@ class Conversation:
         parts = b",".join(part for part in (self._meta, meta) if part)
         rest = b'"_meta":{' + parts + b"}" if parts else b""
         self._ids[call] = id_ = self._peer.expect(call)
-        head = b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + jsonrpc.encode(method) + b',"params":{'
         # Members may be large: they are copied once, when all output is taken.
-        separator = b"," if members and rest else b""
-        self._output += (head, _one_line(members), separator, _one_line(rest), b"}}\n")
+        head, separator = jsonrpc.request_head(id_, method), b"," if members and rest else b""
+        self._output += (head, b',"params":{', _one_line(members), separator, _one_line(rest), b"}}\n")
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""

@@ -181,8 +181,12 @@ def _said(error: msgspec.Raw) -> str:
 
 def request(id_: bytes, method: str, params: bytes | None) -> bytes:
     """Return the bytes of a request; `id_` is JSON text."""
-    head = b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + encode(method)
-    return head + (b"}" if params is None else b',"params":' + params + b"}")
+    return request_head(id_, method) + (b"}" if params is None else b',"params":' + params + b"}")
+
+
+def request_head(id_: bytes, method: str) -> bytes:
+    """Return a request up to its params, for whoever does not want to copy those."""
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + encode(method)
 
 
 def notification(method: str, params: bytes | None = None) -> bytes:

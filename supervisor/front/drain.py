@@ -32,7 +32,10 @@ class Drain:
     async def answer(
         self, scope: trio.CancelScope, client: Client, request_id: bytes, method: str, params: msgspec.Raw
     ) -> Answer:
-        """Perform one request, of which `scope` holds nothing else; see `service.answer`. A checkpoint."""
+        """Perform one request in `scope`, which its caller has entered and nothing else ends; see `service.answer`.
+
+        Returned is always its own answer; where `scope` was cancelled instead, the caller asks for `last_answer`.
+        """
         if self.closing.is_set():
             return failure(request_id, ShuttingDown())
         self._in_flight.add(scope)

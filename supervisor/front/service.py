@@ -61,7 +61,8 @@ class Service(Protocol):
 
         `params` is empty (`b""`) where the request had none. Never handles `initialize` of a session,
         `subscriptions/listen` or notifications: those belong to the transport. Raises `SupervisorError` for our and
-        the client's failures and `jsonrpc.RemoteError` for an error that a server answered. A checkpoint.
+        the client's failures and `jsonrpc.RemoteError` for an error that a server answered. A checkpoint if it
+        waits for anything.
         """
 
     def initialize(self, version: str) -> bytes:
