@@ -189,6 +189,7 @@ TRANSITIVE = {
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 LONG_MODULES = {
+    "actors.search.words_intents": "a table of rules",
     "actors.search.words_synonyms": "a table of words",
     "actors.server": "one actor: a state with many events, each handled in a few lines",
 }

@@ -12,7 +12,8 @@ import numpy as np
 from actors.search.corpus import Corpus
 from actors.search.embedding import query_levels
 from actors.search.postings import Bools, Floats
-from actors.search.rank import Allowed, Scores
+from actors.search.rank import Allowed
+from actors.search.scoring import Scores
 
 _LEAST_NEAREST = 0.2
 """If even the nearest document is farther away than this cosine, meanings count less for all of them."""
@@ -41,7 +42,7 @@ def fused(
     weight *= 1 - min(1.0, float(top) / max(scores.perfect, _TINY))
     nearness = np.maximum(cosines, 0) * (np.float32(weight) / np.float32(greatest)) * top
     values = np.where(taking_part, (scores.values + nearness) / np.float32(1 + weight), 0).astype(np.float32)
-    return Scores(values, scores.matched, scores.perfect, words=scores.values, near=near)
+    return Scores(values, scores.matched, scores.perfect, scores.chances, words=scores.values, near=near)
 
 
 def _nearest(corpus: Corpus, cosines: Floats, matching: Bools, mask: Bools | None, allowed: Allowed | None) -> Bools:

@@ -6,7 +6,6 @@ spellings of a name it offers, those of the others stay in sight.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,8 @@ from actors.search.copies import CROWD, NAME, TEXT, originals_first
 from actors.search.corpus import Corpus
 from actors.search.document import NOTHING, Document, Found, Hit
 from actors.search.postings import Bools, Floats, Ints
-from actors.search.rank import Allowed, Scores
+from actors.search.rank import Allowed
+from actors.search.scoring import Scores
 from actors.search.text import squash, stem, words
 
 _OF_MANY_WORDS = 0.4  # the share of `min_matched` that is enough then
@@ -29,12 +29,6 @@ _MAX_EXACT_CHARS = 300
 _MCP_PREFIX = "mcp"
 _RUN_TOGETHER, _BY_NAME, _BY_PATH, _AS_WRITTEN = 0.5, 1, 2, 3
 _WORD_END = re.compile(r"[\W_]|(?<=[a-z0-9])(?=[A-Z])")
-
-# The chance that the first hit is right, as a logistic function of its share of a perfect document's score, and how
-# it falls for the others with their share of the first one's score; fitted to judged queries.
-_CHANCE_AT_ZERO = -0.25
-_CHANCE_PER_SHARE = 3.0
-_CHANCE_FALLS = 10
 
 Exact = Mapping[int, float]
 """Number of a document whose name or path is the query to how exactly it is: by name 1, by path 2, as written 3;
@@ -93,7 +87,8 @@ def _level(document: Document, query: str, level: float) -> float:
 def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit: int) -> Found:
     """Return the best hits and how many documents match: exactly, or with enough of the query's weight."""
     if scores is None:
-        scores = Scores(np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32), 1.0)
+        nothing = np.zeros(len(corpus.documents), np.float32)
+        scores = Scores(nothing, nothing, 1.0, nothing)
     enough = scores.matching(corpus.tuning.min_matched)
     if not enough.any() and _is_long_and_familiar(corpus, query):
         # So many words describe the world around what is wanted that no tool can explain a seventh of them.
@@ -212,14 +207,12 @@ def _is_named(corpus: Corpus, server: int, asked: set[str]) -> bool:
 
 
 def _hits(corpus: Corpus, chosen: Sequence[int], scores: Scores, exact: Exact) -> tuple[Hit, ...]:
-    first = max(float(scores.values[number]) for number in chosen)
-    chance = 1 / (1 + math.exp(-_CHANCE_AT_ZERO - _CHANCE_PER_SHARE * min(1.0, first / max(scores.perfect, 1e-6))))
     hits: list[Hit] = []
     distance = 0.0
     for number in chosen:
         value = float(scores.values[number])
         if number not in exact:
-            distance = max(distance, 1 - chance * (value / first if first > 0 else 0.0) ** _CHANCE_FALLS)
+            distance = max(distance, 1 - float(scores.chances[number]))
         found = corpus.documents[number]
         hits.append(Hit(document=found, score=value, distance=distance, exact=number in exact))
     return tuple(hits)

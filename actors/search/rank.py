@@ -1,26 +1,22 @@
-"""Documents scored for a query. Pure arithmetic on arrays of one number per document.
+"""A query read as a whole, as its sentences and as its wishes, and what documents score for these together. Pure.
 
-Of a term's alternatives the best counts (never their sum). A document gains by how much of the query it matches and by
-how much of its own name the query says; it gains a little from its server's other documents, and loses a little when
-its name does the opposite of the query's verb. In a long query every sentence is scored on its own.
+In a long query every sentence is scored on its own; in one of several wishes ("find it and tell them") every wish is.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
+from actors.search.clauses import clauses
 from actors.search.corpus import Corpus
 from actors.search.document import Document
-from actors.search.postings import Bools, Floats
-from actors.search.segment import VERB_CODES
+from actors.search.postings import Bools
+from actors.search.scoring import Scorer, Scores
 from actors.search.terms import Reader, Term, is_verb
-from actors.search.text import is_cjk
-from actors.search.words_common import VERB_CLASS
 from actors.search.words_phrases import COURTESY
 
 Allowed = Callable[[Document], bool]
@@ -29,30 +25,6 @@ Allowed = Callable[[Document], bool]
 _SENTENCE_END = re.compile(r"(?<=[.!?;:\n])\s+|\n+")
 _MAX_SENTENCES = 12
 _COURTESY = re.compile(COURTESY, re.IGNORECASE)
-_FULLY_MATCHED = 1.3  # a term counts as matched in full from 1/1.3 of its best possible weight on
-_SMALL_SERVER = 4
-_NAME_GAIN = 1.2  # a lowered term explains a name a little better than its weight says
-_TINY = 1e-6
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scores:
-    """Per document its score and the share of the query (0..1) it matches; and the score of a perfect document.
-
-    Where meanings were compared, too, `values` holds both and `words` what the words alone give; `near` marks the
-    nearest in meaning, which need not match a word.
-    """
-
-    values: Floats
-    matched: Floats
-    perfect: float
-    words: Floats | None = None
-    near: Bools | None = None
-
-    def matching(self, least: float) -> Bools:
-        """Return which documents match at least this share of the query, or are near in meaning."""
-        out = (self.values > 0) & (self.matched >= least)
-        return out if self.near is None else out | self.near
 
 
 def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None = None) -> Scores | None:
@@ -65,19 +37,30 @@ def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | Non
     if not _asks(terms):
         return None
     sentences = _sentences(reader, query, terms)
+    wishes = [] if sentences else _wishes(reader, query)
     if allowed is not None:
-        mask = _narrowed(corpus, [terms, *[sentence for _, sentence in sentences]], mask, allowed)
-    scorer = _Scorer(corpus, mask)
+        mask = _narrowed(corpus, [terms, *[sentence for _, sentence in sentences], *wishes], mask, allowed)
+    scorer = Scorer(corpus, mask)
     whole = scorer.score(_rarest(corpus, terms))
-    if not sentences:
+    if sentences:
+        weighted = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
+        return _together(corpus.tuning.whole_query, whole, weighted)
+    parts = [part for part in map(scorer.score, wishes) if part.values.max(initial=0.0) > 0]
+    if len(parts) < 2:
         return whole
-    parts = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
-    share = corpus.tuning.whole_query
-    values, matched = share * whole.values, whole.matched
-    values += np.maximum.reduce([part.values * np.float32(weight) for weight, part in parts])
-    for _, part in parts:
-        matched = np.maximum(matched, part.matched)
-    return Scores(values, matched, share * whole.perfect + max(weight * part.perfect for weight, part in parts))
+    greatest = max(float(part.values.max()) for part in parts)
+    return _together(corpus.tuning.whole_wish, whole, [(greatest / float(part.values.max()), part) for part in parts])
+
+
+def _together(share: float, whole: Scores, parts: Sequence[tuple[float, Scores]]) -> Scores:
+    """Return a share of the whole query's scores and the best of its parts', each times its weight."""
+    every = [whole, *(part for _, part in parts)]
+    return Scores(
+        values=share * whole.values + np.maximum.reduce([part.values * np.float32(weight) for weight, part in parts]),
+        matched=np.maximum.reduce([part.matched for part in every]),
+        perfect=share * whole.perfect + max(weight * part.perfect for weight, part in parts),
+        chances=np.maximum.reduce([part.chances for part in every]),
+    )
 
 
 def _asks(terms: Sequence[Term]) -> bool:
@@ -115,6 +98,27 @@ def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[
     return read if len(read) > 1 else []
 
 
+def _wishes(reader: Reader, query: str) -> list[list[Term]]:
+    """Return the terms of each wish of a query that has several; one that refers to another takes from that, too."""
+    if not reader.tuning.whole_wish:
+        return []
+    out: list[list[Term]] = []
+    before: list[Term] = []
+    for clause in clauses(query):
+        terms = reader.terms(clause.text)
+        if clause.refers:
+            share = reader.tuning.referred
+            said = {term.word for term in terms}
+            terms += [
+                replace(term, weight=term.weight * share)
+                for term in before
+                if not is_verb(term) and term.word not in said
+            ]
+        before = terms
+        out.append(_rarest(reader.corpus, terms))
+    return [terms for terms in out if _asks(terms)]
+
+
 def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
     """Return at most so many terms, those with the most weight."""
     most = corpus.tuning.max_query_terms
@@ -122,101 +126,3 @@ def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
         return terms
     idf = corpus.idf
     return sorted(terms, key=lambda t: -max((w * float(idf[m]) for m, w in t.matches.items()), default=0.0))[:most]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Best:
-    """Per document the weight of a term's best alternative, in texts and in the name; and the greatest possible one."""
-
-    text: Floats
-    name: Floats
-    top: float
-
-
-class _Scorer:
-    """Scores lists of terms for one query; what a term matches is remembered, as sentences share the whole's terms."""
-
-    def __init__(self, corpus: Corpus, mask: Bools | None) -> None:
-        self._corpus = corpus
-        self._mask = mask
-        self._known: dict[tuple[int, tuple[tuple[int, float], ...]], _Best] = {}
-
-    def score(self, terms: Sequence[Term]) -> Scores:
-        """Return the scores of all documents for these terms."""
-        corpus, tuning = self._corpus, self._corpus.tuning
-        size = len(corpus.documents)
-        total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
-        mass = 0.0
-        for term in terms:
-            if not term.matches:
-                mass += _missed(corpus, term)
-                continue
-            best = self._best(term)
-            weight = term.weight * (tuning.verb if is_verb(term) else 1.0)
-            own = max(best.top, float(corpus.idf[term.own]) if term.own >= 0 else 0.0) * weight
-            mass += own
-            total += best.text * np.float32(weight)
-            named += best.name * np.float32(min(1.0, term.weight * _NAME_GAIN))
-            shares += np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
-        shares /= np.float32(max(mass, _TINY))
-        values = total * (1 + tuning.name_coverage * np.minimum(named / corpus.name_mass, 1.0))
-        values *= 1 - tuning.query_coverage + tuning.query_coverage * shares
-        if self._mask is not None:
-            values *= self._mask
-        values = _with_verbs(corpus, terms, _with_servers(corpus, values))
-        return Scores(values, shares, mass * (1 + tuning.name_coverage))
-
-    def _best(self, term: Term) -> _Best:
-        key = (term.own, tuple(term.matches.items()))
-        if key not in self._known:
-            self._known[key] = _best(self._corpus, term)
-        return self._known[key]
-
-
-def _best(corpus: Corpus, term: Term) -> _Best:
-    text, name = np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32)
-    cap = float(corpus.idf[term.own]) * corpus.tuning.rarity_cap if term.own >= 0 else math.inf
-    top = 0.0
-    for match, weight in term.matches.items():
-        rarity = float(corpus.idf[match])
-        gain = weight * (min(rarity, cap) if weight < 1 else rarity)
-        documents, impacts = corpus.postings.of(match)
-        text[documents] = np.maximum(text[documents], impacts * np.float32(gain))
-        top = max(top, gain)
-        documents, _ = corpus.names.of(match)
-        if len(documents):
-            name[documents] = np.maximum(name[documents], np.float32(weight * rarity))
-    return _Best(text, name, top)
-
-
-def _missed(corpus: Corpus, term: Term) -> float:
-    """Return the mass of a term that nothing matches: it lowers the share matched, as something was asked for."""
-    if term.word.isdigit():
-        return 0.0
-    total = len(corpus.documents)
-    greatest = float(np.log1p((total + 0.5) / 0.5))
-    share = corpus.tuning.unknown_cjk if is_cjk(term.word) else corpus.tuning.unknown
-    return term.weight * greatest * share
-
-
-def _with_servers(corpus: Corpus, values: Floats) -> Floats:
-    """Add a share of the mean score of a server's documents to those that match themselves."""
-    if not corpus.tuning.server_prior:
-        return values
-    sizes = corpus.sizes
-    sums = np.bincount(corpus.segment_of, weights=values, minlength=len(sizes))
-    # A server may have no documents at all.
-    means = (sums / np.sqrt(np.maximum(sizes, 1) * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
-    out: Floats = np.where(values > 0, values + np.float32(corpus.tuning.server_prior) * means[corpus.segment_of], 0)
-    return out
-
-
-def _with_verbs(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
-    """Lower documents whose name says another verb than the query's only one."""
-    asked = {VERB_CLASS[term.word] for term in terms if is_verb(term)}
-    if len(asked) != 1 or not corpus.tuning.verb_contradiction:
-        return values
-    code = VERB_CODES[asked.pop()]
-    contradicts = (corpus.verbs != 0) & (corpus.verbs != code)
-    out: Floats = np.where(contradicts, values * np.float32(1 - corpus.tuning.verb_contradiction), values)
-    return out

@@ -39,6 +39,11 @@ def without_escapes(query: str) -> str:
     return _ESCAPE.sub(" ", query) if "%" in query else query
 
 
+def without_spans(query: str) -> str:
+    """Return the query without what is quoted, and without addresses and blobs; names of files stay."""
+    return _SPAN.sub(lambda span: span[0] if span.lastgroup == "path" and "/" not in span[0] else " ", query)
+
+
 def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[Weighted]:
     """Return the words of a query in order, each with its weight; hints from URLs and files come last."""
     if not tuning.spans:

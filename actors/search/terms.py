@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from actors.search.corpus import Corpus
+from actors.search.intents import understood
 from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, TARGET_PATTERN, alternatives
 from actors.search.spans import Weighted, weighted_words
 from actors.search.text import as_written, is_cjk, stem
 from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
+from actors.search.words_everyday import WEAK
+from actors.search.words_products import PRODUCTS
 
 Adder = Callable[[str, float], None]
 Weights = dict[int, float]
@@ -36,12 +39,16 @@ _SHORT_TAILS = frozenset(("db", "id", "ai", "ui", "js"))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """One need: the word (empty for a turn of phrase), its own number or -1, alternatives and weight in the query."""
+    """One need: the word (empty for a turn of phrase), its own number or -1, alternatives and weight in the query.
+
+    `product`: it is the name of a service, a program or a device.
+    """
 
     word: str
     own: int
     matches: Weights
     weight: float
+    product: bool = False
 
 
 class Reader:
@@ -65,7 +72,9 @@ class Reader:
         text = IDIOM_PATTERN.sub(" ", text)
         pairs = weighted_words(text, self._known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [p for p in pairs if p[0] in self._known]
-        out = self._hyphenated(pairs, lowered)
+        out = self._hyphenated(pairs, lowered) + self._products(pairs)
+        meant = self._meant(text, out)
+        used = [(word, weight * self.tuning.explained if word in meant else weight) for word, weight in used]
         seen = {term.word for term in out}
         out += self._phrases(lowered)
         target = self._target(lowered)
@@ -95,10 +104,17 @@ class Reader:
             return self.tuning.number
         if wordy and word in CHATTER:
             return self.tuning.chatter
+        if word in WEAK:
+            return self.tuning.weak
         return self.tuning.low_information if word in LOW_INFORMATION else 1.0
 
     def _term(self, word: str, matches: Weights, weight: float) -> Term:
-        return Term(word, self._number(word), matches, weight)
+        return Term(word, self._number(word), matches, weight, word in PRODUCTS)
+
+    def _products(self, pairs: list[Weighted]) -> list[Term]:
+        """Return the products whose names are two words, such as "power bi"."""
+        glued = (one + other for (one, _), (other, _) in pairwise(pairs))
+        return [self._term(name, self._expanded(name, completing=False), 1.0) for name in glued if name in PRODUCTS]
 
     def _hyphenated(self, pairs: list[Weighted], lowered: str) -> list[Term]:
         """Return words written with a hyphen whose one half is a stop word, such as "sign-up"."""
@@ -111,6 +127,21 @@ class Reader:
             if stopped and len(glued) >= 4 and glued in self._known and f"{one}-{other}" in lowered:
                 out.append(self._term(glued, self._expanded(glued, completing=False), 1.0))
         return out
+
+    def _meant(self, text: str, out: list[Term]) -> frozenset[str]:
+        """Add the needs that turns of phrase stand for, and return the words that these explain."""
+        if not self.tuning.intents or len(text) >= _MAX_PHRASE_CHARS:
+            return frozenset()
+        found = understood(text)
+        for need in found.needs:
+            matches: Weights = {}
+            for word in need:
+                for term, weight in self._expanded(word, completing=False).items():
+                    matches[term] = max(matches.get(term, 0.0), weight)
+            if matches:
+                word = need[0] if need[0] in VERB_CLASS else ""
+                out.append(Term(word, -1, matches, self.tuning.intents))
+        return found.taken
 
     def _phrases(self, lowered: str) -> list[Term]:
         weight = self.tuning.phrases
@@ -191,7 +222,8 @@ class Reader:
         for other, weight in self._alternatives.get(own, {}).items():
             add(other, weight)
         if not self._is_known(word):
-            self._add_unknown(word, add)
+            if word not in WEAK:
+                self._add_unknown(word, add)
         elif completing:
             for other, weight in self._completions(word, names_only=True):
                 add(self._reduce(other), weight * self.tuning.prefix_last)

@@ -60,11 +60,14 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     word_break: float = 0.8
     glued_neighbours: float = 0.9
     phrases: float = 0.7
+    intents: float = 0.7  # a need that a turn of phrase stands for; 0 reads words only
+    explained: float = 0.6  # a word that a turn of phrase explains
     rarity_cap: float = 1.25  # the idf of an alternative is at most this many times that of the word typed
 
     # a query word's weight by its role
     verb: float = 0.78
     low_information: float = 0.8
+    weak: float = 0.5  # a word of everyday English, which may be rare among tools and says little all the same
     number: float = 0.3
     in_path: float = 0.35
     in_quotes: float = 0.5
@@ -78,11 +81,15 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     name_coverage: float = 0.35
     query_coverage: float = 0.45
     server_prior: float = 0.2
+    named_server: float = 0.3  # how much better the documents of a server are that the query names in full
     verb_contradiction: float = 0.12
+    elsewhere: float = 0.2  # how much worse a document is that does not mention a product which the query names
     sentences_from: int = 24  # from this many words on every sentence is scored on its own
     courtesy: float = 0.6  # weight of a sentence that greets, thanks or tells the circumstances
     chatter: float = 0.4  # weight of a word of courtesy in a long query
     whole_query: float = 0.35  # share of the whole query's score beside the best sentence's
+    whole_wish: float = 1.0  # share of the whole query's score beside the best of its wishes'; 0 reads it as one
+    referred: float = 0.4  # weight of what a wish leaves to the one before
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 
     # meanings, if the index has an embedder

@@ -17,7 +17,7 @@ PHRASES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bhow many\b", ("count",)),
     (r"\bwork out\b|\bfigure out\b", ("calculate",)),
     (r"\bwhat time\b", ("time",)),
-    (r"\bremind me\b", ("reminder", "task")),
+    (r"\bremind me\b(?! (what|who|how|where|which|why|of)\b)", ("reminder", "task")),
     (r"\bto-?do\b", ("todo", "task")),
     (r"\be-mails?\b", ("email", "mail")),
     (r"\bstep by step\b", ("sequential", "thinking")),

@@ -1,0 +1,86 @@
+"""One query, several wishes: "find the venue and tell the team" asks for two tools. Pure.
+
+A query is divided where a sentence ends, and where "and", "then" or a comma is followed by another request: a verb of
+doing something, or a question. What a wish leaves to a pronoun ("send it to them") it takes from the one before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actors.search.words_common import STOP_WORDS, VERB_CLASS
+
+_MAX_CLAUSES = 6
+_MAX_CHARS = 1000
+_MIN_WORDS = 2
+_ALSO = r"(?:then|also|if so|if it is|if yes|afterwards|please|finally)"
+_BORDER = re.compile(
+    rf"[.;!?]\s+|\n+|\s*,?\s+(?:and|then|but|so|plus)\s+(?:{_ALSO}\s*,?\s+){{0,3}}|,\s+(?:then\s+)?", re.IGNORECASE
+)
+_QUOTE = re.compile(r"\"[^\"]{1,300}\"|\u201c[^\u201d]{1,300}\u201d")
+_ACTION_WORDS = """
+add allow announce answer append apply archive arrange ask assign attach block book bring build bump buy call cancel
+change chart check clean clear click clone close collect combine comment commit compare compose convert copy count crawl
+create crop cut deploy describe diff disable dispatch download draft draw drop edit email enable enter erase evaluate
+execute explain export extract fetch file fill filter find fix forward generate get give go grab graph highlight import
+inform insert inspect install invite kill label launch leave let list load log look mail make map mark measure mention
+merge message modify monitor move name navigate notify open order paste pay pin ping place plan plot post print publish
+pull push put query raise read record refresh register reject remind remove rename render reopen replace reply report
+request reserve reset resize resolve restart restore retry return revert review run save say scale scan schedule scrape
+search send set share show shut sign sort start stick stop store submit subscribe summarise summarize switch sync take
+tag tell test text tick translate turn type undo update upload validate verify view visit watch write
+"""
+_QUESTION_WORDS = "what which who whose how when where why is are does do did has have can could"
+_FILLER_WORDS = (
+    "please also then now just kindly finally first afterwards me to and i you we d ll want need if it so yes"
+)
+_ACTIONS = frozenset(_ACTION_WORDS.split()) | frozenset(VERB_CLASS)
+_QUESTIONS = frozenset(_QUESTION_WORDS.split())
+_FILLERS = frozenset(_FILLER_WORDS.split())
+_PRONOUNS = re.compile(r"\b(it|its|them|they|there|those|these|this|that|one|ones|each|both|him|her)\b", re.IGNORECASE)
+_WORD = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One wish; `refers` says that it leaves something to what was said before."""
+
+    text: str
+    refers: bool
+
+
+def clauses(query: str) -> Sequence[Clause]:
+    """Return the wishes of a query, at most six; nothing if it has but one, or is too long to be divided."""
+    if len(query) > _MAX_CHARS:
+        return ()
+    parts: list[str] = []
+    start = 0
+    quoted = [quote.span() for quote in _QUOTE.finditer(query)]
+    for border in _BORDER.finditer(query):
+        if any(low < border.start() < high for low, high in quoted):
+            continue
+        if _asks(query[border.end() :]) and _says_enough(query[start : border.start()]):
+            parts.append(query[start : border.start()])
+            start = border.end()
+    parts.append(query[start:])
+    found = [part for part in parts if _says_enough(part)]
+    if not 1 < len(found) <= _MAX_CLAUSES:
+        return ()
+    return [Clause(part, number > 0 and _PRONOUNS.search(part) is not None) for number, part in enumerate(found)]
+
+
+def _asks(text: str) -> bool:
+    """Say whether a text begins as a request does."""
+    for word in _WORD.findall(text[:60].lower())[:4]:
+        if word in _ACTIONS or word in _QUESTIONS:
+            return True
+        if word not in _FILLERS:
+            return False
+    return False
+
+
+def _says_enough(text: str) -> bool:
+    found = _WORD.findall(text.lower())
+    return len(found) >= _MIN_WORDS and any(word not in STOP_WORDS for word in found)

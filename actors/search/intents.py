@@ -1,0 +1,189 @@
+"""What people say, told in the words of tools: rules of paraphrase, and what they make of a sentence. Pure.
+
+A rule is a line `cue => meaning`. The cue is what is said, word by word, in any form of each word:
+
+- `a|b`: one of these; `..`: up to four words in between; `...`: up to ten; `^` and `$`: the ends of the sentence;
+- `#time`: "Tuesday", "5pm"; `#number`; `#file`: a word with an extension; `#who`: people and pronouns.
+
+Articles and possessives are passed over, so no cue has any. The meaning is one or more needs, divided by `/`, each in
+one or several words of which the best counts. The words of the cue are taken for what they mean: they count less
+themselves, unless the meaning has them, too. Of two rules about the same words the one with the longer cue counts.
+
+Rules are looked up by the first word of their cue, and a gap is bounded, so a query costs as much as it has words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from actors.search.spans import without_spans
+from actors.search.text import stem, words
+from actors.search.words_everyday import PEOPLE, TIMES
+from actors.search.words_intents import RULES
+
+_ARTICLES = "a an the my our your his their its this that these those some any please just also"
+_PRONOUNS = "him them everyone everybody someone somebody anyone team people crew staff"
+_PASSED_OVER = frozenset(_ARTICLES.split())
+_WHO = PEOPLE | frozenset(_PRONOUNS.split())
+_MAX_WORDS = 400
+_GAPS = {"..": 4, "...": 10}
+_CLOCK = re.compile(r"\d{1,2}(am|pm)")
+_NUMBER = re.compile(r"\d+")
+_FILE = re.compile(r"[\w\-]{1,100}\.(?:[a-z][a-z0-9]{1,4})(?![\w.@(])", re.IGNORECASE)
+_FILE_WORD = "xxfilexx"
+_START, _END = "^", "$"
+_CLASSES = frozenset(("#time", "#number", "#file", "#who"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """The needs of a rule whose cue was met, and the places of the words that met it."""
+
+    needs: tuple[tuple[str, ...], ...]
+    places: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What a text means beside its words; `taken` are those words that its cues explain."""
+
+    needs: tuple[tuple[str, ...], ...]
+    taken: frozenset[str]
+
+
+NOTHING_MEANT = Understood((), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One word of a cue: stems or classes, after at most `gap` other words."""
+
+    stems: frozenset[str]
+    kinds: frozenset[str]
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    steps: tuple[_Step, ...]
+    at_start: bool
+    at_end: bool
+    needs: tuple[tuple[str, ...], ...]
+
+
+Rules = Mapping[str, Sequence[_Rule]]
+"""Rules by the stem, or the class, that the first word of their cue has."""
+
+
+def compiled(lines: Iterable[str]) -> Rules:
+    """Return the rules of these lines, of which blank ones and comments (`# `) are none. Raises `ValueError`."""
+    out: dict[str, list[_Rule]] = defaultdict(list)
+    for line in lines:
+        if not line.strip() or line.startswith("# "):
+            continue
+        cue, arrow, meaning = line.partition("=>")
+        needs = tuple(tuple(need.split()) for need in meaning.split("/"))
+        rule = _rule(cue.split(), needs)
+        if not arrow or not all(needs) or not rule.steps:
+            raise ValueError(f"not a rule: {line!r}")
+        first = rule.steps[0]
+        for key in first.stems | first.kinds:
+            out[key].append(rule)
+    return out
+
+
+def _rule(cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -> _Rule:
+    steps: list[_Step] = []
+    gap = 0
+    for element in cue:
+        if element in _GAPS:
+            gap = _GAPS[element]
+        elif element not in (_START, _END):
+            said = frozenset(element.split("|"))
+            if said & _PASSED_OVER or any(word.startswith("#") for word in said - _CLASSES):
+                raise ValueError(f"not a rule: {element!r} is never looked at")
+            kinds = said & _CLASSES
+            steps.append(_Step(frozenset(map(stem, said - kinds)), kinds, gap))
+            gap = 0
+    return _Rule(tuple(steps), cue[:1] == [_START], cue[-1:] == [_END], needs)
+
+
+@lru_cache(maxsize=1)
+def _rules() -> Rules:
+    return compiled(RULES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    stem: str
+    kinds: frozenset[str]
+
+
+def understood(text: str, rules: Rules | None = None) -> Understood:
+    """Return what a text means by these rules (default: ours). In other words it means no more than it says."""
+    known = _rules() if rules is None else rules
+    sentence = _read(text)
+    found: list[_Meaning] = []
+    for place, word in enumerate(sentence):
+        for key in (word.stem, *word.kinds):
+            for rule in known.get(key, ()):
+                places = _match(rule, sentence, place)
+                if places:
+                    found.append(_Meaning(rule.needs, places))
+    if not found:
+        return NOTHING_MEANT
+    found.sort(key=lambda meaning: -len(meaning.places))
+    taken: set[int] = set()
+    needs: dict[tuple[str, ...], None] = {}
+    for meaning in found:
+        if not meaning.places <= taken:
+            taken |= meaning.places
+            needs.update(dict.fromkeys(meaning.needs))
+    return Understood(
+        tuple(needs), frozenset(sentence[place].text for place in taken) - {word for need in needs for word in need}
+    )
+
+
+def _read(text: str) -> list[_Word]:
+    text = without_spans(text)
+    files = _FILE.sub(f" {_FILE_WORD} ", text) if "." in text else text
+    kept = [word for word in words(files)[:_MAX_WORDS] if word not in _PASSED_OVER]
+    return [_Word(word, stem(word), _kinds(word)) for word in kept]
+
+
+def _kinds(word: str) -> frozenset[str]:
+    kinds = set()
+    if word in TIMES or _CLOCK.fullmatch(word):
+        kinds.add("#time")
+    if word in _WHO:
+        kinds.add("#who")
+    if _NUMBER.fullmatch(word):
+        kinds.add("#number")
+    if word == _FILE_WORD:
+        kinds.add("#file")
+    return frozenset(kinds)
+
+
+def _match(rule: _Rule, sentence: Sequence[_Word], place: int) -> frozenset[int]:
+    """Return the places of the words that a rule explains if its cue begins here; nothing if it does not."""
+    if rule.at_start and place:
+        return frozenset()
+    places = [place]
+    for step in rule.steps[1:]:
+        within = range(places[-1] + 1, min(len(sentence), places[-1] + 2 + step.gap))
+        following = next((at for at in within if _fits(step, sentence[at])), None)
+        if following is None:
+            return frozenset()
+        places.append(following)
+    if rule.at_end and places[-1] != len(sentence) - 1:
+        return frozenset()
+    return frozenset(places)
+
+
+def _fits(step: _Step, word: _Word) -> bool:
+    return word.stem in step.stems or not step.kinds.isdisjoint(word.kinds)
