@@ -2,6 +2,7 @@
 
 - The sources are those of the whole checkout, so that a link from a page to the README is one of the site.
 - The order of the pages is that of the links in index.md, so that no list is kept twice.
+- The diagram is drawn by mermaid in the reader's browser, from jsdelivr, on its page only; without it, it is text.
 - Every warning is an error: a link or an anchor that leads nowhere ends the build.
 """
 
