@@ -23,10 +23,12 @@ import msgspec
 
 from benchmarks.client import page
 from benchmarks.machine import ROOT, free_port, pause, program
+from supervisor.commands.status import savings_line
 from supervisor.config.file import read_text
 from supervisor.config.jsonc import read_document
 
 STEP_S = 2.0
+COUNTING_TRIES = 15
 SHOWN_CHARS = 110
 
 
@@ -48,10 +50,11 @@ def main() -> int:
         repository.mkdir(parents=True)
         subprocess.run(["git", "init", "--quiet", str(repository)], check=True)
         path = f"{uvx_beside(Path(directory))}{os.environ['PATH']}"
-        found = watched(servers, {"HOME": str(home), "PATH": path, **_no_cache()}, Path(directory), arguments)
+        found, saved = watched(servers, {"HOME": str(home), "PATH": path, **_no_cache()}, Path(directory), arguments)
         if arguments.log is not None:
             shutil.copy(Path(directory) / "daemon.log", arguments.log)
     print(table(servers, found))
+    print(saved)
     return 0
 
 
@@ -88,8 +91,11 @@ def uvx_beside(directory: Path) -> str:
 
 def watched(
     servers: Mapping[str, Any], env: Mapping[str, str], directory: Path, arguments: argparse.Namespace
-) -> dict[str, Seen]:
-    """Run a daemon with the servers; return what was seen of each until all are listed, or the time is over."""
+) -> tuple[dict[str, Seen], str]:
+    """Run a daemon with the servers; return what was seen of each until all are listed, or the time is over.
+
+    The text is what the meta-tools save then, in tokens.
+    """
     port = free_port()
     own = {"listen": f"127.0.0.1:{port}", "data_dir": str(directory / "data")}
     config = directory / "published.json"
@@ -105,8 +111,19 @@ def watched(
             rows = page(port, "/api/status")["servers"]
             _note(seen, rows, time.monotonic() - started)
             _show(seen, time.monotonic() - started)
+        saved = _savings(port)
     print(file=sys.stderr)
-    return seen
+    return seen, saved
+
+
+def _savings(port: int) -> str:
+    """Return the line of `mcpvisor status` about tokens, once they are counted."""
+    for _ in range(COUNTING_TRIES):
+        status = page(port, "/api/status")
+        if status["tokens"]["counted"]:
+            break
+        pause(STEP_S)
+    return savings_line(status["totals"], status["tokens"])
 
 
 def _note(seen: dict[str, Seen], rows: list[dict[str, Any]], now: float) -> None:

@@ -21,7 +21,8 @@ from supervisor.cli import cli
 USAGE = "usage: python -m supervisor.documents [--write]\n"
 
 PARTS = {
-    "README.md": ("lifecycle", "commands"),
+    "docs/commands.md": ("commands",),
+    "docs/lifecycle.md": ("lifecycle",),
     "docs/errors.md": ("errors",),
 }
 """Which files have which generated parts."""

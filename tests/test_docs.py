@@ -37,7 +37,8 @@ def shell_lines(text: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.strip()]
 
 
-CURL_LINES = [line for line in shell_lines(README) if line.startswith("curl ")]
+CURL = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
+CURL_LINES = [line for line in shell_lines(CURL) if line.startswith("curl ")]
 
 
 @pytest.mark.parametrize("name", documents.PARTS)
@@ -83,16 +84,39 @@ def code_of(text: str) -> list[str]:
     return re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_to_files_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-        if not target.startswith("https://"):
-            assert (page.parent / target).exists(), target
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in links_of(page.read_text(encoding="utf-8")):
+        name, _, anchor = target.partition("#")
+        linked = page.parent / name if name else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors_of(linked.read_text(encoding="utf-8")), target
+
+
+def links_of(text: str) -> list[str]:
+    """The targets of links and pictures within the checkout; what is code is no link."""
+    for code in code_of(text):
+        text = text.replace(code, "")
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [target for target in targets if not target.startswith("https://")]
+
+
+def anchors_of(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def test_every_page_is_linked_from_the_start_page_and_every_link_of_it_is_a_page() -> None:
+    start = ROOT / "docs" / "index.md"
+    linked = {(start.parent / target).resolve() for target in links_of(start.read_text(encoding="utf-8"))}
+    assert {page for page in PAGES if page != start} <= linked
 
 
 def test_the_default_address_is_the_same_everywhere() -> None:
     assert f"http://{Settings().listen}" == DEFAULT_URL
-    assert {f"http://localhost:{Settings().address[1]}"} == set(re.findall(r"http://localhost:\d+", README))
+    for text in (README, CURL):
+        assert {f"http://localhost:{Settings().address[1]}"} == set(re.findall(r"http://localhost:\d+", text))
 
 
 def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
@@ -149,7 +173,7 @@ def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
 
 def test_the_scripts_are_executable_and_test_the_same_way() -> None:
     assert ".ci/test" in shell_lines(README)
-    for name in ("run", "test", "environment", "lint", "trio-lint"):
+    for name in ("run", "test", "environment", "lint", "trio-lint", "site"):
         script = ROOT / ".ci" / name
         assert os.access(script, os.X_OK)
         assert script.read_text().startswith("#!/usr/bin/env bash\n")

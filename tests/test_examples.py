@@ -54,10 +54,11 @@ async def test_an_example_finds_a_tool_by_its_purpose_and_runs_it(tmp_path: Path
 @pytest.mark.process
 async def test_the_official_client_sees_four_tools_and_the_resources(tmp_path: Path) -> None:
     async with small_daemon(tmp_path) as (daemon, _):
-        lines = (await run("official_client.py", daemon.url)).splitlines()
+        lines = (await run("official_client.py", daemon.url, "calculate")).splitlines()
     assert lines[0] == "connected with protocol version 2026-07-28"
     assert len([line for line in lines if line.startswith("tool ")]) == 4
-    assert "best hit: calculator:calculate" in lines
+    first = next(line for line in lines if line.startswith('"calculate" finds '))
+    assert first.startswith('"calculate" finds calculator:calculate, ')
     assert any(line.startswith("resource ") and "welcome" in line for line in lines)
 
 

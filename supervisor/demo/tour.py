@@ -29,9 +29,9 @@ LIST_CHANGED = "notifications/tools/list_changed"
 Status = dict[str, Any]
 
 
-def run_tour() -> int:
-    """Run all steps; return 0, or 1 after saying which step failed and why."""
-    out = console()
+def run_tour(out: Console | None = None) -> int:
+    """Run all steps, and tell of them on stdout or `out`; return 0, or 1 after saying which step failed and why."""
+    out = out or console()
     try:
         with tempfile.TemporaryDirectory(prefix="mcpvisor-demo-") as directory:
             trio.run(_tour, Path(directory), out)

@@ -74,6 +74,10 @@ def read_file(arguments: Arguments) -> str:
     return f"contents of {arguments['path']}"
 
 
+def list_allowed_directories(arguments: Arguments) -> str:
+    return "Allowed directories:\n/home"
+
+
 def create_issue(arguments: Arguments) -> str:
     return f"created {arguments['title']!r} in {arguments['repo']}"
 
@@ -82,7 +86,7 @@ ROLES: dict[str, dict[str, Handler]] = {
     "growing": {"grow": grow, "echo": echo, "hang": hang, "wait": wait, "big": big},
     "stubborn": {"echo": echo},
     "context7": {"resolve-library-id": resolve},
-    "filesystem": {"read_file": read_file},
+    "filesystem": {"read_file": read_file, "list_allowed_directories": list_allowed_directories},
     "github": {"create_issue": create_issue},
     "excalidraw": {"draw": echo},
 }

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 import trio
 
-from tests.e2e.daemons import Daemon, running, stand_in, text
+from tests.e2e.daemons import ROOT, Daemon, running, stand_in, text
 
 pytestmark = pytest.mark.e2e
 
@@ -87,7 +87,7 @@ def test_a_file_is_read_under_its_namespaced_name(daemon: Daemon) -> None:
 
 def test_the_debug_page_shows_tools_by_transport_and_by_server(daemon: Daemon) -> None:
     page = fetch(daemon, "curl http://localhost:3001/api/status/debug")
-    assert page["tools_by_transport"] == {"stdio": len(NAMES)}
+    assert page["tools_by_transport"] == {"stdio": len(NAMES) + 1}  # the one of files has two
     assert set(page["tools_by_server"]) == set(page["processes"]) == set(NAMES)
 
 
@@ -178,3 +178,18 @@ def test_what_the_two_ways_of_sending_get_is_the_same(daemon: Daemon) -> None:
     if shutil.which("curl"):
         answers.append(json.loads(with_curl(line)))
     assert all(text(answer) == "created 'Test issue' in deploystackio/deploystack" for answer in answers)
+
+
+def lines_of_the_page() -> list[str]:
+    page = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
+    return [line for line in page.splitlines() if line.startswith("curl ")]
+
+
+@pytest.mark.parametrize("line", lines_of_the_page())
+def test_a_line_of_the_page_works_as_it_is_written(daemon: Daemon, line: str) -> None:
+    answer = fetch(daemon, line)
+    if line.startswith("curl -X POST"):
+        assert answer["result"].get("isError", False) is False
+        assert answer["id"] == json.loads(shlex.split(line)[-1])["id"]
+    else:
+        assert answer["processes"].keys() == set(NAMES)

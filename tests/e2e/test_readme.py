@@ -1,0 +1,222 @@
+"""Every command line of the README, as it is written, in the order of the README.
+
+What runs for real: bash, mcpvisor, the daemon with examples/mcp.json as it ships, curl (or what sends the same), the
+example. What cannot run here, because it would download or install, has a stand-in on the PATH that does nothing or
+hands over to what is installed already; `STAND_INS` is the whole list. Ports are free ones instead of 3001. A line
+that `TRIED` does not know fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import trio
+
+from tests.e2e.daemons import PATIENCE_S, ROOT, STAND_IN, Daemon, end, log_of
+from tests.e2e.test_curl import fetch
+
+pytestmark = pytest.mark.e2e
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON = sys.executable
+
+STAND_INS = {
+    # The installed mcpvisor; the daemon gets a free port and a data directory of its own.
+    "mcpvisor": f"""
+        export PYTHONPATH={ROOT}
+        if [ "$1" = run ]; then exec {PYTHON} -m supervisor "$@" --listen localhost:0 --data-dir "$HOME/data"; fi
+        exec {PYTHON} -m supervisor "$@"
+    """,
+    # A Python whose environments have stand-ins, too, whose pip installs nothing, and whose tests are none.
+    "python3": """
+        case "$*" in
+            "-m venv "*)
+                mkdir -p "$3/bin"
+                cp "$0" "$3/bin/python"
+                cp "$(dirname "$0")/pip" "$(dirname "$0")/mcpvisor" "$3/bin/"
+                echo "export PATH=$PWD/$3/bin:\\$PATH" >"$3/bin/activate" ;;
+            "-m pip "* | "-m pytest "*) echo "$*" >>"$HOME/asked" ;;
+            "--version" | "-") echo "Python 3.11" ;;
+            *) exit 64 ;;
+        esac
+    """,
+    "pip": """echo "pip $*" >>"$HOME/asked" """,
+    "pipx": """echo "pipx $*" >>"$HOME/asked" """,
+    # The Python of an environment: its pip installs nothing, the examples are told where the daemon is.
+    "python": f"""
+        if [ "$1" = -m ]; then echo "$*" >>"$HOME/asked"; else exec {PYTHON} "$@" "$MCPVISOR_URL"; fi
+    """,
+    # What installs and runs: the server of files is one of ours under that name, the one of time is the published one.
+    "npx": f"""
+        case "$*" in
+            "-y @modelcontextprotocol/server-filesystem@"*) exec {PYTHON} -I -S {STAND_IN} filesystem ;;
+            *) exit 64 ;;
+        esac
+    """,
+    "uvx": f"""
+        case "$*" in
+            "mcp-server-time=="*) exec {PYTHON} -m mcp_server_time ;;
+            "--from .[offline] "*) shift 2; exec "$@" ;;
+            *) exit 64 ;;
+        esac
+    """,
+    # Without it the scripts of .ci leave out the clients in TypeScript.
+    "node": "exit 1",
+}
+
+
+class Tried(msgspec.Struct, kw_only=True):
+    """What a line must do: its exit code, what it prints, and what it asks of stand-ins that only write it down."""
+
+    code: int = 0
+    prints: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+
+
+INSTALL = (
+    "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt '.[offline]' && .venv/bin/mcpvisor demo"
+)
+DEMO = "All steps worked"
+RUN = "mcpvisor run --config examples/mcp.json"
+TRIED = {
+    INSTALL: Tried(prints=(DEMO,), asks=("pip install -c .ci/constraints.txt .[offline]",)),
+    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 2")),
+    ". .venv/bin/activate": Tried(),
+    "pipx install '.[offline]'": Tried(asks=("pipx install .[offline]",)),
+    "uvx --from '.[offline]' mcpvisor demo": Tried(prints=(DEMO,)),
+    "mcpvisor check examples/mcp.json": Tried(prints=("filesystem", "time", "github")),
+    RUN: Tried(),  # the fixture runs it, all others ask it
+    "mcpvisor status": Tried(prints=("filesystem", "time", "ready")),
+    "python -m pip install 'mcp>=2.3,<3'": Tried(asks=("-m pip install mcp>=2.3,<3",)),
+    "python examples/official_client.py": Tried(
+        prints=("tool discover_mcp_tools", "tool execute_mcp_tool", "finds time:get_current_time")
+    ),
+    'mcpvisor search "what time is it in Tokyo"': Tried(prints=("time:get_current_time",)),
+    """mcpvisor call time:get_current_time '{"timezone": "Asia/Tokyo"}'""": Tried(prints=("Asia/Tokyo", "datetime")),
+    "mcpvisor call filesystem:list_allowed_directories": Tried(prints=("Allowed directories",)),
+    "mcpvisor call time:get_current_time '{}'": Tried(code=1, prints=("timezone",)),
+    "mcpvisor logs time": Tried(prints=("mcpvisor ready",)),
+    "mcpvisor restart time": Tried(prints=("time is restarted and ready",)),
+}
+"""Every line but those of curl."""
+CURL = (
+    "discover_mcp_tools",
+    "time:get_current_time",
+    "Asia/Tokyo",
+    "Allowed directories",
+    '"server":"filesystem"',
+)
+"""What the answers to the lines of curl have in them, in their order."""
+
+
+def lines_of(text: str) -> list[str]:
+    """Every line of every block of shell."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+
+LINES = lines_of(README)
+CURL_LINES = [line for line in LINES if line.startswith("curl ")]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the lines need of a checkout, with the stand-ins beside it."""
+    directory = tmp_path_factory.mktemp("readme")
+    for name in (".ci", "examples", "tests/e2e/clients"):
+        shutil.copytree(ROOT / name, directory / "checkout" / name)
+    shutil.copy(ROOT / "pyproject.toml", directory / "checkout")
+    (directory / "home").mkdir()
+    (directory / "bin").mkdir()
+    for name, body in STAND_INS.items():
+        file = directory / "bin" / name
+        file.write_text(f"#!/bin/bash\n{body}\n")
+        file.chmod(0o755)
+    return directory / "checkout"
+
+
+def environment(checkout: Path, url: str = "") -> dict[str, str]:
+    beside = checkout.parent
+    keep = {name: os.environ[name] for name in ("LANG", "TMPDIR", "TIKTOKEN_CACHE_DIR") if name in os.environ}
+    own = {"PATH": f"{beside / 'bin'}:/usr/local/bin:/usr/bin:/bin", "HOME": str(beside / "home"), "MCPVISOR_URL": url}
+    return {**keep, **own, "COLUMNS": "100"}
+
+
+@pytest.fixture(scope="module")
+def daemon(checkout: Path) -> Iterator[Daemon]:
+    """The daemon that the README's own line starts."""
+    assert RUN in LINES
+    with log_of(checkout).open("ab") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {RUN}"],
+            cwd=checkout,
+            env=environment(checkout),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    assert process.stdout is not None
+    readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
+    url = process.stdout.readline().removeprefix("listening on ").strip() if readable else ""
+    started = Daemon(process, url or "http://nowhere:0", checkout)
+    try:
+        assert url, started.log
+        trio.run(started.ready)
+        yield started
+    finally:
+        end(started)
+
+
+def test_every_line_is_tried() -> None:
+    assert {line for line in LINES if not line.startswith("curl ")} == TRIED.keys()
+    assert len(CURL_LINES) == len(CURL)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if line in TRIED and line != RUN])
+def test_a_line_does_what_the_readme_says(daemon: Daemon, checkout: Path, line: str) -> None:
+    tried = TRIED[line]
+    asked = checkout.parent / "home" / "asked"
+    asked.unlink(missing_ok=True)
+    done = subprocess.run(
+        ["bash", "-c", line],
+        cwd=checkout,
+        env=environment(checkout, daemon.url),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    printed = done.stdout + done.stderr
+    assert done.returncode == tried.code, printed
+    for text in tried.prints:
+        assert text in printed
+    for text in tried.asks:
+        assert text in asked.read_text()
+
+
+@pytest.mark.parametrize(("line", "wanted"), list(zip(CURL_LINES, CURL, strict=False)))
+def test_a_line_of_curl_gives_something_with_the_example_as_it_ships(daemon: Daemon, line: str, wanted: str) -> None:
+    answer = fetch(daemon, line)
+    assert wanted in msgspec.json.encode(answer).decode().replace("\\n", "\n")
+    assert "error" not in answer
+
+
+def test_the_lines_for_clients_name_the_address_of_the_daemon() -> None:
+    clients = README[README.index("## Connect a client") : README.index("## First calls")]
+    items = re.findall(r"^- \*\*(.+?)\*\*(.*?)(?=^- |\n\n)", clients, re.DOTALL | re.MULTILINE)
+    assert len(items) == 8
+    for name, text in items[:-1]:
+        assert text.count("http://127.0.0.1:3001/mcp") == 1, name
+        for entry in re.findall(r"`(\{.*?\})`", text, re.DOTALL):
+            (section,) = msgspec.json.decode(entry).values()
+            assert list(section) == ["mcpvisor"]
