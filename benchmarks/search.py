@@ -2,7 +2,8 @@
 
 CATALOG has a tool a line: `{server, name, description, input_schema[, title]}`. QUERIES has a query a line: `{id,
 query, kind, groups}`, where `groups` lists the separate needs of the query, each as the `[server, name]` pairs that
-would do; no groups means that nothing should be found. `--ranks FILE` writes what was found, `{"id", "paths"}` a line.
+would do; no groups means that nothing should be found. `--ranks FILE` writes what was found, `{"id", "paths",
+"scores"}` a line. A row fits if its score (0 is best) is below 0.5: `fits` is the share of queries with such a row.
 A query goes the whole way of `discover_mcp_tools`, and what counts is what its answer shows: the catalogue is made of
 the tools as the registry makes it, and read by the function that the gateway calls.
 `--rerank static` compares meanings, too, with the vectors of the package of the extra `semantic`.
@@ -30,6 +31,8 @@ from supervisor.discovery import DiscoverySettings, discovered
 ToolPath = tuple[str, str]
 Answer = Callable[[str], list[ToolPath]]
 CUTS = (1, 5, 10)
+FITS = 0.5
+"""A row with a lower score fits what was asked."""
 NOT_AVERAGED = frozenset({"garbage", "empty", "huge", "ood", "no_match", "multilingual"})
 
 
@@ -57,6 +60,7 @@ class Ranks(msgspec.Struct, frozen=True):
 
     id: str | int
     paths: list[ToolPath]
+    scores: list[float] = []
 
 
 def build(tools: Iterable[Tool], embedder: Embedder | None = None) -> Catalogue:
@@ -108,10 +112,16 @@ def paths_of(answer: Any) -> list[ToolPath]:
     return [(server, name) for server, _, name in split]
 
 
-def judged(query: Query, found: Sequence[ToolPath]) -> dict[str, float]:
+def scores_of(answer: Any) -> list[float]:
+    """Return how far the rows of an answer are from what was meant, 0..1."""
+    return [row["relevance_score"] for row in answer["tools"]]
+
+
+def judged(query: Query, found: Sequence[ToolPath], scores: Sequence[float] = ()) -> dict[str, float]:
     """Return the metrics of one answer. A need is met by the first of its tools; each place can meet one need."""
+    fits = {"fits": float(any(score < FITS for score in scores))}
     if not query.groups:
-        return {"returned": float(bool(found))}
+        return {"returned": float(bool(found)), **fits}
     needs = [set(group) for group in query.groups]
     ranks: dict[int, int] = {}
     gain = 0.0
@@ -124,7 +134,7 @@ def judged(query: Query, found: Sequence[ToolPath]) -> dict[str, float]:
     ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(needs), max(CUTS)) + 1))
     out = {f"recall@{cut}": sum(rank <= cut for rank in ranks.values()) / len(needs) for cut in CUTS}
     out |= {"hit@1": float(first == 1), "mrr": 1 / first if first else 0.0}
-    return out | {"ndcg@10": gain / ideal, "nothing": float(not found)}
+    return out | {"ndcg@10": gain / ideal, "nothing": float(not found), **fits}
 
 
 def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -132,16 +142,36 @@ def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
 
 
-def report(queries: Sequence[Query], answers: Sequence[Sequence[ToolPath]]) -> None:
+def calibration(queries: Sequence[Query], ranks: Sequence[Ranks]) -> str:
+    """Return what a cut at the border keeps of the right rows, and takes of the rows to unanswerable queries."""
+    right: list[bool] = []
+    beside: list[bool] = []
+    for query, found in zip(queries, ranks, strict=True):
+        wanted = {path for group in query.groups for path in group}
+        for path, score in zip(found.paths, found.scores, strict=True):
+            if not query.groups:
+                beside.append(score >= FITS)
+            elif path in wanted:
+                right.append(score < FITS)
+    kept = f"{100 * sum(right) / len(right):.1f} % of {len(right)} right rows kept" if right else "no right rows"
+    gone = (
+        f"{100 * sum(beside) / len(beside):.1f} % of {len(beside)} rows to unanswerable queries gone" if beside else ""
+    )
+    return f"cut at {FITS}: {', '.join(filter(None, (kept, gone)))}"
+
+
+def report(queries: Sequence[Query], ranks: Sequence[Ranks]) -> None:
     """Print the metrics by kind of query, in per cent, and over all queries that have an answer (micro)."""
     kinds: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for query, found in zip(queries, answers, strict=True):
-        kinds[query.kind if query.groups else f"{query.kind} (no answer)"].append(judged(query, found))
+    for query, found in zip(queries, ranks, strict=True):
+        kind = query.kind if query.groups else f"{query.kind} (no answer)"
+        kinds[kind].append(judged(query, found.paths, found.scores))
     for kind, rows in sorted(kinds.items()):
         print_row(kind, rows)
     every = [row for kind, rows in kinds.items() if kind not in NOT_AVERAGED for row in rows if "mrr" in row]
     if every:
         print_row("micro", every)
+    print(calibration(queries, ranks))
 
 
 def print_row(kind: str, rows: Sequence[dict[str, float]]) -> None:
@@ -176,7 +206,7 @@ def main() -> None:
     catalogue = build(tools, embedder)
     print(f"{len(catalogue.index)} tools indexed in {time.perf_counter() - begun:.2f} s")
     ask = asking(catalogue, options.top)
-    answers: list[list[ToolPath]] = []
+    ranks: list[Ranks] = []
     search_ms: list[float] = []
     whole_ms: list[float] = []
     for query in queries:
@@ -185,13 +215,12 @@ def main() -> None:
         encode(answer)
         whole_ms.append((time.perf_counter() - begun) * 1000)
         search_ms.append(answer["search_time_ms"])
-        answers.append(paths_of(answer))
-    report(queries, answers)
+        ranks.append(Ranks(query.id, paths_of(answer), scores_of(answer)))
+    report(queries, ranks)
     print_latency("search alone", search_ms)
     print_latency("whole answer", whole_ms)
     if options.ranks:
-        rows = [Ranks(query.id, found) for query, found in zip(queries, answers, strict=True)]
-        options.ranks.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+        options.ranks.write_bytes(msgspec.json.Encoder().encode_lines(ranks))
 
 
 def print_latency(what: str, took_ms: Iterable[float]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -56,8 +57,8 @@ def test_the_benchmark_reads_its_files_and_writes_the_ranks(
     monkeypatch.setattr(sys, "argv", ["search", str(catalog), str(asked), "--top", "1", "--ranks", str(ranks)])
     search.main()
     assert [json.loads(line) for line in ranks.read_text().splitlines()] == [
-        {"id": "1", "paths": [["s", "read_file"]]},
-        {"id": "2", "paths": []},
+        {"id": "1", "paths": [["s", "read_file"]], "scores": [ANY]},
+        {"id": "2", "paths": [], "scores": []},
     ]
     printed = capsys.readouterr().out
     assert "hit@1 100.0" in printed
@@ -80,3 +81,11 @@ def test_the_benchmark_compares_meanings_if_told_to(
     monkeypatch.setattr(embeddings, "load", lambda: None)
     with pytest.raises(SystemExit, match="wordllama"):
         search.main()
+
+
+def test_the_cut_is_judged_by_right_rows_kept_and_rows_to_unanswerable_queries_gone() -> None:
+    queries = [Query("1", "x", "nl", [[A, B]]), Query("2", "y", "no_match", [])]
+    ranks = [search.Ranks("1", [A, C, B], [0.1, 0.2, 0.6]), search.Ranks("2", [A, B, C], [0.4, 0.5, 0.9])]
+    told = search.calibration(queries, ranks)
+    assert told == "cut at 0.5: 50.0 % of 2 right rows kept, 66.7 % of 3 rows to unanswerable queries gone"
+    assert judged(queries[1], ranks[1].paths, ranks[1].scores)["fits"] == 1
