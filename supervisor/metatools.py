@@ -79,9 +79,8 @@ def invalid(tool: str, what: str, found: loose.Members | None = None) -> Invalid
     """Return the error for a wrong call of a meta-tool, with the schema that would have been right."""
     received = [key[:40] for key in list(found or ())[:_MAX_KEYS_SHOWN]]
     got = f"; received {', '.join(map(repr, received))}" if received else ""
-    schema = msgspec.json.encode(SCHEMAS[tool]).decode()
     details = {"tool": tool, "received": received, "schema": SCHEMAS[tool]}
-    return InvalidArguments(f"{tool}: {what}{got}. inputSchema: {schema}", details=details)
+    return InvalidArguments(f"{tool}: {what}{got}", details=details)
 
 
 def members(tool: str, arguments: msgspec.Raw) -> loose.Members:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
 from actors.protocol import jsonrpc
-from supervisor import metatools
+from supervisor import failures, metatools
 from supervisor.counting import META_TOKENS, meta_tokens
 from supervisor.definitions import DEFINITIONS
 from supervisor.tokens import Tiktoken, load_encoding
@@ -117,17 +117,18 @@ def test_arguments_that_are_an_object_are_not_touched() -> None:
         {"tool_path": {"tool_path": {"tool_path": {"tool_path": {"tool_path": PATH}}}}},
     ],
 )
-def test_what_is_not_plain_is_answered_with_the_schema_in_text_and_data(written: Any) -> None:
+def test_what_is_not_plain_is_answered_with_the_schema_in_the_text_and_not_twice(written: Any) -> None:
     with pytest.raises(InvalidArguments) as caught:
         metatools.execute(raw(written))
     error = caught.value
     assert error.code == -32602
-    assert error.message.startswith("execute_mcp_tool: ")
-    assert '"tool_path"' in error.message
-    data = json.loads(jsonrpc.encode(error.data()))
+    found = json.loads(failures.result(error))
+    text, data = found["content"][0]["text"], found["structuredContent"]["error"]
+    assert text.startswith("execute_mcp_tool: ")
+    assert text.count('"required":["tool_path","arguments"]') == 1
     assert data["type"] == "invalid"
     assert data["outcome"] == "not_sent"
-    assert data["schema"]["required"] == ["tool_path", "arguments"]
+    assert "schema" not in data
 
 
 def test_an_error_names_the_keys_that_were_received_and_no_values() -> None:
