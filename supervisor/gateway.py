@@ -23,6 +23,7 @@ from actors.router import Message as RouterMessage
 from supervisor import definitions, listings
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client, Revisions
+from supervisor.introduction import Introduction
 from supervisor.listings import Listed
 from supervisor.metacalls import CallSettings, MetaCalls
 from supervisor.reading import NO_META, Reading, decoded
@@ -33,10 +34,6 @@ from supervisor.toolcalls import ToolCalls, Used
 from supervisor.visible import Visible
 from supervisor.workbench import Workbench
 
-INSTRUCTIONS = (
-    "Many MCP servers stand behind these four tools. Call discover_mcp_tools with what you want to do, "
-    "then execute_mcp_tool with a tool_path and arguments that fit its inputSchema."
-)
 LIST_TTL_MS = 60_000
 COMPLETIONS_SINCE = "2025-03-26"
 """The first revision in which a server says that it completes arguments."""
@@ -46,6 +43,7 @@ class GatewaySettings(CallSettings, frozen=True, kw_only=True):
     """What a deployment may change: seconds, and what discovering is bounded by."""
 
     call_timeout_s: float = 60.0
+    instructions_token_budget: int = 300
     notify_catalogue_changes: bool = True
 
 
@@ -64,7 +62,8 @@ Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 class Gateway:
     """Implements `supervisor.front.service.Service`.
 
-    `used` is told of each call that ended; `clock` gives unix time in seconds.
+    `used` is told of each call that ended; `described` is what is configured to be said of servers; `clock` gives unix
+    time in seconds. What `introduction` says is kept up to date as long as it runs.
     """
 
     def __init__(
@@ -78,6 +77,7 @@ class Gateway:
         used: Used,
         deadlines: Mapping[str, float] | None = None,
         masks: Mapping[str, Callable[[str], str]] | None = None,
+        described: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
@@ -89,7 +89,8 @@ class Gateway:
         lookup = Lookup(self._visible, Arrival(router, self._visible, clock), forward)
         tools = ToolCalls(forward, lookup, bench, used)
         self._reading = reading = Reading(forward, lookup, bench)
-        self._calls = MetaCalls(self._visible, tools, reading, settings, bench)
+        self.introduction = Introduction(self._visible, described or {}, settings.instructions_token_budget)
+        self._calls = MetaCalls(self._visible, tools, reading, settings, bench, self.introduction)
         told = {"listChanged": settings.notify_catalogue_changes}
         self._lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
@@ -124,7 +125,7 @@ class Gateway:
                 "protocolVersion": version,
                 "capabilities": self._capabilities(version),
                 "serverInfo": self._info,
-                "instructions": INSTRUCTIONS,
+                "instructions": self.introduction.text,
             }
         )
 
@@ -153,7 +154,8 @@ class Gateway:
     async def _discover_server(self, client: Client, params: msgspec.Raw) -> bytes:
         del params
         capabilities = self._capabilities(client.version)
-        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": INSTRUCTIONS}
+        said = self.introduction.text
+        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
         return self._own(client, encode(found), cacheable=True)
 
     async def _list_tools(self, client: Client, params: msgspec.Raw) -> bytes:

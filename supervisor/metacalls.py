@@ -12,14 +12,20 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.resolution import MAX_PATH_CHARS, Unknown, bounded
+from actors.catalogue.snapshot import Catalogue
 from actors.errors import MalformedRequest, SupervisorError
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.search.text import squash
-from supervisor import definitions, failures, listings, metatools
-from supervisor.discovery import DiscoverySettings, answered, cut, searched, weight
+from supervisor import definitions, failures, listings, metatools, resourcing
+from supervisor.answers import Context
+from supervisor.discovery import DiscoverySettings, answered, cut, searched, server_named, weight
 from supervisor.front.service import Client
+from supervisor.introduction import Introduction
+from supervisor.listed import resources_page
 from supervisor.loose import EMPTY
 from supervisor.reading import NO_META, Reading
+from supervisor.service.availability import standings
+from supervisor.shown import clean
 from supervisor.toolcalls import ToolCalls
 from supervisor.visible import Visible
 from supervisor.workbench import Workbench, is_small
@@ -60,8 +66,15 @@ class MetaCalls:
     """Performs `tools/call`."""
 
     def __init__(
-        self, visible: Visible, tools: ToolCalls, reading: Reading, settings: CallSettings, bench: Workbench
+        self,
+        visible: Visible,
+        tools: ToolCalls,
+        reading: Reading,
+        settings: CallSettings,
+        bench: Workbench,
+        introduction: Introduction,
     ) -> None:
+        self._introduction = introduction
         self._visible = visible
         self._tools = tools
         self._reading = reading
@@ -94,7 +107,7 @@ class MetaCalls:
             case definitions.DISCOVER:
                 return Called(await self._discover(client, call.arguments))
             case definitions.LIST_RESOURCES:
-                return Called(await self._list_for_model(client))
+                return Called(await self._list_for_model(client, call.arguments))
             case definitions.READ_RESOURCE:
                 return Called(await self._reading.for_model(client, call.arguments, call.meta))
         direct = metatools.Execute(tool_path=bounded(call.name), arguments=call.arguments)
@@ -116,16 +129,30 @@ class MetaCalls:
         wanted = cut(await self._bench.run(len(arguments), metatools.discover, arguments, most), settings)
         await self._visible.indexed(client)
         seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
-        done = await self._bench.run(SEARCH_COST * len(wanted.query), searched, seen, wanted, time.perf_counter)
+        cost = SEARCH_COST * len(wanted.query)
+        done = await self._bench.run(cost, searched, seen, wanted, time.perf_counter, self._introduction.described)
+        statuses, servers = self._visible.statuses, self._introduction.servers
         found = await self._bench.run(
-            weight(seen, done) // PAGE_COST, answered, seen, self._visible.statuses, done, settings
+            weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, servers
         )
         return _content(found)
 
-    async def _list_for_model(self, client: Client) -> bytes:
+    async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
+        asked = await self._bench.run(len(arguments), resourcing.list_resources, arguments)
         seen = await self._visible.indexed(client)
         heavy = listings.weight(seen, "resources", "templates")
-        return await self._bench.run(heavy, lambda: _content(listings.resources(seen)))
+        return await self._bench.run(heavy, self._resources, seen, asked)
+
+    def _resources(self, seen: Catalogue, asked: resourcing.Listing) -> bytes:
+        found = {name: server_named(name, seen) for name in asked.servers}
+        named = frozenset(found.values()) - {""}
+        statuses = self._visible.statuses
+        unknown = [clean(name)[:64] for name, server in found.items() if not server]
+        told = standings(named - seen.visible, statuses)
+        remark = f"There is no server {unknown[0]!r}." if unknown else f"{told}; tell the user." if told else ""
+        servers = seen.visible & named if asked.servers else seen.visible
+        context = Context(seen=seen, statuses=statuses, budget=self._settings.discover_token_budget)
+        return _content(resources_page(context, asked, servers, remark))
 
 
 def _content(answer: dict[str, Any]) -> bytes:

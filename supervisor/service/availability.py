@@ -74,12 +74,21 @@ def standing(server: str, status: ServerStatus | None) -> str:
     return f"{clean(server)} could not be started ({_reason(status)})"
 
 
-def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus]) -> str:
+def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus], most: int = MAX_SERVERS_NAMED) -> str:
     """Return how servers are doing, at most twenty of them; empty for none."""
     names = sorted(servers)
-    told = "; ".join(standing(name, statuses.get(name)) for name in names[:MAX_SERVERS_NAMED])
-    more = f"; {len(names) - MAX_SERVERS_NAMED} more" if len(names) > MAX_SERVERS_NAMED else ""
+    told = "; ".join(standing(name, statuses.get(name)) for name in names[:most])
+    more = f"; {len(names) - most} more" if len(names) > most else ""
     return told + more
+
+
+def why_down(status: ServerStatus | None) -> str:
+    """Return in a few words why a server cannot be used."""
+    if status is None:
+        return "not there"
+    if status.disabled:
+        return _off(status).removeprefix("it is ")
+    return f"failed: {_reason(status)}"
 
 
 def _off(status: ServerStatus) -> str:

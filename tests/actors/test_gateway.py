@@ -632,3 +632,50 @@ async def test_a_completion_of_megabytes_is_refused() -> None:
     async with gateway() as rig:
         with pytest.raises(InvalidArguments, match="params over"):
             await rig.perform(LEGACY, "completion/complete", {"ref": {}, "argument": {"x": [[]] * 50_000}})
+
+
+# Lists and failed calls, through the whole ---------------------------------------------------------------------------
+
+
+@both
+async def test_a_list_goes_on_with_its_cursor_until_everything_was_shown(era: Era) -> None:
+    async with gateway(era) as rig:
+        names: list[str] = []
+        arguments: dict[str, Any] = {"query": "files:*", "limit": 3}
+        for client in (LEGACY, MODERN, LEGACY):
+            page = (await rig.call("discover_mcp_tools", arguments, client))["structuredContent"]
+            names += [row["tool_path"] for row in page["tools"]]
+            arguments["cursor"] = page.get("next_cursor")
+        assert sorted(names) == sorted(f"files:{tool['name']}" for tool in TOOLS)
+        assert arguments["cursor"] is None
+
+
+async def test_resources_are_listed_of_one_server_and_by_words() -> None:
+    async with gateway() as rig:
+        for arguments, total in (({"server": "files"}, 1), ({"query": "nothing"}, 0), ({"server": "Files"}, 1)):
+            found = (await rig.call("list_mcp_resources", arguments))["structuredContent"]
+            assert (found["total_resources"], "notice" in found) == (total, False)
+        unknown = (await rig.call("list_mcp_resources", {"server": "jira"}))["structuredContent"]
+        assert unknown["notice"] == "There is no server 'jira'."
+        assert unknown["resources"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("discover_mcp_tools", {"query": "*", "cursor": "x"}, "'cursor' is not one"),
+        ("discover_mcp_tools", {}, "'query' must be"),
+        ("list_mcp_resources", {"cursor": 5}, "'cursor' must be"),
+        ("list_mcp_resources", [1], "must be a JSON object"),
+        ("list_mcp_resources", {"query": ["x"] * 101}, "101 queries at once"),
+        ("read_mcp_resource", {}, "'uri' must be"),
+        ("files-none", {}, "has no tool 'none'"),
+        ("none", {}, "there is no tool 'none'"),
+    ],
+)
+async def test_a_wrong_call_is_a_result_in_both_eras(name: str, arguments: Any, words: str) -> None:
+    async with gateway() as rig:
+        for client in (LEGACY, MODERN):
+            found = await rig.call(name, arguments, client)
+            assert words in failure({"result": found})["message"]
+            assert ("resultType" in found) == (client is MODERN)

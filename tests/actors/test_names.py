@@ -211,3 +211,15 @@ async def test_two_prompts_never_have_one_name() -> None:
         query = {"query": "prompt", "kinds": ["prompt"]}
         rows = (await found.ask("tools/call", name="discover_mcp_tools", arguments=query))["result"]
         assert sorted(row["prompt"] for row in rows["structuredContent"]["tools"]) == sorted(listed)
+
+
+async def test_a_path_of_a_server_that_is_not_configured_says_so() -> None:
+    async with served({"github": Publisher(tools("create_issue"))}) as found:
+        said = failure(await found.execute("jira:create_issue"))["message"]
+        assert said.startswith(
+            "there is no tool 'jira:create_issue', as no server 'jira' is configured; did you mean github:"
+        )
+        for path in ("github:create_isue", "github-create_isue"):
+            said = failure(await found.execute(path))["message"]
+            assert said.startswith("server 'github' has no tool 'create_isue'; did you mean github:create_issue?")
+        assert "is configured" not in failure(await found.execute("create issue: now"))["message"]
