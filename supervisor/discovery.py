@@ -86,7 +86,7 @@ def discovered(
 
     Raises `InvalidArguments` for a cursor where nothing is listed.
     """
-    servers = partial(roll, seen, statuses, {}, ROLL_TOKENS)
+    servers = partial(roll, seen, statuses, {}, ROLL_TOKENS, usable=True)
     return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings, servers)
 
 

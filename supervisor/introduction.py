@@ -25,7 +25,7 @@ PRINCIPAL = "local"
 PAUSE_S = 0.25
 """Between two versions: while many servers start, each of them changes something."""
 SERVERS_TOKENS = 200
-"""For the servers in an answer in which nothing fits."""
+"""For the servers that can be used, in an answer in which nothing fits: of the others it has the reasons."""
 
 
 class Introduction:
@@ -64,4 +64,4 @@ class Introduction:
         left = self._budget - estimate_tokens(HOW) - estimate_tokens(THERE)
         told = roll(seen, statuses, self.described, left) if left > 0 else ""
         text = f"{HOW}\n{THERE}{told}." if told else HOW
-        return text, roll(seen, statuses, self.described, SERVERS_TOKENS)
+        return text, roll(seen, statuses, self.described, SERVERS_TOKENS, usable=True)

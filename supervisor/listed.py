@@ -25,7 +25,7 @@ from supervisor.shown import estimate_tokens
 
 CURSOR_TOKENS = 80
 RESOURCES = frozenset({"resource", "template"})
-_GO_ON = "the same with 'cursor': next_cursor shows the rest"
+_GO_ON = "for the rest ask the same again with 'cursor' set to next_cursor"
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,26 +72,30 @@ def _tools(entry: Entry) -> str:
 
 
 def roll(
-    seen: Catalogue, statuses: Mapping[str, ServerStatus], described: Mapping[str, str], budget_tokens: int
+    seen: Catalogue,
+    statuses: Mapping[str, ServerStatus],
+    described: Mapping[str, str],
+    budget_tokens: int,
+    *,
+    usable: bool = False,
 ) -> str:
     """Return the servers, each with its purpose, and why it cannot be used where it cannot; empty for none.
 
     Within a budget of estimated tokens: with many servers the purposes are shorter, then there are names only, then
-    some of the names.
+    some of the names. `usable`: only those that can be used.
     """
-    names = sorted(seen.names.servers)
-    purposes = {
-        name: purpose(seen.entries[name], described.get(name, ""))
-        if name in seen.entries
-        else _line(described.get(name, ""))
-        for name in names
-    }
+    names = sorted(seen.visible if usable else seen.names.servers)
+    purposes = {name: _about(seen, name, described.get(name, "")) for name in names}
     downs = {name: _down(name, seen, statuses) for name in names}
     for chars in LENGTHS:
         text = "; ".join(_told(name, purposes[name], downs[name], chars) for name in names)
         if estimate_tokens(text) <= budget_tokens:
             return text
     return _names(names, downs, budget_tokens)
+
+
+def _about(seen: Catalogue, name: str, described: str) -> str:
+    return purpose(seen.entries[name], described) if name in seen.entries else _line(described)
 
 
 def _told(name: str, about: str, down: str, chars: int) -> str:

@@ -72,6 +72,8 @@ def test_servers_that_cannot_be_used_are_there_with_the_reason() -> None:
     assert 'off "Chat with the team" (switched off in the configuration)' in told
     assert "bad (failed: npm error" in told
     assert "slow (being discovered)" in told
+    usable = roll(catalogue(entry(), also=tuple(statuses)), statuses, {}, 300, usable=True)
+    assert usable == 'github "4 tools: create_issue, list_issues, fork, ..."'
 
 
 @pytest.mark.parametrize("count", [1, 10, 40, 100, 1000])
