@@ -11,8 +11,9 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting
 from actors.lifecycle import State
 from actors.messages import ServerStatus
+from actors.protocol.jsonrpc import encode
 from actors.server.recovery import DELAYS, STARTING_RETRY_S
-from supervisor.shown import clean
+from supervisor.shown import clean, shorten
 
 MAX_REASON_CHARS = 300
 MAX_SERVERS_NAMED = 20
@@ -82,13 +83,13 @@ def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus], most
     return told + more
 
 
-def why_down(status: ServerStatus | None) -> str:
-    """Return in a few words why a server cannot be used."""
+def why_down(status: ServerStatus | None, chars: int) -> str:
+    """Return on one line why a server cannot be used; what may be its own words is cut and in quotes."""
     if status is None:
         return "not there"
     if status.disabled:
-        return _off(status).removeprefix("it is ")
-    return f"failed: {_reason(status)}"
+        return shorten(" ".join(_off(status).split()), chars).removeprefix("it is ")
+    return f"failed: {encode(shorten(' '.join(_reason(status).split()), chars)).decode()}"
 
 
 def _off(status: ServerStatus) -> str:

@@ -109,7 +109,7 @@ def _down(name: str, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> s
     status = statuses.get(name)
     if name not in seen.entries and is_coming(status):
         return "being discovered"
-    return _SPACE.sub(" ", shorten(why_down(status), MAX_DOWN_CHARS))
+    return why_down(status, MAX_DOWN_CHARS)
 
 
 def _names(names: Iterable[str], downs: Mapping[str, str], budget_tokens: int) -> str:

@@ -38,7 +38,7 @@ async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> N
         assert 'github "1 tool: create_issue"; late (being discovered).' in text
         found.report("late", State.FAILED, reason="no such file", restarts=1)
         nursery.start_soon(found.gateway.introduction.run)
-        while "late (failed: no such file)" not in await said(found):
+        while 'late (failed: "no such file")' not in await said(found):
             await found.gateway.introduction.made.changed(found.gateway.introduction.made.version)
         nursery.cancel_scope.cancel()
 

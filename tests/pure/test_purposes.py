@@ -65,12 +65,12 @@ def test_what_a_server_says_is_quoted_on_one_line_cut_and_clean() -> None:
 def test_servers_that_cannot_be_used_are_there_with_the_reason() -> None:
     statuses = {
         "off": status(State.STOPPED, disabled=True, reason="it is switched off in the configuration"),
-        "bad": status(State.FAILED, reason="npm error " + "x" * 500, restarts=1),
+        "bad": status(State.FAILED, reason="npm error\nx " + "x" * 500, restarts=1),
         "slow": status(State.SPAWNING),
     }
     told = roll(catalogue(entry(), also=tuple(statuses)), statuses, {"off": "Chat with the team."}, 300)
     assert 'off "Chat with the team" (switched off in the configuration)' in told
-    assert "bad (failed: npm error" in told
+    assert 'bad (failed: "npm error x ...")' in told
     assert "slow (being discovered)" in told
     usable = roll(catalogue(entry(), also=tuple(statuses)), statuses, {}, 300, usable=True)
     assert usable == 'github "4 tools: create_issue, list_issues, fork, ..."'
