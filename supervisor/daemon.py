@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import partial
 from socket import socket
 
+import msgspec
 import trio
 
 from actors.catalogue.resolution import ServerNames
@@ -124,7 +125,7 @@ class Daemon:
                 await core.start(router.run)
                 kept = {config.path_name for config in self._runnable() if not config.idle_timeout_s}
                 core.start_soon(Room(servers.directory, self.conditions, kept).run)
-                front = await self._front(store, registry, router, servers, usage)
+                front = await self._front(core, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
                 async with trio.open_nursery() as supervised:
@@ -160,26 +161,23 @@ class Daemon:
             store.switch_server(name, disabled=False)
         return off & configured
 
-    async def _front(self, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage) -> Front:
+    async def _front(
+        self, core: trio.Nursery, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage
+    ) -> Front:
         settings = self.configuration.settings
         gateway = Gateway(
             router.address,
             registry.catalogue,
             registry.statuses,
-            GatewaySettings(
-                call_timeout_s=settings.call_timeout_s,
-                first_discovery_wait_s=settings.first_discovery_wait_s,
-                discover_limit_max=settings.discover_limit_max,
-                discover_token_budget=settings.discover_token_budget,
-                max_query_chars=settings.max_query_chars,
-                notify_catalogue_changes=settings.notify_catalogue_changes,
-            ),
+            msgspec.convert(settings, GatewaySettings, from_attributes=True),
             version=__version__,
             used=usage.add,
             deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
             masks={config.path_name: mask_of(config) for config in self._runnable()},
+            described={c.path_name: c.description for c in self.configuration.servers if c.description},
             clock=self._clock,
         )
+        core.start_soon(gateway.introduction.run)
         view = partial(
             View,
             version=__version__,

@@ -129,7 +129,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         PositiveSeconds, Meta(description="A client that acknowledges nothing for this time is disconnected.")
     ] = 5.0
     discover_limit_max: Annotated[Count, Meta(description="Most tools that one search may ask for.")] = 50
-    discover_token_budget: Annotated[Count, Meta(description="Tokens that the answer to one search may take.")] = 2000
+    discover_token_budget: Annotated[
+        Count, Meta(description="Tokens that the answer to one search, or one page of a list, may take.")
+    ] = 2000
+    instructions_token_budget: Annotated[
+        Count,
+        Meta(description="Tokens of the instructions that a client gets; they list the servers and what each is for."),
+    ] = 300
     first_discovery_wait_s: Annotated[
         Seconds,
         Meta(description="A search waits this long at most for servers that are being discovered for the first time."),
