@@ -33,6 +33,8 @@ LINES = 10
 """That many hits have a line before the best one gets its schema: a large schema must not hide another tool."""
 KEPT = 5
 """So many rows stay though they hardly fit: the first is not always the right one."""
+NEAR = 0.95
+"""Further rows stay if the chance that they are meant is this share of the first one's."""
 FRAME_TOKENS = 60
 """The members around the hits; query and notice are counted apart."""
 _AIM = 0.35
@@ -201,7 +203,8 @@ def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
     Of the rest those of other servers stay as long as one server fills more than half: a shorter page must not be more
     of one server's than the ranking made it.
     """
-    ends = max(sum(hit.distance < FITS for hit in hits), KEPT)
+    border = min(FITS, 1 - NEAR * (1 - hits[0].distance)) if hits else FITS
+    ends = max(sum(hit.distance < border for hit in hits), KEPT)
     kept, rest = list(hits[:ends]), hits[ends:]
     if not rest:
         return kept
