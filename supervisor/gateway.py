@@ -23,7 +23,7 @@ from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
 from actors.router import Message as RouterMessage
 from actors.search.text import squash
 from supervisor import definitions, listings, metatools
-from supervisor.discovery import DiscoverySettings, answered, cut, searched, weight
+from supervisor.discovery import DiscoverySettings, Searched, answered, cut, searched, weight
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client, Revisions
 from supervisor.listings import Listed
@@ -34,7 +34,7 @@ from supervisor.service.arrival import Arrival
 from supervisor.service.lookup import Lookup
 from supervisor.toolcalls import ToolCalls, Used
 from supervisor.visible import Visible
-from supervisor.workbench import Workbench, is_small
+from supervisor.workbench import SMALL_BYTES, Workbench, is_small
 
 INSTRUCTIONS = (
     "Many MCP servers stand behind these four tools. Call discover_mcp_tools with what you want to do, "
@@ -45,6 +45,8 @@ ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
 SEARCH_COST = 8
 """A character of a query costs as much as so many bytes that a model wrote."""
+SEARCHES_AT_ONCE, MAX_SEARCHES_WAITING = 4, 256
+"""Of searches by meaning: most of one is arithmetic in C, on one processor."""
 PAGE_COST = 8
 """So many bytes of definitions cost as much as a byte that a model wrote."""
 COMPLETIONS_SINCE = "2025-03-26"
@@ -104,6 +106,7 @@ class Gateway:
         self._visible = Visible(catalogue, statuses)
         self._settings = settings
         self._bench = bench = Workbench()
+        self._searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
         forward = Forwarder(router, settings.call_timeout_s, deadlines or {}, masks or {}, bench)
         lookup = Lookup(self._visible, Arrival(router, self._visible, clock), forward)
         self._tools = ToolCalls(forward, lookup, bench, used)
@@ -243,11 +246,18 @@ class Gateway:
         wanted = cut(await self._bench.run(len(arguments), metatools.discover, arguments, most), settings)
         await self._visible.indexed(client)
         seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
-        done = await self._bench.run(SEARCH_COST * len(wanted.query), searched, seen, wanted, time.perf_counter)
+        done = await self._searched(seen, wanted)
         found = await self._bench.run(
             weight(seen, done) // PAGE_COST, answered, seen, self._visible.statuses, done, settings
         )
         return _content(found)
+
+    async def _searched(self, seen: Catalogue, wanted: metatools.Discover) -> Searched:
+        """Search; never on the loop where a query is embedded first."""
+        cost = SEARCH_COST * len(wanted.query)
+        if seen.index.embedder is None:
+            return await self._bench.run(cost, searched, seen, wanted, time.perf_counter)
+        return await self._searches.run(cost + SMALL_BYTES + 1, searched, seen, wanted, time.perf_counter)
 
     async def _list_for_model(self, client: Client) -> bytes:
         seen = await self._visible.indexed(client)

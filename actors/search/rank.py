@@ -40,7 +40,7 @@ class Scores:
     """Per document its score and the share of the query (0..1) it matches; and the score of a perfect document.
 
     Where meanings were compared, too, `values` holds both and `words` what the words alone give; `near` marks the
-    nearest in meaning, which need not match a word.
+    nearest in meaning, which need not match a word; `cosines` are those of documents and query, 0 without a vector.
     """
 
     values: Floats
@@ -48,6 +48,7 @@ class Scores:
     perfect: float
     words: Floats | None = None
     near: Bools | None = None
+    cosines: Floats | None = None
 
     def matching(self, least: float) -> Bools:
         """Return which documents match at least this share of the query, or are near in meaning."""
