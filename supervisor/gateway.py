@@ -45,7 +45,7 @@ ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
 SEARCH_COST = 8
 """A character of a query costs as much as so many bytes that a model wrote."""
-SEARCHES_AT_ONCE, MAX_SEARCHES_WAITING = 4, 256
+SEARCHES_AT_ONCE, MAX_SEARCHES_WAITING = 2, 256
 """Of searches by meaning: most of one is arithmetic in C, on one processor."""
 PAGE_COST = 8
 """So many bytes of definitions cost as much as a byte that a model wrote."""

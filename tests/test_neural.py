@@ -23,6 +23,7 @@ from supervisor.config.units import Rerank
 from supervisor.neural import MINILM, SentenceModel, Source, blas
 from supervisor.neural.model import MAX_PIECES, MAX_QUERY_PIECES
 from supervisor.neural.package import read
+from supervisor.neural.transformer import _product
 from supervisor.neural.wordpiece import WordPieces
 
 PIECES = [
@@ -184,6 +185,17 @@ def test_a_vector_is_what_the_papers_say(tiny: SentenceModel) -> None:
     numbers = WordPieces(VOCABULARY).cut("find cats!", MAX_PIECES)
     assert tiny.embed(["find cats!"])[0] == pytest.approx(reference(weights(), numbers), rel=1e-3, abs=1e-4)
     assert (tiny.name, tiny.dimensions) == ("tiny", WIDTH)
+
+
+@pytest.mark.parametrize(("height", "shared"), [(384, 384), (1536, 384), (384, 1536), (5, 384)])
+@pytest.mark.parametrize("columns", [1, 3, 11, 16, 17, 40])
+def test_a_product_in_blocks_is_the_product(height: int, shared: int, columns: int) -> None:
+    chance = np.random.default_rng(3)
+    left = chance.standard_normal((height, shared)).astype(np.float32)
+    right = chance.standard_normal((shared, columns)).astype(np.float32)
+    found = _product(left, right)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, left.astype(np.float64) @ right, atol=1e-3)
 
 
 def test_a_text_has_the_same_vector_whatever_is_embedded_beside_it(tiny: SentenceModel) -> None:

@@ -17,6 +17,9 @@ import numpy.typing as npt
 from actors.search.postings import Floats
 
 _EPSILON = np.float32(1e-12)  # layer_norm_eps of BERT's models
+_LITTLE = 1_000_000  # rows times columns times what they share; measured with OpenBLAS 0.3.31
+_ROWS = 16
+_SHORT = 16  # pieces; with more of them the products themselves take the time
 _HALF = np.float32(0.5)
 _GELU = np.float32(0.7978845608028654)  # sqrt(2 / pi)
 _GELU_CUBE = np.float32(0.044715)
@@ -47,9 +50,26 @@ class Dense:
 
     def __call__(self, columns: Floats) -> Floats:
         """Return the image of each column."""
-        out: Floats = self.weight @ columns
+        out = _product(self.weight, columns)
         out += self.bias
         return out
+
+
+def _product(weight: Floats, columns: Floats) -> Floats:
+    """Return the product of two matrices, for a short text in blocks of rows.
+
+    OpenBLAS copies what it multiplies into another order first, but not for small products on processors with AVX-512;
+    and for a few columns the copy costs as much as the product. In blocks a short query takes four fifths of the time.
+    """
+    height, size = len(weight), columns.shape[1]
+    rows = _LITTLE // columns.size // _ROWS * _ROWS
+    if size > _SHORT or not 0 < rows < height:
+        product: Floats = weight @ columns
+        return product
+    out = np.empty((height, size), np.float32)
+    for first in range(0, height, rows):
+        np.matmul(weight[first : first + rows], columns, out=out[first : first + rows])
+    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
