@@ -28,7 +28,8 @@ from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
 from actors.transport.containment import default_containment
 from actors.transport.orphans import become_subreaper
-from supervisor import __version__, embeddings
+from actors.vectors import Embedding
+from supervisor import __version__, neural
 from supervisor.config import Configuration, ServerConfig, launch_digest
 from supervisor.control import Operation
 from supervisor.counting import TokenCounter
@@ -41,7 +42,7 @@ from supervisor.host.hard_end import HardEnd
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.logs import records_lost
-from supervisor.memory import StoreMemory
+from supervisor.memory import StoreMemory, StoreVectors
 from supervisor.pauses import keep_catalogue, switch_often
 from supervisor.room import Room
 from supervisor.servers import Servers, mask_of, starts_of, transport_of
@@ -102,7 +103,7 @@ class Daemon:
                 memory,
                 counter.count,
                 self._clock,
-                load_embedder=partial(embeddings.load, settings.rerank),
+                embedding=Embedding(partial(neural.load, settings.rerank, self._data.model), StoreVectors(store)),
                 conditions=self.conditions,
                 names=ServerNames(self.configuration.server_names),
             )

@@ -18,7 +18,7 @@ from actors.protocol.jsonrpc import RemoteError, encode
 from actors.search.text import squash
 from supervisor import definitions, failures, listings, metatools, resourcing
 from supervisor.answers import Context
-from supervisor.discovery import DiscoverySettings, answered, cut, searched, server_named, weight
+from supervisor.discovery import DiscoverySettings, Searched, answered, cut, searched, server_named, weight
 from supervisor.front.service import Client
 from supervisor.introduction import Introduction
 from supervisor.listed import resources_page
@@ -28,12 +28,14 @@ from supervisor.service.availability import standings
 from supervisor.shown import clean
 from supervisor.toolcalls import ToolCalls
 from supervisor.visible import Visible
-from supervisor.workbench import Workbench, is_small
+from supervisor.workbench import SMALL_BYTES, Workbench, is_small
 
 ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
 SEARCH_COST = 8
 """A character of a query costs as much as so many bytes that a model wrote."""
+SEARCHES_AT_ONCE, MAX_SEARCHES_WAITING = 2, 256
+"""Of searches by meaning: most of one is arithmetic in C, on one processor."""
 PAGE_COST = 8
 """So many bytes of definitions cost as much as a byte that a model wrote."""
 _OWN = {squash(name): name for name in definitions.SCHEMAS}
@@ -80,6 +82,7 @@ class MetaCalls:
         self._reading = reading
         self._settings = settings
         self._bench = bench
+        self._searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
 
     async def perform(self, client: Client, params: msgspec.Raw) -> Called:
         """Perform one call. Raises `MalformedRequest`, and what `failures` leaves to the client. A checkpoint."""
@@ -129,13 +132,19 @@ class MetaCalls:
         wanted = cut(await self._bench.run(len(arguments), metatools.discover, arguments, most), settings)
         await self._visible.indexed(client)
         seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
-        cost = SEARCH_COST * len(wanted.query)
-        done = await self._bench.run(cost, searched, seen, wanted, time.perf_counter, self._introduction.described)
+        done = await self._searched(seen, wanted)
         statuses, servers = self._visible.statuses, self._introduction.servers
         found = await self._bench.run(
             weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, servers
         )
         return _content(found)
+
+    async def _searched(self, seen: Catalogue, wanted: metatools.Discover) -> Searched:
+        """Search; never on the loop where a query is embedded first."""
+        cost, described = SEARCH_COST * len(wanted.query), self._introduction.described
+        if seen.index.embedder is None:
+            return await self._bench.run(cost, searched, seen, wanted, time.perf_counter, described)
+        return await self._searches.run(cost + SMALL_BYTES + 1, searched, seen, wanted, time.perf_counter, described)
 
     async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
         asked = await self._bench.run(len(arguments), resourcing.list_resources, arguments)

@@ -152,8 +152,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     rerank: Annotated[
         Rerank,
         Meta(
-            description="Search compares meanings, too, by the word vectors of the extra `semantic`: `auto` if it is "
-            "installed, `off` never, `static` as `auto`, but with a warning if it is not."
+            description="Search compares meanings, too, by a sentence model (see `docs/search.md`): `auto` if one is "
+            "installed, `off` never, `neural` as `auto`, but with a warning if it is not."
         ),
     ] = "auto"
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import wait_all_tasks_blocked
 
 from actors.directory import Directory
@@ -31,6 +35,7 @@ from actors.protocol.versions import Era
 from actors.registry import Registry
 from actors.reporter import Reporter
 from actors.router import Router
+from actors.search.embedding import document_levels
 from actors.server import Message, ServerActor, ServerSettings
 from actors.transport.mask import Mask
 from actors.transport.memory import MemoryPeer, MemoryTransport
@@ -38,6 +43,7 @@ from supervisor.forward import Forwarder
 from supervisor.front.service import Client, answer
 from supervisor.gateway import Gateway, GatewaySettings
 from supervisor.workbench import Workbench
+from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.failures import failure
 from tests.fakes.published import Nothing, uncounted
 
@@ -516,6 +522,24 @@ async def test_discovery_answers_text_and_structure() -> None:
         modern = await rig.call("discover_mcp_tools", {"query": "x" * 100_000}, MODERN)
         assert modern["resultType"] == "complete"
         assert modern["structuredContent"]["tools"] == []
+
+
+async def test_a_search_that_embeds_its_query_runs_off_the_loop() -> None:
+    threads: list[bool] = []
+
+    class Watched(FakeEmbedder):
+        def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return super().embed_query(text)
+
+    async with gateway() as rig:
+        embedder = Watched({"beasts": "file"})
+        cell = rig.registry.catalogue
+        rows = {s.server: document_levels(embedder, s.documents) for s in cell.value.index.segments}
+        cell.set(replace(cell.value, index=cell.value.index.with_meanings(embedder, rows)))
+        found = await rig.call("discover_mcp_tools", {"query": "read my beasts"})
+        assert found["structuredContent"]["tools"][0]["tool_path"] == "files:read_file"
+        assert threads == [False]
 
 
 @pytest.mark.parametrize("params", [None, {}, {"name": 5}, {"arguments": {}}, [1], "x"])
