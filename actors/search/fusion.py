@@ -16,7 +16,7 @@ from actors.search.corpus import Corpus
 from actors.search.embedding import query_levels
 from actors.search.postings import Bools, Floats
 from actors.search.rank import Allowed
-from actors.search.scoring import Scores
+from actors.search.scoring import Scores, falling
 from actors.search.text import words
 
 _LEAST_NEAREST = 0.2
@@ -51,7 +51,9 @@ def fused(
         nearness[~known] = _usual(nearness, matching & known)
     values = (scores.values + nearness * weight * np.float32(top)) / (1 + weight)
     fused: Floats = np.where(taking_part, values, 0).astype(np.float32)
-    return replace(scores, values=fused, words=scores.values, near=near, cosines=cosines)
+    # How sure it is that anything fits, the words tell as well as both; which document it is, both together.
+    chances = falling(fused, float(fused.max())) * scores.chances.max()
+    return replace(scores, values=fused, chances=chances, words=scores.values, near=near)
 
 
 def _weight(corpus: Corpus, query: str, share: float) -> float:

@@ -41,7 +41,7 @@ class Scores:
     `perfect` is the score of a document that matches everything.
 
     Where meanings were compared, too, `values` holds both and `words` what the words alone give; `near` marks the
-    nearest in meaning, which need not match a word; `cosines` are those of documents and query, 0 without a vector.
+    nearest in meaning, which need not match a word.
     """
 
     values: Floats
@@ -50,7 +50,6 @@ class Scores:
     chances: Floats
     words: Floats | None = None
     near: Bools | None = None
-    cosines: Floats | None = None
 
     def matching(self, least: float) -> Bools:
         """Return which documents match at least this share of the query, or are near in meaning."""
@@ -138,9 +137,14 @@ def chances_of(values: Floats, elsewhere: Floats, perfect: float, terms: int) ->
         return np.zeros_like(values)
     share = min(1.0, best / max(perfect, _TINY))
     certain = _CHANCE_AT_ZERO + _CHANCE_PER_ROOT * math.sqrt(share) + _CHANCE_PER_TERMS * math.log(max(terms, 1))
-    out: Floats = (np.maximum(values, 0) / np.float32(best)) ** np.float32(_CHANCE_FALLS) / (
-        1 + np.exp(_CHANCE_ELSEWHERE * elsewhere - certain)
-    )
+    out: Floats = falling(values, best) / (1 + np.exp(np.float32(_CHANCE_ELSEWHERE) * elsewhere - np.float32(certain)))
+    return out
+
+
+def falling(values: Floats, best: float) -> Floats:
+    """Return per document by how much it is less likely to be meant than one with the best score."""
+    share = np.maximum(values, 0) / np.float32(max(best, _TINY))
+    out: Floats = np.power(share, np.float32(_CHANCE_FALLS)).astype(np.float32)
     return out
 
 

@@ -123,18 +123,15 @@ def test_a_document_whose_vector_is_still_to_come_is_neither_first_nor_last_for_
     assert keys(known).index("c:feed") < keys(known).index("b:feed")
 
 
-def test_scores_tell_the_cosine_of_each_document() -> None:
-    index = built(FakeEmbedder(SAME))
-    corpus = index._corpus
+def test_the_words_say_whether_anything_fits_and_both_together_which_document() -> None:
+    corpus = built(FakeEmbedder(SAME))._corpus
     words = score(corpus, "melody on paper", None)
     found = fused(corpus, "melody on paper", words, None, None)
     assert words is not None
-    assert words.cosines is None
     assert found is not None
-    assert found.cosines is not None
-    vectors = levels(FakeEmbedder(SAME).embed([*map(text_of, corpus.documents), "melody on paper"])).astype(np.float64)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert found.cosines == pytest.approx(vectors[:-1] @ vectors[-1], abs=1e-6)
+    assert found.chances.max() == pytest.approx(words.chances.max())
+    assert found.chances.argmax() == found.values.argmax()
+    assert (found.chances[found.values == 0] == 0).all()
 
 
 @pytest.mark.parametrize("tuning", [Tuning(semantic=0), Tuning()])
