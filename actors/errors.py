@@ -104,6 +104,10 @@ class InvalidArguments(SupervisorError):
     kind = "invalid"
 
 
+class MalformedRequest(InvalidArguments):
+    """The params of the request itself do not have the shape that its method wants: nothing can be performed."""
+
+
 class AmbiguousName(InvalidArguments):
     """A name can mean more than one thing. `data.readings` lists them, by names that mean one thing each."""
 

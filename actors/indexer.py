@@ -16,7 +16,8 @@ import trio
 from actors.catalogue.diff import OfferChange
 from actors.catalogue.snapshot import Entry, compared, documents
 from actors.kit import is_want
-from actors.search import Embedder, Index, Segment, analyse
+from actors.search import Index, Segment, analyse
+from actors.vectors import Embedded
 
 log = logging.getLogger(__name__)
 
@@ -36,25 +37,34 @@ class Indexed(msgspec.Struct, frozen=True):
 
 
 class Indexer:
-    """Holds the newest index and what it was made of. For one task. `load_embedder` is called once it can be."""
+    """Holds the newest index and what it was made of. For one task; `put` may be called by another.
 
-    def __init__(self, load_embedder: Callable[[], Embedder | None]) -> None:
-        self._load_embedder = load_embedder
-        self._index: Index | None = None
+    Vectors come from elsewhere, later: a server is found by its words as soon as it can be.
+    """
+
+    def __init__(self) -> None:
+        self._index = Index.empty()
+        self._embedded: Embedded | None = None
         self._indexed: dict[str, Entry] = {}
         self._broken: frozenset[str] = frozenset()
 
+    def put(self, made: Embedded) -> None:
+        """Give vectors, to be part of the index after the next `take`, for the documents that are still there then."""
+        self._embedded = made.after(self._embedded)
+
     async def take(self, entries: Mapping[str, Entry], removed: frozenset[str]) -> Indexed:
         """Replace servers and remove others. Raises only what `is_want` tells, and then nothing has changed."""
-        if self._index is None:
-            self._index = Index.empty(embedder=await trio.to_thread.run_sync(self._load_embedder))
         before = self._indexed
         fresh = {name: e for name, e in entries.items() if name not in before or before[name].offer is not e.offer}
         index, broken = self._index, self._broken - fresh.keys() - removed
         if fresh or removed:
             index, found = await trio.to_thread.run_sync(_reindex, index, fresh, removed)
             broken |= found
+        embedded = self._embedded
+        if embedded is not None:
+            index = await trio.to_thread.run_sync(_with_meanings, index, embedded)
         changes = await trio.to_thread.run_sync(_changes, before, entries)  # with what was published before
+        self._embedded = None if self._embedded is embedded else self._embedded
         self._index, self._broken = index, broken
         self._indexed = {name: entry for name, entry in {**before, **entries}.items() if name not in removed}
         shown = {name: e.with_problem(UNSEARCHABLE) if name in broken else e for name, e in entries.items()}
@@ -65,11 +75,11 @@ def _reindex(index: Index, entries: Mapping[str, Entry], removed: frozenset[str]
     """Return the index with these servers replaced, and those that a bug left out. Runs in a worker thread."""
     for server in sorted(removed):
         index = index.remove(server)
-    made = {name: _tried(name, _analysed, entry, index.embedder) for name, entry in entries.items()}
+    made = {name: _tried(name, _analysed, entry) for name, entry in entries.items()}
     segments = {name: segment for name, segment in made.items() if segment is not None}
     broken = made.keys() - segments.keys()
     if len(index) == 0:
-        built = _tried("all servers at once", _built, segments.values(), index.embedder)
+        built = _tried("all servers at once", _built, segments.values())
         if built is not None:
             return built, frozenset(broken)
     for name in sorted(made):
@@ -81,12 +91,19 @@ def _reindex(index: Index, entries: Mapping[str, Entry], removed: frozenset[str]
     return index, frozenset(broken)
 
 
-def _analysed(entry: Entry, embedder: Embedder | None) -> Segment:
-    return analyse(entry.server, documents(entry.server, entry.offer), embedder=embedder)
+def _with_meanings(index: Index, made: Embedded) -> Index:
+    """Return the index with the vectors of documents that are still the same. Runs in a worker thread."""
+    now = {segment.server: segment.documents for segment in index.segments}
+    rows = {name: rows for name, (documents, rows) in made.servers.items() if now.get(name) is documents}
+    return index.with_meanings(made.embedder, rows)
 
 
-def _built(segments: Collection[Segment], embedder: Embedder | None) -> Index:
-    index = Index.build(segments, embedder=embedder)
+def _analysed(entry: Entry) -> Segment:
+    return analyse(entry.server, documents(entry.server, entry.offer))
+
+
+def _built(segments: Collection[Segment]) -> Index:
+    index = Index.build(segments)
     index.search("what a first search costs")  # expressions and word lists are made ready here, not on the loop
     return index
 

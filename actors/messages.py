@@ -6,7 +6,7 @@ incarnation. `Principal` says who asks; there is one local principal until ident
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -154,3 +154,16 @@ class EraLearned(msgspec.Struct, frozen=True, kw_only=True):
 
     server: str
     era: Era
+
+
+class Memory(Protocol):
+    """What outlives the daemon. Saving never waits and never fails."""
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        """Keep what a server offers."""
+
+    def forget(self, server: str) -> None:
+        """Drop what is kept of a server."""
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        """Keep which era a server speaks."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import trio
@@ -24,26 +24,14 @@ from actors.indexer import Indexed as Indexed
 from actors.indexer import Indexer
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
 from actors.lifecycle import State
-from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
-from actors.search import Embedder, Index
+from actors.messages import EraLearned, Memory, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.search import Index
+from actors.vectors import Embedding
 
 log = logging.getLogger(__name__)
 
 Counter = Callable[[Offer], Awaitable[tuple[dict[str, int], bool]]]
 """Counts the tokens of each tool of an offer; the flag says whether the counts are exact."""
-
-
-class Memory(Protocol):
-    """What outlives the daemon. Saving never waits and never fails."""
-
-    def save_offer(self, server: str, offer: Offer) -> None:
-        """Keep what a server offers."""
-
-    def forget(self, server: str) -> None:
-        """Drop what is kept of a server."""
-
-    def save_era(self, server: str, fact: EraLearned) -> None:
-        """Keep which era a server speaks."""
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,15 +81,13 @@ class Registry(Actor[Message]):
         clock: Callable[[], float],
         *,
         feed_size: int = 1000,
-        load_embedder: Callable[[], Embedder | None] = lambda: None,
+        embedding: Embedding | None = None,
         conditions: Conditions | None = None,
         names: ServerNames | None = None,
     ) -> None:
         """`names` are those of all configured servers, also of those that cannot run.
 
-        `load_embedder` is called in a worker thread, and again only after want of resources: it may block.
-
-        `conditions` is told when indexing or counting waits for resources.
+        `embedding` makes vectors for the index. `conditions` is told when something waits for resources.
         """
         super().__init__(4096)
         first = Catalogue(index=Index.empty(), indexed=not known, names=names or ServerNames({}))
@@ -118,12 +104,16 @@ class Registry(Actor[Message]):
         self._work = trio.Event()
         self._uncounted: dict[str, Offer] = {}
         self._counting = trio.Event()
-        self._indexer = Indexer(load_embedder)
+        self._unembedded = trio.Event()
+        self._indexer = Indexer()
+        self._embedding = embedding
         self._conditions = conditions or Conditions(clock)
 
     def started(self) -> None:
-        """Start the tasks that index and count."""
+        """Start the tasks that index, embed and count."""
         self.nursery.start_soon(self._index_for_ever)
+        if self._embedding is not None:
+            self.nursery.start_soon(self._embed_for_ever, self._embedding)
         self.nursery.start_soon(self._count_for_ever)
         self._work.set()
 
@@ -219,6 +209,7 @@ class Registry(Actor[Message]):
             if server not in self._restored:
                 self._emit_change(server, change)
         self._restored -= message.entries.keys()
+        self._unembedded.set()
         self._uncounted.update({name: entry.offer for name, entry in entries.items() if not _counted(entry.offer)})
         self._counting.set()
 
@@ -266,6 +257,17 @@ class Registry(Actor[Message]):
     async def _index_now(self, dirty: set[str]) -> Indexed:
         entries = {name: self._entries[name] for name in sorted(dirty) if name in self._entries}
         return await self._indexer.take(entries, frozenset(dirty - entries.keys()))
+
+    async def _embed_for_ever(self, embedding: Embedding) -> None:
+        if not await persist(self._conditions, "sentence model", embedding.open):
+            return
+        while True:
+            await self._unembedded.wait()
+            self._unembedded = trio.Event()
+            made = await persist(self._conditions, "vectors", embedding.step, self.catalogue.value.index)
+            if made is not None:
+                self._indexer.put(made)
+                self._work.set()  # what it publishes leads back here, until there is nothing left to do
 
     async def _count_for_ever(self) -> None:
         while True:

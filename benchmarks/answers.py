@@ -24,13 +24,17 @@ from supervisor.tokens import Tiktoken, load_encoding
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer: its tokens, its rows, those with a complete schema, and the paths whose schema is not valid."""
+    """One answer: its tokens, its rows, those with a complete schema, and the paths whose schema is not valid.
+
+    `weak`: it says that nothing fits.
+    """
 
     query: str
     tokens: int
     rows: int = 0
     complete: int = 0
     first_complete: bool = False
+    weak: bool = False
     invalid: tuple[str, ...] = ()
 
 
@@ -75,6 +79,7 @@ def measured(query: str, answer: Any, tokenizer: Tiktoken) -> Measured:
         rows=len(rows),
         complete=len(shown),
         first_complete=bool(rows) and "inputSchema" in rows[0],
+        weak=answer.get("notice", "").startswith("Nothing fits"),
         invalid=tuple(f"{path}: {text}" for path, text in invalid if text),
     )
 
@@ -91,6 +96,8 @@ def report(found: Iterable[Measured], budget: int) -> None:
         print(f"  {one.tokens} {one.query[:80]!r}")
     shown, complete = sum(one.rows for one in rows), sum(one.complete for one in rows)
     hits = [one for one in rows if one.rows]
+    weak = 100 * sum(one.weak for one in rows) / len(rows)
+    print(f"answers that say that nothing fits: {weak:.1f} %")
     print(f"rows {shown}, with a complete schema {100 * complete / max(1, shown):.1f} %")
     share = 100 * sum(one.first_complete for one in hits) / max(1, len(hits))
     print(f"answers whose first row has a complete schema: {share:.1f} %")

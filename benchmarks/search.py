@@ -6,7 +6,8 @@ would do; no groups means that nothing should be found. `--ranks FILE` writes wh
 "scores"}` a line. A row fits if its score (0 is best) is below 0.5: `fits` is the share of queries with such a row.
 A query goes the whole way of `discover_mcp_tools`, and what counts is what its answer shows: the catalogue is made of
 the tools as the registry makes it, and read by the function that the gateway calls.
-`--rerank static` compares meanings, too, with the vectors of the package of the extra `semantic`.
+`--rerank neural` compares meanings, too, with the sentence model; `--vectors` is a directory where its weights and the
+vectors of tools are kept, so that a second run need not make them.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.catalogue import entries, validation
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.jsonrpc import encode
-from actors.search import Embedder, Index, analyse
-from supervisor import embeddings, metatools
+from actors.search import Index, analyse
+from benchmarks import meanings
+from supervisor import metatools
 from supervisor.discovery import DiscoverySettings, discovered
 
 ToolPath = tuple[str, str]
@@ -63,11 +66,8 @@ class Ranks(msgspec.Struct, frozen=True):
     scores: list[float] = []
 
 
-def build(tools: Iterable[Tool], embedder: Embedder | None = None) -> Catalogue:
-    """Return the catalogue of these tools, made as the registry makes it; with an embedder it compares meanings, too.
-
-    Prints which tools are left out as malformed.
-    """
+def build(tools: Iterable[Tool]) -> Catalogue:
+    """Return the catalogue of these tools, made as the registry makes it; print which are left out as malformed."""
     by_server: dict[str, dict[str, entries.Tool]] = defaultdict(dict)
     for tool in tools:
         try:
@@ -77,9 +77,9 @@ def build(tools: Iterable[Tool], embedder: Embedder | None = None) -> Catalogue:
         else:
             by_server[tool.server].setdefault(checked.name, checked)
     offers = {server: entries.Offer(tools=tuple(found.values())) for server, found in sorted(by_server.items())}
-    segments = [analyse(server, documents(server, offered), embedder=embedder) for server, offered in offers.items()]
+    segments = [analyse(server, documents(server, offered)) for server, offered in offers.items()]
     made = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
-    return Catalogue(revision=1, entries=made, index=Index.build(segments, embedder=embedder), indexed=True)
+    return Catalogue(revision=1, entries=made, index=Index.build(segments), indexed=True)
 
 
 def definition(tool: Tool) -> dict[str, object]:
@@ -180,16 +180,6 @@ def print_row(kind: str, rows: Sequence[dict[str, float]]) -> None:
     print(f"{kind:28} n={len(rows):<5} {figures}")
 
 
-def load_embedder() -> Embedder:
-    """Return the static vectors, and print how long loading them took. Exits if they are not installed."""
-    begun = time.perf_counter()
-    embedder = embeddings.load()
-    if embedder is None:
-        raise SystemExit(f"--rerank static needs the package {embeddings.PACKAGE}")
-    print(f"vectors loaded in {(time.perf_counter() - begun) * 1000:.0f} ms")
-    return embedder
-
-
 def main() -> None:
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search", description=__doc__)
@@ -197,14 +187,14 @@ def main() -> None:
     parser.add_argument("queries", type=Path, metavar="QUERIES.jsonl")
     parser.add_argument("--top", type=int, default=10, help="hits per query (default 10)")
     parser.add_argument("--ranks", type=Path, metavar="FILE", help="write the paths found, a query a line")
-    parser.add_argument("--rerank", choices=("off", "static"), default="off", help="compare meanings (default off)")
+    meanings.add_options(parser)
     options = parser.parse_args()
     tools = msgspec.json.Decoder(Tool).decode_lines(options.catalog.read_bytes())
     queries = msgspec.json.Decoder(Query).decode_lines(options.queries.read_bytes())
-    embedder = load_embedder() if options.rerank == "static" else None
     begun = time.perf_counter()
-    catalogue = build(tools, embedder)
+    catalogue = build(tools)
     print(f"{len(catalogue.index)} tools indexed in {time.perf_counter() - begun:.2f} s")
+    catalogue = replace(catalogue, index=meanings.with_meanings(catalogue.index, options))
     ask = asking(catalogue, options.top)
     ranks: list[Ranks] = []
     search_ms: list[float] = []

@@ -1,9 +1,9 @@
-"""How fast the search is, and what it costs: `python -m benchmarks.search_speed [--python PYTHON]`.
+"""How fast the search is, and what it costs: `python -m benchmarks.search_speed [--python PYTHON] [--rerank neural]`.
 
 Over 100, 1,000 and 10,000 made-up tools: the time of a query, and of the same query with rapidfuzz's `token_set_ratio`
 over all tools and with bm25s, in the same run. bm25s is taken from `--python`, a Python that has it, or installed once
 into the cache directory; what cannot be had is skipped. Then the index: time, replacing one server, memory, the worst
-hostile query; and how long the loop stands still (see `stall`).
+hostile query; and how long the loop stands still (see `stall`). With `--rerank neural`: what meanings cost, instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rapidfuzz import fuzz, process
 
 from actors.search import Document, Index, analyse, parameters_of
 from actors.search.text import words
-from benchmarks import peers, stall
+from benchmarks import meaning_speed, meanings, peers, stall
 from benchmarks.adversaries import HOSTILE
 from benchmarks.honest import honest
 from benchmarks.search import Tool
@@ -204,7 +204,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search_speed", description=__doc__)
     parser.add_argument("--python", type=Path, help="a Python that has bm25s")
     parser.add_argument("--alone", action="store_true", help="install nothing: skip bm25s unless --python is given")
+    meanings.add_options(parser)
     options = parser.parse_args()
+    if options.rerank == "neural":
+        tools = honest(tools=SIZES[-1])
+        options.vectors.mkdir(parents=True, exist_ok=True)
+        print(markdown(meaning_speed.rows(built(documents_of(tools)), queries_over(tools), options.vectors)))
+        return
     python = options.python or (None if options.alone else peers.prepared(None, ("bm25s",), "bm25s"))
     rows: list[Row] = []
     for size in SIZES:

@@ -53,9 +53,13 @@ class Told(msgspec.Struct, kw_only=True):
     def note(self, what: str, answer: Any) -> None:
         """Count one answer to `what`."""
         self.requests += 1
-        if isinstance(answer, dict) and isinstance(answer.get("result"), dict):
+        result = answer.get("result") if isinstance(answer, dict) else None
+        ours = (result.get("structuredContent") or {}).get("error") if isinstance(result, dict) else None
+        if isinstance(result, dict) and isinstance(ours, dict) and result.get("isError"):
+            self.errors[f"{ours['code']} {ours.get('type') or 'of the server'}"] += 1
+        elif isinstance(result, dict):
             self.results += 1
-            self.tool_errors += bool(answer["result"].get("isError"))
+            self.tool_errors += bool(result.get("isError"))
         elif isinstance(answer, dict) and _typed(answer.get("error")):
             data = answer["error"].get("data")
             kind = data.get("type") if isinstance(data, dict) else None

@@ -81,6 +81,8 @@ async def ask(http: httpx2.AsyncClient, server: str) -> str:
         answer = response.json()
     except (httpx2.HTTPError, trio.TooSlowError, json.JSONDecodeError) as trouble:
         return type(trouble).__name__
+    if answer.get("result", {}).get("isError"):
+        return str(answer["result"]["structuredContent"]["error"]["type"])
     error = answer.get("error")
     return "result" if error is None else str((error.get("data") or {}).get("type", error["code"]))
 
@@ -114,7 +116,8 @@ async def websocket_calls(port: int, servers: list[str], told: Counter[str]) -> 
                 message = call((f"{server}-echo", {"text": server}), number, "legacy")
                 await socket.send_message(msgspec.json.encode(message).decode())
                 answer = json.loads(await socket.get_message())
-                told["result" if "result" in answer else "error"] += 1
+                good = "result" in answer and not answer["result"].get("isError")
+                told["result" if good else "error"] += 1
 
 
 async def press(port: int, plan: Plan) -> Counter[str]:

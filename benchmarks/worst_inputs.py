@@ -146,6 +146,7 @@ DISCOVER = (
     discover("330,000 members", lambda: b'{"query":"x",%b}' % members()),
     discover("an integer of 5,000 digits", b'{"query":"export report","limit":1%b}' % (b"0" * 5000)),
     discover("everything, limit 50", b'{"query":"*","limit":50,"kinds":["all"]}'),
+    discover("everything, as much as fits", b'{"query":"*","kinds":["all"]}'),
     discover("hits are schema bombs", b'{"query":"detonation chamber bomb range","limit":2}'),
     discover("a path whose schema has 1 MB", b'{"query":"bombs:huge"}'),
 )

@@ -13,12 +13,14 @@ import httpx2
 
 
 def call(url: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Call one tool and return its result. Raises RuntimeError with the message of a JSON-RPC error."""
+    """Call one tool and return its result. Raises RuntimeError with what is said of a call that failed."""
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
     answer = httpx2.post(f"{url}/mcp", json=request, timeout=60, trust_env=False).json()
     if "error" in answer:
         raise RuntimeError(answer["error"]["message"])
     result: dict[str, Any] = answer["result"]
+    if result.get("isError"):
+        raise RuntimeError(result["content"][0]["text"])
     return result
 
 

@@ -1,21 +1,26 @@
-"""What `discover_mcp_tools` answers: one page of hits, as JSON, within a budget of tokens. Pure.
+"""What `discover_mcp_tools` answers to a search: one page of hits, as JSON, within a budget of tokens. Pure.
 
-A tool asked for by its exact path comes with its complete schema, whatever that costs. Then, in the order of what
-matters most: a line for each of the first ten hits (description, signature, required parameters), the schema of the
-best, lines for the rest, and the schemas of the next hits while the page is not yet as large as it should be.
+A tool asked for by its exact path comes alone and with its complete schema, whatever that costs. Else a page ends where
+the fit ends, after five rows at the earliest. In the order of what matters most it has a line for each of the first ten
+hits (description, signature), the schema of the best if that fits what was asked, lines for the rest, and the schemas
+of the next that fit while the page is small. What cannot be used, and that nothing fits, is said before the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import msgspec
 
 from actors.catalogue.entries import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.lifecycle import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
-from actors.search import EVERYTHING, Found, Hit
+from actors.search import Found, Hit
+from supervisor.absentees import FITS, MOST
 from supervisor.rows import Row, other_row, tool_row
 from supervisor.service.availability import MAX_SERVERS_NAMED, coming, standings
 from supervisor.shown import clean, estimate_tokens, fitted
@@ -26,21 +31,87 @@ RETRY_RESPAWNING_MS = 1000
 RETRY_FAILED_MS = 60_000
 LINES = 10
 """That many hits have a line before the best one gets its schema: a large schema must not hide another tool."""
-_FRAME_TOKENS = 60
+KEPT = 5
+"""So many rows stay though they hardly fit: the first is not always the right one."""
+NEAR = 0.95
+"""Further rows stay if the chance that they are meant is this share of the first one's."""
+FRAME_TOKENS = 60
 """The members around the hits; query and notice are counted apart."""
-_AIM = 0.8
+_AIM = 0.35
 """The share of the budget up to which schemas of further hits are added: most answers need only the first."""
+_ASK = "Ask for what a tool should do (a verb and its object, such as 'send email'), one need a query"
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What an answer is made from: what the client sees, how servers are doing, and how many tokens there are.
+
+    `servers` gives the servers with what they are for, a line within a budget of its own.
+    """
+
+    seen: Catalogue
+    statuses: Mapping[str, ServerStatus]
+    budget: int
+    servers: Callable[[], str] = str
+
+    def unusable(self, about: frozenset[str]) -> str:
+        """Say why servers that were asked about cannot be used, and which are still coming."""
+        on_the_way = coming(self.seen, self.statuses)
+        told = standings(about - self.seen.visible - on_the_way, self.statuses)
+        names = [clean(name)[:64] for name in sorted(on_the_way)]
+        more = f" and {len(names) - MAX_SERVERS_NAMED} more" if len(names) > MAX_SERVERS_NAMED else ""
+        still = f"Still being discovered, ask again: {', '.join(names[:MAX_SERVERS_NAMED])}{more}." if names else ""
+        return sentences(f"{told}; tell the user." if told else "", still)
+
+    def others_down(self, about: frozenset[str]) -> str:
+        """Say which other servers cannot be used, a few of them: what is missing may be theirs."""
+        down = self.seen.names.servers - self.seen.visible - about - coming(self.seen, self.statuses)
+        told = standings(down, self.statuses, MOST)
+        return f"Not usable now: {told}." if told else ""
+
+    def no_tools(self) -> str:
+        """Say why there is no tool at all, but for servers that are still coming: those are told of anyway."""
+        configured = self.seen.names.servers
+        if not configured:
+            return NO_SERVERS
+        told = standings(configured - coming(self.seen, self.statuses), self.statuses)
+        return f"No tool can be used: {told}; tell the user." if told else ""
+
+    def availability(self, server: str) -> dict[str, Any]:
+        """Return the members of a row whose server is down for the moment."""
+        status = self.statuses.get(server)
+        if status is None or status.state not in (State.RESPAWNING, State.FAILED):
+            return {}
+        wait = RETRY_RESPAWNING_MS if status.state is State.RESPAWNING else RETRY_FAILED_MS
+        return {"available": False, "retry_after_ms": wait}
+
+    def frame(self, query: str, total: int, milliseconds: float, notice: str) -> dict[str, Any]:
+        """Return an answer without its rows. What is to be noticed comes first, as a model reads from the top."""
+        return {
+            **({"notice": notice} if notice else {}),
+            "tools": [],
+            "total_found": total,
+            "search_time_ms": round(milliseconds, 2),
+            "query": fitted(query, *QUERY),
+            "catalog_revision": self.seen.revision,
+        }
+
+    def left(self, frame: Mapping[str, Any]) -> int:
+        """Return the tokens that an answer has for its rows."""
+        shown = f"{encode(frame['query']).decode()}{frame.get('notice', '')}"
+        return self.budget - FRAME_TOKENS - estimate_tokens(shown)
+
+
+def sentences(*parts: str) -> str:
+    """Return what there is to say, in one text."""
+    return " ".join(filter(None, parts))
 
 
 class Page:
     """Builds the answer of `discover_mcp_tools` within a budget of tokens."""
 
-    def __init__(
-        self, catalogue: Catalogue, statuses: Mapping[str, ServerStatus], budget_tokens: int, limit_max: int = 50
-    ) -> None:
-        self._catalogue = catalogue
-        self._statuses = statuses
-        self._budget = budget_tokens
+    def __init__(self, context: Context, limit_max: int = 50) -> None:
+        self._context = context
+        self._seen = context.seen
         self._limit_max = limit_max
 
     def build(
@@ -49,108 +120,97 @@ class Page:
         found: Found,
         milliseconds: float,
         *,
-        listing: bool = False,
-        asked_for: frozenset[str] = frozenset(),
+        about: frozenset[str] = frozenset(),
+        remark: str = "",
+        ends: bool = True,
+        named: bool = False,
     ) -> dict[str, Any]:
         """Return the answer's object. It is over the budget only for an exact path, or for its first line.
 
-        `listing`: the hits are in the order of their paths, none is better than another. `asked_for`: the servers that
-        the query names.
+        `about`: the servers of which it has to say something; `remark` is said of the query. `ends`: the page may end
+        where the fit ends. `named`: it asks for what a server has, so that all of it fits.
         """
-        listing = listing or query.strip() == EVERYTHING
-        shown = fitted(query, *QUERY)
-        answer: dict[str, Any] = {
-            "tools": [],
-            "total_found": found.total,
-            "search_time_ms": round(milliseconds, 2),
-            "query": shown,
-            "catalog_revision": self._catalogue.revision,
-        }
-        missing = self._missing(asked_for)
-        help_ = self._help(query) if not found.hits else ""
-        notice = " ".join(filter(None, (missing, help_)))
-        left = self._budget - _FRAME_TOKENS - estimate_tokens(encode(shown).decode()) - estimate_tokens(notice)
-        rows = self._fill(query, found, left, listing=listing)
+        hits = fitting(found.hits) if ends and not named else found.hits
+        weak = self._weak(query, hits, about) if not (named and hits) else ""
+        notice = sentences(self._context.unusable(about), remark, weak)
+        answer = self._context.frame(query, found.total, milliseconds, notice)
+        rows = self._fill(query, hits, self._context.left(answer))
         answer["tools"] = [row.value for row in rows]
-        notice = " ".join(filter(None, (missing, help_ or self._notice(found, len(rows), listing=listing))))
-        if notice:
-            answer["notice"] = notice
-        return answer
+        more = self._more(hits, len(rows)) if not notice else ""
+        return {"notice": more, **answer} if more else answer
 
-    def _missing(self, asked_for: frozenset[str]) -> str:
-        """Say what is not here because its server is not: those asked for, and those that are still coming."""
-        hidden = asked_for - self._catalogue.visible
-        on_the_way = coming(self._catalogue, self._statuses)
-        told = standings(hidden - on_the_way, self._statuses)
-        names = [clean(name)[:64] for name in sorted(on_the_way)]
-        more = f" and {len(names) - MAX_SERVERS_NAMED} more" if len(names) > MAX_SERVERS_NAMED else ""
-        still = f"Still being discovered, ask again: {', '.join(names[:MAX_SERVERS_NAMED])}{more}." if names else ""
-        return " ".join(filter(None, (f"{told}." if told else "", still)))
+    def _weak(self, query: str, hits: Sequence[Hit], about: frozenset[str]) -> str:
+        """Say that nothing fits, what there is, and how to ask; empty if something does."""
+        if hits and hits[0].distance < FITS:
+            return ""
+        if not self._seen.visible:
+            return self._context.no_tools()
+        if len(query.strip()) < 2:
+            return "Say in a few words what a tool should do, or use '*' to list everything."
+        if about and not hits:
+            return ""
+        begin = "Nothing fits well; these are the nearest, probably not what you want." if hits else "Nothing fits."
+        there = self._context.servers()
+        told = f"Servers: {there}." if there else ""
+        return sentences(begin, self._context.others_down(about), told, f"{_ASK}; or '*' lists all.")
 
-    def _fill(self, query: str, found: Found, left: int, *, listing: bool) -> list[Row]:
+    def _fill(self, query: str, hits: Sequence[Hit], left: int) -> list[Row]:
         """Choose rows and what they show, in the order of what matters most."""
-        named = self._catalogue.find_tool(query)
-        rows = [self._row(hit, named, first=not place) for place, hit in enumerate(found.hits[:LINES])]
+        named = self._seen.find_tool(query)
+        rows = [self._row(hit, named, first=not place) for place, hit in enumerate(hits[:LINES])]
+        for hit, row in zip(hits[KEPT:], rows[KEPT:], strict=False):
+            if hit.distance >= FITS:
+                row.shrink()
         for row in rows:
             if row.exact:
                 row.complete()
-        aim = left - self._budget * (1 - _AIM)
+        aim = left - self._context.budget * (1 - _AIM)
         left = _drop(rows, left - sum(row.tokens for row in rows))
-        if rows and not listing:
+        if rows and hits[0].distance < FITS:
             left = _complete_first(rows, left)
-        for hit in found.hits[LINES:]:
+        for hit in hits[LINES:]:
             row = self._row(hit, named, first=False)
             if row.tokens > left or len(rows) < LINES:
                 break
             left -= row.tokens
             rows.append(row)
         spare = min(left, int(aim) - sum(row.tokens for row in rows))
-        for row in rows:
-            spare -= row.complete_within(spare)
+        for hit, row in zip(hits, rows, strict=False):
+            if hit.distance < FITS:
+                spare -= row.complete_within(spare)
         return rows
 
-    def _help(self, query: str) -> str:
-        servers = sorted(self._catalogue.visible)
-        if not servers:
-            return self._no_tools()
-        if len(query.strip()) < 2:
-            return "Say in a few words what you want to do, or use '*' to list everything."
-        named = ", ".join(clean(server)[:40] for server in servers[:MAX_SERVERS_NAMED])
-        more = ", ..." if len(servers) > MAX_SERVERS_NAMED else ""
-        return f"Nothing fits. Servers: {named}{more}. Say what you want to do, name a server, or use '*' to list."
-
-    def _no_tools(self) -> str:
-        """Say why there is no tool at all, but for servers that are still coming: those are told of anyway."""
-        configured = self._catalogue.names.servers
-        if not configured:
-            return NO_SERVERS
-        told = standings(configured - coming(self._catalogue, self._statuses), self._statuses)
-        return f"No tool can be used: {told}." if told else ""
-
-    def _notice(self, found: Found, shown: int, *, listing: bool) -> str:
-        if not shown or shown >= found.total or (shown == len(found.hits) and not listing):
+    def _more(self, hits: Sequence[Hit], shown: int) -> str:
+        """Say that rows are missing for want of tokens."""
+        if not 0 < shown < len(hits):
             return ""
-        if shown < len(found.hits):
-            return f"{shown} of {found.total} shown, to save tokens; say more precisely what you want to do."
-        more = f", or raise 'limit' (at most {self._limit_max})" if shown < self._limit_max else ""
-        return f"{shown} of {found.total} shown; say what you want to do{more}."
+        return f"{shown} of {len(hits)} shown, to save tokens; say more precisely what a tool should do."
 
     def _row(self, hit: Hit, named: tuple[Entry, Tool] | None, *, first: bool) -> Row:
         document = hit.document
         if document.kind != "tool":
-            return Row(other_row(hit, self._catalogue.prompt_name))
-        entry = self._catalogue.entries[document.server]
+            return Row(other_row(hit, self._seen.prompt_name))
+        entry = self._seen.entries[document.server]
         tool = entry.tools[document.name]
-        value = tool_row(entry, tool, hit, first=first)
-        self._add_availability(entry, value)
+        value = tool_row(entry, tool, hit, first=first) | self._context.availability(entry.server)
         exact = named is not None and named[0].server == entry.server and named[1] is tool
         return Row(value, tool, exact=exact)
 
-    def _add_availability(self, entry: Entry, row: dict[str, Any]) -> None:
-        status = self._statuses.get(entry.server)
-        if status is not None and status.state in (State.RESPAWNING, State.FAILED):
-            row["available"] = False
-            row["retry_after_ms"] = RETRY_RESPAWNING_MS if status.state is State.RESPAWNING else RETRY_FAILED_MS
+
+def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Return the hits up to where the fit ends; five of them stay in any case.
+
+    Of the rest those of other servers stay as long as one server fills more than half: a shorter page must not be more
+    of one server's than the ranking made it.
+    """
+    border = min(FITS, 1 - NEAR * (1 - hits[0].distance)) if hits else FITS
+    ends = max(sum(hit.distance < border for hit in hits), KEPT)
+    kept, rest = list(hits[:ends]), hits[ends:]
+    if not rest:
+        return kept
+    server, most = Counter(hit.document.server for hit in kept).most_common(1)[0]
+    others = [hit for hit in rest if hit.document.server != server]
+    return kept + others[: max(0, 2 * most - len(kept))]
 
 
 def _drop(rows: list[Row], left: int) -> int:

@@ -14,7 +14,7 @@ from actors.catalogue.entries import Offer
 from supervisor.definitions import DEFINITIONS
 from supervisor.tokens import Tokenizer, count_tool, load_tokenizer
 
-META_TOKENS = 250
+META_TOKENS = 350
 """What the four definitions cost (cl100k); a test counts them again."""
 
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import partial
 from socket import socket
 
+import msgspec
 import trio
 
 from actors.catalogue.resolution import ServerNames
@@ -27,7 +28,8 @@ from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
 from actors.transport.containment import default_containment
 from actors.transport.orphans import become_subreaper
-from supervisor import __version__, embeddings
+from actors.vectors import Embedding
+from supervisor import __version__, neural
 from supervisor.config import Configuration, ServerConfig, launch_digest
 from supervisor.control import Operation
 from supervisor.counting import TokenCounter
@@ -40,7 +42,7 @@ from supervisor.host.hard_end import HardEnd
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.logs import records_lost
-from supervisor.memory import StoreMemory
+from supervisor.memory import StoreMemory, StoreVectors
 from supervisor.pauses import keep_catalogue, switch_often
 from supervisor.room import Room
 from supervisor.servers import Servers, mask_of, starts_of, transport_of
@@ -101,7 +103,7 @@ class Daemon:
                 memory,
                 counter.count,
                 self._clock,
-                load_embedder=partial(embeddings.load, settings.rerank),
+                embedding=Embedding(partial(neural.load, settings.rerank, self._data.model), StoreVectors(store)),
                 conditions=self.conditions,
                 names=ServerNames(self.configuration.server_names),
             )
@@ -124,7 +126,7 @@ class Daemon:
                 await core.start(router.run)
                 kept = {config.path_name for config in self._runnable() if not config.idle_timeout_s}
                 core.start_soon(Room(servers.directory, self.conditions, kept).run)
-                front = await self._front(store, registry, router, servers, usage)
+                front = await self._front(core, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
                 async with trio.open_nursery() as supervised:
@@ -160,26 +162,23 @@ class Daemon:
             store.switch_server(name, disabled=False)
         return off & configured
 
-    async def _front(self, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage) -> Front:
+    async def _front(
+        self, core: trio.Nursery, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage
+    ) -> Front:
         settings = self.configuration.settings
         gateway = Gateway(
             router.address,
             registry.catalogue,
             registry.statuses,
-            GatewaySettings(
-                call_timeout_s=settings.call_timeout_s,
-                first_discovery_wait_s=settings.first_discovery_wait_s,
-                discover_limit_max=settings.discover_limit_max,
-                discover_token_budget=settings.discover_token_budget,
-                max_query_chars=settings.max_query_chars,
-                notify_catalogue_changes=settings.notify_catalogue_changes,
-            ),
+            msgspec.convert(settings, GatewaySettings, from_attributes=True),
             version=__version__,
             used=usage.add,
             deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
             masks={config.path_name: mask_of(config) for config in self._runnable()},
+            described={c.path_name: c.description for c in self.configuration.servers if c.description},
             clock=self._clock,
         )
+        core.start_soon(gateway.introduction.run)
         view = partial(
             View,
             version=__version__,

@@ -54,6 +54,11 @@ class DataDir:
         """The directory where tiktoken keeps its vocabulary; tiktoken makes it."""
         return self.root / "tokenizer"
 
+    @property
+    def model(self) -> Path:
+        """The directory for the weights of the sentence model, made once there are any."""
+        return self.root / "model"
+
     def key(self, name: str, size_bytes: int = KEY_BYTES) -> bytes:
         """Return the secret key of that name, made of `size_bytes` random bytes at the first call.
 

@@ -17,13 +17,15 @@ KINDS = ("tool", "resource", "template", "prompt")
 DEFINITIONS: tuple[dict[str, Any], ...] = (
     {
         "name": DISCOVER,
-        "description": "Find tools on all connected MCP servers by saying what you want to do. "
-        "Returns tool paths and input schemas for execute_mcp_tool. '*' lists everything.",
+        "description": "Find tools on all connected MCP servers by what a tool should do, one need a query. "
+        "Returns tool paths and input schemas for execute_mcp_tool; relevance_score: 0 is best, near 1 is noise. "
+        "A tool path gives that tool's full schema; '*' lists all, 'server:*' all of one server.",
         "inputSchema": {
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "What you want to do, or a tool path"},
+                "query": {"type": "string", "description": "What a tool should do, a tool path, or 'server:*'"},
                 "limit": {"type": "number", "description": "Most results to return", "default": 10},
+                "cursor": {"type": "string", "description": "next_cursor of a list, with its query"},
                 "kinds": {
                     "type": "array",
                     "items": {"enum": list(KINDS)},
@@ -50,7 +52,15 @@ DEFINITIONS: tuple[dict[str, Any], ...] = (
     {
         "name": LIST_RESOURCES,
         "description": "List the resources (files, data, UI) of all connected MCP servers.",
-        "inputSchema": {"type": "object", "properties": {}, "required": []},
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "server": {"type": "string", "description": "Of this server only"},
+                "query": {"type": "string", "description": "Words they must have"},
+                "cursor": {"type": "string", "description": "next_cursor of the last page"},
+            },
+            "required": [],
+        },
         "annotations": {"readOnlyHint": True},
     },
     {

@@ -2,29 +2,42 @@
 
 The gateway answers `discover_mcp_tools` with it, and the benchmarks measure it: nothing is measured that is not served.
 What a client may see, the server it names and the kinds it wants are applied before anything is ranked or limited.
+What names a server is answered about that server, also where it cannot be used.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from actors.catalogue.naming import tool_path
 from actors.catalogue.resolution import Absent, Resolved, Undiscovered
 from actors.catalogue.snapshot import Catalogue
+from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
-from actors.search import EVERYTHING, Found
-from supervisor.answers import Page
-from supervisor.metatools import Discover
+from actors.search import EVERYTHING, Document, Found, Hit
+from supervisor import inventory
+from supervisor.absentees import concerned, named_in
+from supervisor.answers import Context, Page
+from supervisor.listed import Listing, tools_page
+from supervisor.metatools import DEFAULT_LIMIT, Discover
+from supervisor.service.purposes import roll
+from supervisor.shown import clean
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
 """`server:github issues`, as people write it in searches elsewhere."""
 _WHOLE = re.compile(r"\s*(\S{1,200}?)\s*(?:[:/.-]|__)\s*\*?\s*")
 """`github:*`, `github/`: all of one server."""
+_SPACE = re.compile(r"\s")
+_EVERYTHING = frozenset({EVERYTHING, "server:*", "*:*"})
 _MAX_NAME_CHARS = 200
+ROLL_TOKENS = 200
+"""What the servers and their purposes may take of an answer that has nothing better."""
 
 Clock = Callable[[], float]
 
@@ -37,13 +50,30 @@ class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
     max_query_chars: int = 6000
 
 
-class Searched(msgspec.Struct, frozen=True):
-    """A search that is done, and how long it took.
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a query looks, and for what. `named` are the servers it names, `unknown` one that is none.
 
-    `query` is as much as was looked at, `servers` are those it names in one way or another.
+    `exact`: it is the path of a tool; `absent`: of one that its server does not have; `alone`: the name of a server.
     """
 
     query: str
+    servers: frozenset[str]
+    named: frozenset[str] = frozenset()
+    unknown: str = ""
+    listing: bool = False
+    exact: Resolved | None = None
+    absent: Absent | Undiscovered | None = None
+    alone: str = ""
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """A search that is done, and how long it took.
+
+    `asked` has as much of the query as was looked at, `servers` are those the answer has to say something about.
+    """
+
+    asked: Discover
+    scope: Scope
     found: Found
     servers: frozenset[str]
     milliseconds: float
@@ -52,8 +82,12 @@ class Searched(msgspec.Struct, frozen=True):
 def discovered(
     seen: Catalogue, statuses: Mapping[str, ServerStatus], wanted: Discover, settings: DiscoverySettings, clock: Clock
 ) -> dict[str, Any]:
-    """Return the answer of `discover_mcp_tools` for what a client sees. `clock` is in seconds. Raises nothing."""
-    return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings)
+    """Return the answer of `discover_mcp_tools` for what a client sees. `clock` is in seconds.
+
+    Raises `InvalidArguments` for a cursor where nothing is listed.
+    """
+    servers = partial(roll, seen, statuses, {}, ROLL_TOKENS, usable=True)
+    return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings, servers)
 
 
 def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
@@ -61,42 +95,137 @@ def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
     return replace(wanted, query=wanted.query[: settings.max_query_chars])
 
 
-def searched(seen: Catalogue, asked: Discover, clock: Clock) -> Searched:
-    """Search. The longer the query, the longer it takes."""
+def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[str, str] | None = None) -> Searched:
+    """Search. The longer the query, the longer it takes. `described`: what is configured to be said of servers.
+
+    Raises `InvalidArguments` for a cursor where nothing is listed.
+    """
     started = clock()
-    found = search(seen, asked)
-    return Searched(asked.query, found, _servers_asked_for(seen, asked), (clock() - started) * 1000)
+    scope = scope_of(seen, asked)
+    found = Found() if scope.listing else _found_in(seen, scope, asked)
+    down = seen.names.servers - seen.visible
+    about = scope.named & down
+    if down and not scope.listing and not scope.named and not asked.servers:
+        about = concerned(seen, down, described or {}, replace(asked, query=scope.query), found)
+    elif scope.listing and not asked.servers:
+        about |= named_in(asked.query, down)
+    return Searched(asked, scope, found, about, (clock() - started) * 1000)
 
 
 def answered(
-    seen: Catalogue, statuses: Mapping[str, ServerStatus], done: Searched, settings: DiscoverySettings
+    seen: Catalogue,
+    statuses: Mapping[str, ServerStatus],
+    done: Searched,
+    settings: DiscoverySettings,
+    servers: Callable[[], str] = str,
 ) -> dict[str, Any]:
-    """Return the answer to a search. How long that takes is a matter of the `weight` of what was found."""
-    page = Page(seen, statuses, settings.discover_token_budget, settings.discover_limit_max)
-    listing = not any(hit.score or hit.exact for hit in done.found.hits)  # nothing was ranked
-    return page.build(done.query, done.found, done.milliseconds, listing=listing, asked_for=done.servers)
+    """Return the answer to a search. How long that takes is a matter of the `weight` of what was found.
+
+    `servers` gives the servers and what they are for, for an answer in which nothing fits.
+    """
+    context = Context(seen=seen, statuses=statuses, budget=settings.discover_token_budget, servers=servers)
+    scope, asked = done.scope, done.asked
+    if scope.listing:
+        limit = asked.limit if asked.limited else inventory.MAX_ITEMS
+        listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
+        return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers)
+    page = Page(context, settings.discover_limit_max)
+    return page.build(
+        asked.query,
+        done.found,
+        done.milliseconds,
+        about=done.servers,
+        remark=_remark(seen, scope),
+        ends=asked.limit <= DEFAULT_LIMIT,
+        named=scope.alone in seen.visible or scope.absent is not None,
+    )
+
+
+def _remark(seen: Catalogue, scope: Scope) -> str:
+    if scope.unknown:
+        return f"There is no server {scope.unknown!r}."
+    if scope.absent is not None and scope.absent.server in seen.visible:
+        return f"Server {scope.absent.server!r} has no tool {clean(scope.absent.name[:100])!r}."
+    return ""
 
 
 def weight(seen: Catalogue, done: Searched) -> int:
-    """Return the bytes of the definitions of the tools that were found."""
+    """Return the bytes of the definitions of the tools that were found, or some bytes for each that can be listed."""
+    if done.scope.listing:
+        return _LISTING_COST * inventory.total(seen, done.scope.servers, done.asked.kinds)
     tools = (hit.document for hit in done.found.hits if hit.document.kind == "tool")
     return sum(len(seen.entries[found.server].tools[found.name].definition) for found in tools)
 
 
+_LISTING_COST = 32
+
+
 def search(seen: Catalogue, wanted: Discover) -> Found:
     """Return the hits for a query: of one server only if it asks for that, a server's own first if it is its name."""
-    visible = seen.visible
-    if wanted.servers:
-        visible &= frozenset(server_named(name, seen) for name in wanted.servers)
-        wanted = replace(wanted, query=wanted.query.strip() or EVERYTHING)
-    if seen.find_tool(wanted.query) is None:
-        name, rest = _filtered(wanted.query, seen)
-        if name:
-            return _found(seen, replace(wanted, query=rest), visible & {name})
-        name = server_named(wanted.query, seen)
-        if name in visible:
-            return _server_first(seen, wanted, name, visible)
-    return _found(seen, wanted, visible)
+    return _found_in(seen, scope_of(seen, wanted), wanted)
+
+
+def _found_in(seen: Catalogue, scope: Scope, asked: Discover) -> Found:
+    wanted = replace(asked, query=scope.query)
+    if scope.exact is not None:
+        return _alone(scope.exact) if scope.exact.server in scope.servers else Found()
+    if scope.alone in seen.visible:
+        return _server_first(seen, wanted, scope.alone, scope.servers)
+    found = _found(seen, wanted, scope.servers)
+    if scope.alone:  # it asks for a server that cannot be used: what others offer must be very good to be shown
+        hits = tuple(hit for hit in found.hits if hit.exact)
+        return Found(hits=hits, total=len(hits))
+    return found
+
+
+def _alone(tool: Resolved) -> Found:
+    document = Document(key=tool_path(tool.server, tool.name), kind="tool", server=tool.server, name=tool.name)
+    return Found(hits=(Hit(document=document, score=1.0, distance=0.0, exact=True),), total=1)
+
+
+def scope_of(seen: Catalogue, wanted: Discover) -> Scope:
+    """Return where a query looks. Raises `InvalidArguments` for a cursor where nothing is listed."""
+    scope = _scope(seen, wanted)
+    if wanted.after is not None and not scope.listing:
+        text = "'cursor' goes on with a list: the query must be '*' or 'server:*' as before"
+        raise InvalidArguments(f"discover_mcp_tools: {text}")
+    return scope
+
+
+def _scope(seen: Catalogue, wanted: Discover) -> Scope:
+    given = {name: server_named(name, seen) for name in wanted.servers}
+    named = frozenset(given.values()) - {""}
+    unknown = clean(next((name for name, server in given.items() if not server), ""))[:64]
+    within = seen.visible & named if wanted.servers else seen.visible
+    query = wanted.query.strip() or (EVERYTHING if wanted.servers or wanted.after is not None else "")
+    if query.replace(" ", "") in _EVERYTHING and "server" not in seen.names:
+        return Scope(query=EVERYTHING, servers=within, named=named, unknown=unknown, listing=True)
+    meaning = seen.tool(query)
+    takes_tools = "tool" in wanted.kinds
+    if isinstance(meaning, Resolved) and (meaning.server not in within or _is_path(query, seen)) and takes_tools:
+        return Scope(query=query, servers=within, named=named | {meaning.server}, exact=meaning)
+    name, rest = _filtered(query, seen)
+    if name:
+        listing = rest == EVERYTHING
+        return Scope(query=rest, servers=within & {name}, named=named | {name}, listing=listing)
+    if isinstance(meaning, Absent | Undiscovered) and _is_path(query, seen):
+        own = frozenset({meaning.server})
+        return Scope(query=meaning.name, servers=within & own, named=named | own, absent=meaning)
+    alone = server_named(query, seen)
+    if alone:
+        return Scope(query=query, servers=within, named=named | {alone}, alone=alone)
+    match = _NAMED.match(query)
+    unknown = unknown or (clean(next(filter(None, match.groups())))[:64] if match else "")
+    return Scope(query=wanted.query, servers=within, named=named, unknown=unknown)
+
+
+def _is_path(query: str, seen: Catalogue) -> bool:
+    """Say whether a text can only be meant as a path: a hyphen or a dot may be part of a word, or of a tool's name."""
+    for separator in (":", "__"):
+        server, found, _ = query.partition(separator)
+        if found and seen.names.literal(server) is not None:
+            return True
+    return not _SPACE.search(query) and (":" in query or query.startswith("mcp__"))
 
 
 def server_named(text: str, seen: Catalogue) -> str:
@@ -110,16 +239,6 @@ def server_named(text: str, seen: Catalogue) -> str:
     if literal is not None:
         return literal
     return min(seen.names.fitting(text), key=lambda name: (name not in seen.visible, name), default="")
-
-
-def _servers_asked_for(seen: Catalogue, wanted: Discover) -> frozenset[str]:
-    """Return the servers that a query names in one way or another."""
-    named = {server_named(name, seen) for name in wanted.servers}
-    named |= {server_named(wanted.query, seen), _filtered(wanted.query, seen)[0]}
-    match seen.tool(wanted.query):
-        case Resolved(server=server) | Undiscovered(server=server) | Absent(server=server):
-            named.add(server)
-    return frozenset(named - {""})
 
 
 def _filtered(query: str, seen: Catalogue) -> tuple[str, str]:

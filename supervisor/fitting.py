@@ -34,8 +34,7 @@ _MAX_KNOWN = 128
 
 def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> msgspec.Raw:
     """Return the arguments of a call, set right where that is plain. `arguments` is the text of an object."""
-    schema = bytes(tool.input_schema)
-    properties = _known_properties(schema) if len(schema) <= _MAX_KNOWN_BYTES else _properties(schema)
+    properties = properties_of(tool)
     if not properties:
         return arguments
     try:
@@ -51,8 +50,13 @@ def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> 
     return msgspec.Raw(msgspec.json.encode({name: raw for name, raw in right.items() if raw is not None}))
 
 
+def properties_of(tool: Tool) -> Mapping[str, Any]:
+    """Return what a tool's schema says of its properties, nothing if it does not say it in the usual way."""
+    schema = bytes(tool.input_schema)
+    return _known_properties(schema) if len(schema) <= _MAX_KNOWN_BYTES else _properties(schema)
+
+
 def _properties(schema: bytes) -> Mapping[str, Any]:
-    """Return what a schema says of its properties, nothing if it does not say it in the usual way."""
     value = plain(msgspec.Raw(schema))
     found = value.get("properties") if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.errors import InvalidArguments, ProtocolViolation
+from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
 from actors.kit import Address
 from actors.messages import CallServer, Result
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
@@ -92,7 +92,7 @@ class Forwarder:
             error = await self._bench.run(len(refused.error.data), masked, refused, self._masks.get(server, str))
             failed = as_tool_result(error, method)
             if failed is None:
-                raise relayed(error, method, client.era, uri)
+                raise RemoteError(relayed(error, method, client.era, uri).error, server)
             result = failed
         cost = len(result.body) // FITTED_COST
         try:
@@ -105,9 +105,9 @@ class Forwarder:
 
 
 def check(members: bytes, meta: msgspec.Raw) -> None:
-    """Raise `InvalidArguments` for what no server should get."""
+    """Raise `MalformedRequest` or `InvalidArguments` for what no server should get."""
     if len(meta) > MAX_META_BYTES:
-        raise InvalidArguments(f"'_meta' has {len(meta)} bytes, {MAX_META_BYTES} are the most")
+        raise MalformedRequest(f"'_meta' has {len(meta)} bytes, {MAX_META_BYTES} are the most")
     if has_endless_integer(members):
         raise InvalidArguments("an integer of over 4,300 digits: no server can be expected to read it; send it as text")
 

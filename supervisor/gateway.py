@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.catalogue.resolution import MAX_PATH_CHARS, Unknown, bounded
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Address, Latest
@@ -21,50 +20,31 @@ from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
 from actors.router import Message as RouterMessage
-from actors.search.text import squash
-from supervisor import definitions, listings, metatools
-from supervisor.discovery import DiscoverySettings, answered, cut, searched, weight
+from supervisor import definitions, listings
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client, Revisions
+from supervisor.introduction import Introduction
 from supervisor.listings import Listed
-from supervisor.loose import EMPTY
+from supervisor.metacalls import CallSettings, MetaCalls
 from supervisor.reading import NO_META, Reading, decoded
 from supervisor.relay import with_member
 from supervisor.service.arrival import Arrival
 from supervisor.service.lookup import Lookup
 from supervisor.toolcalls import ToolCalls, Used
 from supervisor.visible import Visible
-from supervisor.workbench import Workbench, is_small
+from supervisor.workbench import Workbench
 
-INSTRUCTIONS = (
-    "Many MCP servers stand behind these four tools. Call discover_mcp_tools with what you want to do, "
-    "then execute_mcp_tool with a tool_path and arguments that fit its inputSchema."
-)
 LIST_TTL_MS = 60_000
-ENVELOPE_COST = 16
-"""So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
-SEARCH_COST = 8
-"""A character of a query costs as much as so many bytes that a model wrote."""
-PAGE_COST = 8
-"""So many bytes of definitions cost as much as a byte that a model wrote."""
 COMPLETIONS_SINCE = "2025-03-26"
 """The first revision in which a server says that it completes arguments."""
-_OWN = {squash(name): name for name in definitions.SCHEMAS}
-"""The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
 
 
-class GatewaySettings(DiscoverySettings, frozen=True, kw_only=True):
+class GatewaySettings(CallSettings, frozen=True, kw_only=True):
     """What a deployment may change: seconds, and what discovering is bounded by."""
 
     call_timeout_s: float = 60.0
-    first_discovery_wait_s: float = 3.0
+    instructions_token_budget: int = 300
     notify_catalogue_changes: bool = True
-
-
-class _Call(msgspec.Struct):
-    name: str
-    arguments: msgspec.Raw = EMPTY
-    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
 
 
 class _Completing(msgspec.Struct):
@@ -75,7 +55,6 @@ class _Paged(msgspec.Struct):
     cursor: str | None = None
 
 
-_call = msgspec.json.Decoder(_Call)
 _completing = msgspec.json.Decoder(_Completing)
 Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 
@@ -83,7 +62,8 @@ Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 class Gateway:
     """Implements `supervisor.front.service.Service`.
 
-    `used` is told of each call that ended; `clock` gives unix time in seconds.
+    `used` is told of each call that ended; `described` is what is configured to be said of servers; `clock` gives unix
+    time in seconds. What `introduction` says is kept up to date as long as it runs.
     """
 
     def __init__(
@@ -97,6 +77,7 @@ class Gateway:
         used: Used,
         deadlines: Mapping[str, float] | None = None,
         masks: Mapping[str, Callable[[str], str]] | None = None,
+        described: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
@@ -106,8 +87,10 @@ class Gateway:
         self._bench = bench = Workbench()
         forward = Forwarder(router, settings.call_timeout_s, deadlines or {}, masks or {}, bench)
         lookup = Lookup(self._visible, Arrival(router, self._visible, clock), forward)
-        self._tools = ToolCalls(forward, lookup, bench, used)
-        self._reading = Reading(forward, lookup, bench)
+        tools = ToolCalls(forward, lookup, bench, used)
+        self._reading = reading = Reading(forward, lookup, bench)
+        self.introduction = Introduction(self._visible, described or {}, settings.instructions_token_budget)
+        self._calls = MetaCalls(self._visible, tools, reading, settings, bench, self.introduction)
         told = {"listChanged": settings.notify_catalogue_changes}
         self._lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
@@ -142,7 +125,7 @@ class Gateway:
                 "protocolVersion": version,
                 "capabilities": self._capabilities(version),
                 "serverInfo": self._info,
-                "instructions": INSTRUCTIONS,
+                "instructions": self.introduction.text,
             }
         )
 
@@ -171,7 +154,8 @@ class Gateway:
     async def _discover_server(self, client: Client, params: msgspec.Raw) -> bytes:
         del params
         capabilities = self._capabilities(client.version)
-        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": INSTRUCTIONS}
+        said = self.introduction.text
+        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
         return self._own(client, encode(found), cacheable=True)
 
     async def _list_tools(self, client: Client, params: msgspec.Raw) -> bytes:
@@ -181,6 +165,10 @@ class Gateway:
     def _first_page_only(self, params: msgspec.Raw) -> None:
         if _cursor(params) is not None:
             raise InvalidArguments("'cursor' is not one that this list gave")
+
+    async def _call_tool(self, client: Client, params: msgspec.Raw) -> bytes:
+        found = await self._calls.perform(client, params)
+        return found.body if found.relayed else self._own(client, found.body)
 
     async def _list_resources(self, client: Client, params: msgspec.Raw) -> bytes:
         return await self._listed(client, "resources", "resources", params)
@@ -204,56 +192,6 @@ class Gateway:
             body = with_member(body, b'"ttlMs":%d,"cacheScope":"private"' % LIST_TTL_MS)
         return with_member(body, b'"resultType":"complete",' + self._meta)
 
-    # Tools ----------------------------------------------------------------------------------------------------------
-
-    async def _call_tool(self, client: Client, params: msgspec.Raw) -> bytes:
-        try:
-            cost = len(params) // ENVELOPE_COST
-            call = _call.decode(params) if is_small(cost) else await self._bench.run(cost, _call.decode, params)
-        except (msgspec.MsgspecError, RecursionError):
-            text = "tools/call: params need a 'name' and may have 'arguments'"
-            raise InvalidArguments(text, details={"tools": list(definitions.SCHEMAS)}) from None
-        match self._own_name(client, call.name):
-            case definitions.EXECUTE:
-                given, cost = call.arguments, len(call.arguments)
-                wanted = (
-                    metatools.execute(given)
-                    if is_small(cost)
-                    else await self._bench.run(cost, metatools.execute, given)
-                )
-                return await self._tools.call(client, wanted, call.meta)
-            case definitions.DISCOVER:
-                return self._own(client, await self._discover(client, call.arguments))
-            case definitions.LIST_RESOURCES:
-                return self._own(client, await self._list_for_model(client))
-            case definitions.READ_RESOURCE:
-                return self._own(client, await self._reading.for_model(client, call.arguments, call.meta))
-        direct = metatools.Execute(tool_path=bounded(call.name), arguments=call.arguments)
-        return await self._tools.call(client, direct, call.meta)
-
-    def _own_name(self, client: Client, name: str) -> str:
-        """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""
-        own = _OWN.get(squash(name[:MAX_PATH_CHARS]), name)
-        meant = own == name or isinstance(self._visible.now(client.principal).tool(name), Unknown)
-        return own if meant else name
-
-    async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
-        settings = self._settings
-        most = settings.discover_limit_max
-        wanted = cut(await self._bench.run(len(arguments), metatools.discover, arguments, most), settings)
-        await self._visible.indexed(client)
-        seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
-        done = await self._bench.run(SEARCH_COST * len(wanted.query), searched, seen, wanted, time.perf_counter)
-        found = await self._bench.run(
-            weight(seen, done) // PAGE_COST, answered, seen, self._visible.statuses, done, settings
-        )
-        return _content(found)
-
-    async def _list_for_model(self, client: Client) -> bytes:
-        seen = await self._visible.indexed(client)
-        heavy = listings.weight(seen, "resources", "templates")
-        return await self._bench.run(heavy, lambda: _content(listings.resources(seen)))
-
 
 def _page(seen: Catalogue, kind: Listed, member: str, cursor: str | None) -> bytes:
     page, following = listings.native_page(seen, kind, cursor)
@@ -266,12 +204,6 @@ def _completes(capabilities: msgspec.Raw) -> bool:
         return bytes(_completing.decode(capabilities).completions) not in (b"", b"null")
     except (msgspec.MsgspecError, RecursionError):
         return False
-
-
-def _content(answer: dict[str, Any]) -> bytes:
-    """Return a tool result that carries an object as text and as structured content."""
-    body = encode(answer)
-    return b'{"content":[{"type":"text","text":' + encode(body.decode()) + b'}],"structuredContent":' + body + b"}"
 
 
 def _cursor(params: msgspec.Raw) -> str | None:

@@ -1,4 +1,4 @@
-"""Lists of resources, templates and prompts: for a model in one answer, for MCP's own methods in pages. Pure.
+"""Lists of resources, templates and prompts for MCP's own methods, and the row of a resource for a model. Pure.
 
 A cursor says after which entry of which server to go on. It is opaque to clients and means the same after a change of
 the catalogue, apart from the server that changed; clients are told of that by `list_changed`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Literal
 
@@ -20,18 +20,25 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode
 from supervisor.loose import NotAnObject, holds_object, members, plain
-from supervisor.shown import clean, clean_json, shorten
+from supervisor.shown import clean, clean_json, cleaned, shorten
 
 Listed = Literal["resources", "templates", "prompts"]
 
 PAGE_SIZE = 500
 MAX_ROWS = 1000
-"""How many resources, and how many templates, one answer of `list_mcp_resources` has at most."""
+"""So many entries of each kind and server are counted for what a list costs."""
 MAX_BYTES = 1_048_576
-"""How many bytes the resources, or the templates, of one answer take at most, and about how many a page of a list."""
+"""About how many bytes a page of a list has at most."""
 MAX_CURSOR_CHARS = 4096
-DESCRIPTION_CHARS = 400
+DESCRIPTION_CHARS = 200
 META_BYTES = 4096
+
+
+class _Sized(msgspec.Struct):
+    size: int | None = None
+
+
+_sized = msgspec.json.Decoder(_Sized)
 
 
 class _Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -66,23 +73,15 @@ def shown_meta(server: str, meta: msgspec.Raw) -> Any:
     return clean_json(msgspec.Raw(encode(rewrite_meta(server, meta))))
 
 
-def resources(catalogue: Catalogue) -> dict[str, Any]:
-    """Return the answer of `list_mcp_resources`."""
-    entries = list(_visible(catalogue))
-    listed = _rows((entry, item) for entry in entries for item in entry.offer.resources)
-    templates = _rows((entry, item) for entry in entries for item in entry.offer.templates)
-    answer: dict[str, Any] = {
-        "resources": listed,
-        "resource_templates": templates,
-        "total_resources": sum(len(entry.offer.resources) for entry in entries),
-        "total_templates": sum(len(entry.offer.templates) for entry in entries),
-    }
-    left = answer["total_resources"] + answer["total_templates"] - len(listed) - len(templates)
-    if left:
-        answer["notice"] = (
-            f"{left} more are not shown; find them with discover_mcp_tools and kinds ['resource', 'template']."
-        )
-    return answer
+def ui_meta(server: str, meta: msgspec.Raw) -> dict[str, Any]:
+    """Return what of a tool's `_meta` a client of MCP Apps needs, clean; the rest is of frameworks and says nothing."""
+    if b"resourceUri" not in bytes(meta) or len(bytes(meta)) > META_BYTES:
+        return {}
+    found = rewrite_meta(server, meta)
+    if not isinstance(found, dict):
+        return {}
+    shown = {name: plain(msgspec.Raw(encode(found[name]))) for name in ("ui", "ui/resourceUri") if name in found}
+    return {name: cleaned(value) for name, value in shown.items()}
 
 
 def weight(catalogue: Catalogue, *kinds: Listed) -> int:
@@ -99,31 +98,32 @@ def _visible(catalogue: Catalogue) -> Iterable[Entry]:
     return (entry for entry in catalogue.entries.values() if entry.available)
 
 
-def _rows(found: Iterator[tuple[Entry, Resource]]) -> list[dict[str, Any]]:
-    """Return the first rows: so many, and so many bytes of JSON."""
-    rows: list[dict[str, Any]] = []
-    left = MAX_BYTES
-    for entry, resource in islice(found, MAX_ROWS):
-        row = _row(entry, resource)
-        left -= len(encode(row))
-        if left < 0:
-            break
-        rows.append(row)
-    return rows
-
-
-def _row(entry: Entry, resource: Resource) -> dict[str, Any]:
+def resource_row(entry: Entry, resource: Resource) -> dict[str, Any]:
+    """Return a resource, or a template, as a model sees it in a list."""
     uri = resource_path(entry.server, resource.uri)
     row: dict[str, Any] = {"uriTemplate" if resource.template else "uri": clean(uri), "name": clean(resource.name)}
+    if resource.title and resource.title != resource.name:
+        row["title"] = clean(resource.title)
     if resource.description:
         row["description"] = shorten(resource.description, DESCRIPTION_CHARS)
     if resource.mime_type:
         row["mimeType"] = clean(resource.mime_type)
+    size = _size(resource)
+    if size is not None:
+        row["size"] = size
     row["server"] = entry.server
     meta = shown_meta(entry.server, resource.meta)
     if meta is not None:
         row["_meta"] = meta
     return row
+
+
+def _size(resource: Resource) -> int | None:
+    """Return the bytes that a server declares."""
+    try:
+        return _sized.decode(resource.definition).size
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def native_page(catalogue: Catalogue, kind: Listed, cursor: str | None) -> tuple[list[Any], str | None]:

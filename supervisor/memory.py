@@ -1,9 +1,9 @@
-"""What outlives the daemon, by server: the catalogue, and the era a launch speaks. Uses the store's write-behind."""
+"""What outlives the daemon: catalogue and era by server, vectors by text. Uses the store's write-behind."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class StoreMemory:
-    """Implements `actors.registry.Memory` over the store.
+    """Implements `actors.messages.Memory` over the store.
 
     `digests`: the launch digest of each server. `resting`: servers that are configured but cannot run now (disabled, or
     with a mistake in their entry): what is known of them is not shown and not forgotten.
@@ -66,3 +66,18 @@ class StoreMemory:
         eras = await self._store.load_eras(now)
         found: dict[str, Era] = {name: eras[digest].era for name, digest in self._digests.items() if digest in eras}
         return offers, found
+
+
+class StoreVectors:
+    """Implements `actors.vectors.Vectors` over the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Return what is kept under these digests; nothing if the store cannot be opened now."""
+        return await self._store.load_vectors(digests) if self._store.opened.is_set() else {}
+
+    def save(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Keep vectors by digest."""
+        self._store.save_vectors(vectors)

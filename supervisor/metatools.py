@@ -14,12 +14,11 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.naming import URI_SCHEME, split_resource
 from actors.catalogue.resolution import MAX_PATH_CHARS, bounded
 from actors.errors import InvalidArguments
-from actors.search.text import squash
 from supervisor import loose
-from supervisor.definitions import DISCOVER, EXECUTE, KINDS, READ_RESOURCE, SCHEMAS
+from supervisor.definitions import DISCOVER, EXECUTE, KINDS, SCHEMAS
+from supervisor.inventory import Position, decode_cursor
 from supervisor.loose import EMPTY, MAX_MEMBERS, MAX_NESTING, first, holds_object, is_prose, plain, texts, without
 
 DEFAULT_LIMIT = 10
@@ -37,19 +36,24 @@ QUERY_KEYS = (
     *("query", "q", "search", "text", "search_query", "searchQuery", "queries", "keywords", "task", "intent"),
     *("description", "tool_description", "prompt", "question", *PATH_KEYS),
 )
+CURSOR_KEYS = ("cursor", "next_cursor", "nextCursor")
 LIMIT_KEYS = ("limit", "max_results", "maxResults", "top_k", "topK", "count", "n")
 KIND_KEYS = ("kinds", "kind", "types", "type")
 SERVER_KEYS = ("server", "servers", "server_name", "serverName")  # not in the schema: it would cost tokens
-URI_KEYS = ("uri", "resource_uri", "resource", "path")
 _EVERY_KIND = frozenset({"*", "all", "any"})
 _MAX_KEYS_SHOWN = 10
 
 
 class Discover(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for. `limit` is already within 1 and the configured maximum; no `servers`: all of them."""
+    """What to look for. `limit` is already within 1 and the configured maximum; no `servers`: all of them.
+
+    `limited`: the client set the limit. `after` is where a listing goes on.
+    """
 
     query: str
     limit: int = DEFAULT_LIMIT
+    limited: bool = False
+    after: Position | None = None
     kinds: frozenset[str] = frozenset({"tool"})
     servers: frozenset[str] = frozenset()
 
@@ -79,9 +83,8 @@ def invalid(tool: str, what: str, found: loose.Members | None = None) -> Invalid
     """Return the error for a wrong call of a meta-tool, with the schema that would have been right."""
     received = [key[:40] for key in list(found or ())[:_MAX_KEYS_SHOWN]]
     got = f"; received {', '.join(map(repr, received))}" if received else ""
-    schema = msgspec.json.encode(SCHEMAS[tool]).decode()
     details = {"tool": tool, "received": received, "schema": SCHEMAS[tool]}
-    return InvalidArguments(f"{tool}: {what}{got}. inputSchema: {schema}", details=details)
+    return InvalidArguments(f"{tool}: {what}{got}", details=details)
 
 
 def members(tool: str, arguments: msgspec.Raw) -> loose.Members:
@@ -96,7 +99,7 @@ def members(tool: str, arguments: msgspec.Raw) -> loose.Members:
         raise invalid(tool, "'arguments' must be a JSON object") from None
 
 
-def _short(tool: str, arguments: msgspec.Raw) -> None:
+def short(tool: str, arguments: msgspec.Raw) -> None:
     """Raise `InvalidArguments` for more than is read at all."""
     size = len(arguments)
     if size > MAX_ASKED_BYTES:
@@ -113,22 +116,43 @@ def object_text(raw: msgspec.Raw) -> msgspec.Raw:
 
 def discover(arguments: msgspec.Raw, max_limit: int) -> Discover:
     """Read the arguments of `discover_mcp_tools`. Raises `InvalidArguments`."""
-    _short(DISCOVER, arguments)
+    short(DISCOVER, arguments)
     found = _asked(arguments)
-    servers = frozenset(filter(None, map(str.strip, _listed(found, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
-    words = _listed(found, "queries", QUERY_KEYS)
-    if not words and not (servers and first(found, QUERY_KEYS) is None):  # a server without a query: what it has
-        raise invalid(DISCOVER, "'query' must be a string that says what you want to do", found)
-    return Discover(query=" ".join(words), limit=_limit(found, max_limit), kinds=_kinds(found), servers=servers)
+    servers = frozenset(filter(None, map(str.strip, listed(found, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
+    words = listed(found, "queries", QUERY_KEYS)
+    after = cursor(DISCOVER, found)
+    alone = first(found, QUERY_KEYS) is None and (bool(servers) or after is not None)  # a server: all that it has
+    if not words and not alone:
+        raise invalid(DISCOVER, "'query' must be a string that says what a tool should do", found)
+    return Discover(
+        query=" ".join(words),
+        limit=_limit(found, max_limit),
+        limited=first(found, LIMIT_KEYS) is not None,
+        kinds=_kinds(found),
+        servers=servers,
+        after=after,
+    )
 
 
-def _listed(found: loose.Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES) -> list[str]:
+def cursor(tool: str, found: loose.Members) -> Position | None:
+    """Return where a list goes on; None for its beginning. Raises `InvalidArguments`."""
+    text = first(found, CURSOR_KEYS)
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str):
+        raise invalid(tool, "'cursor' must be the next_cursor of the last answer", found)
+    return decode_cursor(text.strip())
+
+
+def listed(
+    found: loose.Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
+) -> list[str]:
     """Return the texts of a list, or the one text. Raises `InvalidArguments` if they are too many, or one too long."""
     named = texts(first(found, keys))
     if len(named) > MAX_LISTED:
-        raise invalid(DISCOVER, f"{len(named)} {what} at once, {MAX_LISTED} are the most", found)
+        raise invalid(tool, f"{len(named)} {what} at once, {MAX_LISTED} are the most", found)
     if any(len(text) > longest for text in named):
-        raise invalid(DISCOVER, f"one of the {what} is over {longest} characters", found)
+        raise invalid(tool, f"one of the {what} is over {longest} characters", found)
     return named
 
 
@@ -274,23 +298,3 @@ def _is_envelope(raw: msgspec.Raw, path: str) -> bool:
     except loose.NotAnObject:
         return False
     return inner.keys() == {"tool_path", "arguments"} and plain(inner["tool_path"]) == path
-
-
-def read_resource(arguments: msgspec.Raw) -> str:
-    """Read the arguments of `read_mcp_resource`. Raises `InvalidArguments`."""
-    _short(READ_RESOURCE, arguments)
-    text = plain(arguments)
-    alone = is_prose(arguments) and ("|" in text or text.lstrip().startswith(URI_SCHEME))
-    found = {URI_KEYS[0]: arguments} if alone else members(READ_RESOURCE, arguments)
-    if holds_object(found.get("arguments")):
-        found = members(READ_RESOURCE, found["arguments"])
-    uri, server = first(found, URI_KEYS), first(found, SERVER_KEYS)
-    if not isinstance(uri, str) or not uri.strip():
-        raise invalid(READ_RESOURCE, "'uri' must be a string such as 'docs|file:///readme.md'", found)
-    uri, beside = uri.strip(), server.strip() if isinstance(server, str) else ""
-    named = (split_resource(uri) or ("", ""))[0]
-    if not beside or squash(named) == squash(beside):
-        return uri
-    if named and not any(sign in named for sign in ":/"):  # else the `|` is the URI's own
-        raise invalid(READ_RESOURCE, f"'uri' is of server {named[:64]!r}, and beside it stands another", found)
-    return f"{beside}|{uri}"

@@ -19,7 +19,7 @@ from actors.catalogue.naming import resource_path, resource_uri
 from actors.errors import InvalidArguments, ProtocolViolation
 from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import Era
-from supervisor import metatools
+from supervisor import resourcing
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.listings import rewrite_meta
@@ -68,7 +68,7 @@ class Reading:
 
     async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
-        uri = await self._bench.run(len(arguments), metatools.read_resource, arguments)
+        uri = await self._bench.run(len(arguments), resourcing.read_resource, arguments)
         server, _, body = await self._read(client, uri, meta, era="legacy")
         return await self._bench.run(len(body) // READ_COST, _for_model, server, body)
 

@@ -16,23 +16,21 @@ from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Entry
 from actors.protocol.jsonrpc import encode
 from actors.search import Hit
-from supervisor.listings import shown_meta
+from supervisor.listings import ui_meta
 from supervisor.loose import EMPTY
-from supervisor.schemas import complete, signature, slim
+from supervisor.schemas import complete, slim
 from supervisor.shown import clean, estimate_tokens, fitted
+from supervisor.signatures import signature
 
-LONG_DESCRIPTION = (400, 130)
+LONG_DESCRIPTION = (300, 100)
 """Characters and estimated tokens; the second counts where the text is not plain prose."""
-SHORT_DESCRIPTION = (160, 55)
+SHORT_DESCRIPTION = (140, 48)
 TERSE_DESCRIPTION = (60, 20)
 MAX_SCHEMA_BYTES = 65_536
 """A larger schema never fits a page; only an exact path brings it."""
-SMALL_META_BYTES = 300
-"""What a `_meta` may have without the UI resource that a client needs."""
 TERSE_PARAMETERS = 6
 _MOST_CHARS_PER_TOKEN = 8
 """A schema of more characters than this for each token that is left is not even estimated."""
-_COMPACT_ONLY = ("signature", "required")
 
 
 class _Hints(msgspec.Struct):
@@ -112,7 +110,7 @@ class Row:
         return self._terse
 
     def _completed(self, schema: Any) -> dict[str, Any]:
-        value = {key: item for key, item in self.value.items() if key not in _COMPACT_ONLY}
+        value = {key: item for key, item in self.value.items() if key != "signature"}
         return {**value, "inputSchema": schema}
 
     def _become(self, value: dict[str, Any]) -> None:
@@ -133,13 +131,12 @@ def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, An
         "transport": entry.transport,
         "relevance_score": round(hit.distance, 3),
         "signature": signature(tool),
-        "required": [clean(name)[:60] for name in tool.required[:20]],
     }
     hints = declared_hints(tool)
     if hints:
         row["annotations"] = hints
-    meta = shown_meta(entry.server, tool.meta)
-    if meta is not None and (len(bytes(tool.meta)) <= SMALL_META_BYTES or b"resourceUri" in bytes(tool.meta)):
+    meta = ui_meta(entry.server, tool.meta)
+    if meta:
         row["_meta"] = meta
     return row
 

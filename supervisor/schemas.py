@@ -1,4 +1,4 @@
-"""Input schemas as a model reads them: references inlined, texts clean; or one line with the names. Pure.
+"""Input schemas as a model reads them: references inlined, texts clean, without what says nothing. Pure.
 
 Only local references are followed, and only where that ends: a schema that refers to itself is given with its `$defs`.
 What is made is counted while it is made, in nodes and in bytes, data such as `enum` included: a reference costs a few
@@ -7,6 +7,7 @@ bytes and may stand for all of the schema. A schema over 64 KiB is given as it i
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,8 +15,9 @@ import msgspec
 
 from actors.catalogue.entries import Tool
 from actors.protocol.jsonrpc import encode
+from actors.search.text import squash
 from supervisor.keywords import DATA, DEFINITIONS, NAMED, REMARKS
-from supervisor.loose import EMPTY, Members, NotAnObject, TooManyMembers, lacking, members, object_text
+from supervisor.loose import EMPTY, NotAnObject, lacking, object_text
 from supervisor.mending import mended
 from supervisor.shown import clean, clean_json, cleaned, is_plain, shorten
 
@@ -29,22 +31,14 @@ MAX_WORKED_BYTES = 65_536
 _SPARE_BYTES = 4000
 
 
+_NOISE = re.compile(rb'"(?:title|\$schema)"')
+
+
 class _Propertied(msgspec.Struct):
     properties: msgspec.Raw = EMPTY
 
 
 _propertied = msgspec.json.Decoder(_Propertied)
-
-
-def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
-    """Return `name(a, b?)`: the first parameters, optional ones with a question mark; of very many those required."""
-    needed = frozenset(tool.required)
-    try:
-        names = [name if name in needed else f"{name}?" for name in _properties(tool)]
-    except NotAnObject:
-        names = [*tool.required[:most], "..."]
-    shown = ", ".join(name[:MAX_PARAMETER_CHARS] for name in names[:most])
-    return clean(f"{tool.name}({shown}{', ...' if len(names) > most else ''})")
 
 
 def has_parameter(tool: Tool, name: str) -> bool:
@@ -55,16 +49,6 @@ def has_parameter(tool: Tool, name: str) -> bool:
         return False
 
 
-def _properties(tool: Tool) -> Members:
-    """Return the top-level parameters in the order of the schema. Raises `NotAnObject` if there are too many."""
-    try:
-        return members(_propertied.decode(tool.input_schema).properties)
-    except TooManyMembers:
-        raise
-    except (msgspec.MsgspecError, RecursionError, NotAnObject):
-        return {}
-
-
 def complete(tool: Tool) -> Any:
     """Return a tool's whole input schema as it is shown: JSON text, or a plain value.
 
@@ -72,8 +56,45 @@ def complete(tool: Tool) -> Any:
     """
     if len(tool.input_schema) > MAX_WORKED_BYTES:
         return tool.input_schema if is_plain(bytes(tool.input_schema)) else _too_large(tool)
-    found = inlined(mended(tool.input_schema))
+    found = quiet(inlined(mended(tool.input_schema)))
     return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
+
+
+def quiet(schema: Any) -> Any:
+    """Return a schema without its dialect, its own title, and titles that only repeat the name of a property.
+
+    The dialect stays where the newest one would read the schema otherwise: `items` was a list in older ones.
+    """
+    if isinstance(schema, msgspec.Raw):
+        if not _NOISE.search(bytes(schema)):
+            return schema
+        try:
+            schema = msgspec.json.decode(schema)
+        except (msgspec.MsgspecError, RecursionError):
+            return schema
+    if not isinstance(schema, dict):
+        return schema
+    told = _untitled(schema, "")
+    older = b'"items":[' in encode(told)
+    return {key: value for key, value in told.items() if key != "title" and (key != "$schema" or older)}
+
+
+def _untitled(node: Any, name: str) -> Any:
+    if isinstance(node, list):
+        return [_untitled(item, "") for item in node]
+    if not isinstance(node, dict):
+        return node
+    own = node.get("title")
+    repeats = bool(name) and isinstance(own, str) and squash(own) == squash(name)
+    return {key: _untitled_value(key, value) for key, value in node.items() if not (repeats and key == "title")}
+
+
+def _untitled_value(key: str, value: Any) -> Any:
+    if key in DATA:
+        return value
+    if key in NAMED and isinstance(value, dict):
+        return {name: _untitled(schema, name) for name, schema in value.items()}
+    return _untitled(value, "")
 
 
 def _too_large(tool: Tool) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import trio
@@ -20,14 +21,12 @@ from supervisor.front.service import Client
 from supervisor.metatools import Execute
 from supervisor.service.lookup import Lookup
 from supervisor.shown import clean
+from supervisor.slips import slip_of
 from supervisor.workbench import Workbench, is_small
 
 Used = Callable[[str, str, bool, float], None]
 """Told of each call that ended: server, tool, whether the server answered with a result, milliseconds."""
 
-MAX_MISSING_NAMED = 20
-SCHEMA_CHARS = 4000
-"""How much of a schema the text of an error shows; its data has all of it."""
 SIZE_CHECKED = 4
 """So much larger than what a model may write in any way are arguments and schema that are checked without a thread."""
 
@@ -77,15 +76,14 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> msgspec.Raw:
     arguments = fitted_to(tool, arguments, metatools.ARGUMENT_KEYS)
     missing = loose.lacking(arguments, tool.required)
     if missing:
-        names = [clean(name)[:100] for name in missing[:MAX_MISSING_NAMED]]
-        raise _wrong(entry, tool, f"missing {', '.join(names)}")
+        slip = slip_of(tool, arguments, missing)
+        if slip.mended is None:
+            raise _wrong(entry, tool, slip.told, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
+        arguments = slip.mended
     return arguments
 
 
-def _wrong(entry: Entry, tool: Tool, what: str) -> InvalidArguments:
+def _wrong(entry: Entry, tool: Tool, what: str, **more: Any) -> InvalidArguments:
     path = clean(tool_path(entry.server, tool.name))
-    schema = msgspec.Raw(encode(schemas.complete(tool)))
-    text = bytes(schema).decode()
-    shown = text if len(text) <= SCHEMA_CHARS else text[:SCHEMA_CHARS] + " ... (see data.schema)"
-    details = {"tool_path": path, "schema": schema}
-    return InvalidArguments(f"{path}: {what}. inputSchema: {shown}", server=entry.server, details=details)
+    details = {"tool_path": path, **more, "schema": schemas.complete(tool)}
+    return InvalidArguments(f"{path}: {what}", server=entry.server, details=details)

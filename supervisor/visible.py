@@ -37,6 +37,17 @@ class Visible:
         """How many reports of servers there were so far."""
         return self._statuses.version
 
+    @property
+    def versions(self) -> tuple[int, int]:
+        """How many catalogues, and how many reports of servers, there were so far."""
+        return self._catalogue.version, self._statuses.version
+
+    async def changed_since(self, catalogues: int, reports: int) -> None:
+        """Wait until there are more than so many catalogues or reports of servers. A checkpoint."""
+        async with trio.open_nursery() as nursery:
+            for cell, seen in ((self._catalogue, catalogues), (self._statuses, reports)):
+                nursery.start_soon(_end_when_changed, cell, seen, nursery.cancel_scope)
+
     async def reported(self, seen: int) -> None:
         """Wait until there are more than `seen` reports of servers. A checkpoint."""
         await self._statuses.changed(seen)
@@ -73,10 +84,7 @@ class Visible:
 
     async def _changed(self) -> None:
         """Wait until there is a newer catalogue, or anything more is reported of a server."""
-        cells: tuple[Latest[Any], ...] = (self._catalogue, self._statuses)
-        async with trio.open_nursery() as nursery:
-            for cell in cells:
-                nursery.start_soon(_end_when_changed, cell, cell.version, nursery.cancel_scope)
+        await self.changed_since(*self.versions)
 
 
 async def _end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:

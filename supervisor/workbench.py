@@ -4,6 +4,7 @@
 - One piece of large work at a time: it holds Python's lock, so that two would only wait for each other, and the loop
   for both. The loop gets the lock back within a switch interval, or at the end of a single call into C; so whoever
   hands work in keeps each such call short.
+- A bench for work that is mostly in C, without the lock, takes several pieces at a time.
 - So many may wait for their turn; more are refused.
 """
 
@@ -32,10 +33,10 @@ Ts = TypeVarTuple("Ts")
 
 
 class Workbench:
-    """Runs pure functions. One for all that is done for clients."""
+    """Runs pure functions, so many large ones `at_once`. One for all that is done for clients, and one for searches."""
 
-    def __init__(self, max_waiting: int = MAX_WAITING) -> None:
-        self._one = trio.CapacityLimiter(1)
+    def __init__(self, max_waiting: int = MAX_WAITING, at_once: int = 1) -> None:
+        self._turns = trio.CapacityLimiter(at_once)
         self._max_waiting = max_waiting
 
     async def run(self, size: int, work: Callable[[*Ts], T], *arguments: *Ts) -> T:
@@ -45,10 +46,10 @@ class Workbench:
         """
         if is_small(size):
             return work(*arguments)
-        if self._one.statistics().tasks_waiting >= self._max_waiting:
+        if self._turns.statistics().tasks_waiting >= self._max_waiting:
             raise TooManyCalls("busy: too many large requests are being read; retry shortly")
         try:
-            return await trio.to_thread.run_sync(work, *arguments, limiter=self._one)
+            return await trio.to_thread.run_sync(work, *arguments, limiter=self._turns)
         except (OSError, RuntimeError, MemoryError) as error:
             if is_want(error):
                 raise TooManyCalls("busy: the system has no room for large requests; retry shortly") from None

@@ -32,6 +32,7 @@ from supervisor.front.serve import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.hard_end import HardEnd
 from supervisor.logs import logging_to_stderr
+from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.want import no_threads
 
@@ -127,7 +128,7 @@ async def test_calls_find_their_server_by_each_of_its_names_from_the_first_momen
         for name in ("filesystem-echo", "filesystem-john-abc123-echo", "filesystem:echo"):  # not discovered before
             assert (await called(name))["result"]["structuredContent"] == {"n": 1}
         for name, words in (("off", "is switched off"), ("far", "not supported"), ("wrong", "unknown key")):
-            message = (await called(f"{name}:echo"))["error"]["message"]
+            message = failure(await called(f"{name}:echo"))["message"]
             assert message.startswith(f"server '{name}' ")
             assert words in message
 
@@ -271,7 +272,7 @@ async def test_no_secret_comes_out_of_any_page_log_or_error(tmp_path: Path, data
     shown.append(os.read(reading, 1_000_000).decode())
     for fd in (reading, writing):
         os.close(fd)
-    assert '"error"' in shown[3]
+    assert '"isError":true' in shown[3]
     assert "ending: calls in flight" in shown[4]
     assert "***" in shown[0]
     assert "***" in shown[1]

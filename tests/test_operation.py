@@ -14,6 +14,7 @@ from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
 from supervisor.config import ServerConfig
 from supervisor.datadir import DataDir, open_data_dir
+from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.test_daemon import configuration, running, until_ready
 
@@ -111,7 +112,7 @@ async def test_a_server_switched_off_is_hidden_and_not_started_until_it_is_switc
         assert "already" in await ordered(client, "good", "disable")
         await until_found(client, "echo", [])
         starts = fakes["good"].starts
-        refused = (await called(client, "good-echo"))["error"]
+        refused = failure(await called(client, "good-echo"))
         assert refused["data"]["outcome"] == "not_sent"
         for order in ("restart", "wake", "sleep", "refresh"):
             assert "mcpvisor enable good" in await ordered(client, "good", order, 409)

@@ -12,6 +12,7 @@ import trio
 
 from actors.errors import ConfigError
 from actors.kit import Conditions
+from supervisor.memory import StoreVectors
 from supervisor.store import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, Store, ToolUsage, open_store
 from supervisor.store.database import Database
 from supervisor.store.file import examine, move_aside
@@ -462,3 +463,55 @@ def test_a_batch_is_saved_whole_or_not_at_all(path: Path, monkeypatch: pytest.Mo
     database.write(batch)
     assert set(database.load_servers()) == {"a", "b"}
     database.close()
+
+
+async def test_vectors_are_kept_by_digest_and_those_used_longest_ago_are_dropped(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.store.database.MAX_VECTORS", 3)
+    monkeypatch.setattr("supervisor.store.database._DIGESTS", 2)
+    now = [NOW]
+    async with open_store(path, clock=lambda: now[0]) as store:
+        assert await store.load_vectors([b"a"]) == {}
+        store.save_vectors({b"a": b"1", b"b": b"2", b"c": b"3"})
+        assert await store.load_vectors([b"a", b"x", b"c", b"b"]) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+        now[0] += 60
+        assert await store.load_vectors([b"a", b"c"]) == {b"a": b"1", b"c": b"3"}
+        now[0] += 60
+        store.save_vectors({b"d": b"4"})
+        assert await store.load_vectors([b"a", b"b", b"c", b"d"]) == {b"a": b"1", b"c": b"3", b"d": b"4"}
+        assert await store.load_vectors([]) == {}
+    async with open_store(path) as store:
+        assert await StoreVectors(store).load([b"d", b"b"]) == {b"d": b"4"}
+        StoreVectors(store).save({b"d": b"5"})
+        assert await store.load_vectors([b"d"]) == {b"d": b"5"}
+
+
+async def test_vectors_of_another_shape_than_ours_are_not_read(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_vectors({b"a": b"1"})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE vectors SET levels = 'text'")
+        connection.commit()
+    async with open_store(path) as store:
+        assert await store.load_vectors([b"a"]) == {}
+        assert store.state == "ok"
+
+
+async def test_a_database_of_the_version_before_gets_a_place_for_vectors(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"snapshot")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE vectors")
+        connection.execute("PRAGMA user_version = 2")
+        connection.commit()
+    async with open_store(path) as store:
+        assert set(await store.load_servers()) == {"files"}
+        store.save_vectors({b"a": b"1"})
+        assert await store.load_vectors([b"a"]) == {b"a": b"1"}
+
+
+async def test_a_store_that_cannot_be_opened_has_no_vectors(tmp_path: Path) -> None:
+    (tmp_path / "store.sqlite3").mkdir()
+    async with open_store(tmp_path / "store.sqlite3", close_s=0.01) as store:
+        assert await StoreVectors(store).load([b"a"]) == {}

@@ -66,11 +66,12 @@ class ErrorObject(msgspec.Struct, frozen=True):
 
 
 class RemoteError(Exception):
-    """The peer answered with a JSON-RPC error; it is relayed, not ours."""
+    """The peer answered with a JSON-RPC error; it is relayed, not ours. `server` is its name, where that is known."""
 
-    def __init__(self, error: ErrorObject) -> None:
+    def __init__(self, error: ErrorObject, server: str = "") -> None:
         super().__init__(f"{error.code}: {error.message}")
         self.error = error
+        self.server = server
 
 
 class _AnyError(msgspec.Struct, frozen=True):

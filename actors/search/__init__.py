@@ -1,7 +1,7 @@
 """Finding the right tool for a sentence. Pure: no trio, no clock, no files."""
 
 from actors.search.document import KINDS, TOOLS, Document, Found, Hit, Kind
-from actors.search.embedding import MAX_DIMENSIONS, Embedder
+from actors.search.embedding import MAX_DIMENSIONS, Embedder, Levels, digest_of, levels, text_of
 from actors.search.index import EVERYTHING, Index
 from actors.search.schema import parameters_of
 from actors.search.segment import Segment, analyse
@@ -20,8 +20,12 @@ __all__ = [
     "Hit",
     "Index",
     "Kind",
+    "Levels",
     "Segment",
     "Tuning",
     "analyse",
+    "digest_of",
+    "levels",
     "parameters_of",
+    "text_of",
 ]

@@ -8,8 +8,8 @@ history, and nothing is ever ordered by them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -99,6 +99,20 @@ class Corpus:
             return Corpus.of(segments, self.tuning, self.embedder)
         low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
         return _changed(self, segments, old, new, low)
+
+    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels]) -> Corpus:
+        """Return the corpus with the vectors of these servers' documents, a row each, put in; unknown servers do not
+        count. With another embedder than before all older vectors are left out.
+        """
+        segments = tuple(
+            replace(segment, meanings=made[segment.server], embedder=embedder.name)
+            if segment.server in made and len(made[segment.server]) == len(segment)
+            else segment
+            for segment in self.segments
+        )
+        rows = [_comparable(segment, embedder) for segment in segments]
+        meanings = Meanings.empty(embedder.dimensions).spliced(0, 0, rows)
+        return replace(self, segments=segments, embedder=embedder, meanings=meanings)
 
     def place(self, server: str) -> int:
         """Return the number of a server's segment, or the one it would get."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from actors.search.document import Document
-from actors.search.postings import Floats
+from actors.search.postings import Bools, Floats
 from actors.search.text import spaced
 
 Levels = npt.NDArray[np.int8]
@@ -23,10 +24,9 @@ Levels = npt.NDArray[np.int8]
 MAX_DIMENSIONS = 1024
 """More would make a dot product of two rows inexact: 127 * 127 * 1024 is just below 2 ** 24."""
 
-_MAX_DESCRIPTION_CHARS = 200
+_MAX_DESCRIPTION_CHARS = 300
 _MAX_NAME_CHARS = 300
 _MAX_QUERY_CHARS = 2000
-_MAX_PARAMETERS = 12
 _FULL = 127
 _TINY = 1e-30
 
@@ -34,8 +34,8 @@ _TINY = 1e-30
 class Embedder(Protocol):
     """Turns texts into vectors whose angle says how near their meanings are.
 
-    Deterministic, free of side effects, safe in several threads at once. It blocks, so many texts are embedded in a
-    worker thread; one query is embedded where the search runs.
+    Deterministic, free of side effects, safe in several threads at once. It blocks: texts are embedded in a worker
+    thread, and so runs a search of an index that has an embedder.
     """
 
     @property
@@ -52,6 +52,10 @@ class Embedder(Protocol):
         """Return a float32 array of (texts, dimensions); a row of zeros for a text without meaning. Never raises."""
         ...
 
+    def embed_query(self, text: str) -> Floats:
+        """Return the float32 vector of one query, sooner if it was asked before. Never raises."""
+        ...
+
 
 def document_levels(embedder: Embedder | None, documents: Sequence[Document]) -> Levels:
     """Return the vectors of documents, a row each; rows of no length without an embedder."""
@@ -62,16 +66,20 @@ def document_levels(embedder: Embedder | None, documents: Sequence[Document]) ->
 
 def query_levels(embedder: Embedder, query: str) -> Floats:
     """Return the vector of a query, as whole numbers."""
-    found: Floats = levels(embedder.embed([query[:_MAX_QUERY_CHARS]]))[0].astype(np.float32)
+    found: Floats = levels(embedder.embed_query(query[:_MAX_QUERY_CHARS])[None])[0].astype(np.float32)
     return found
 
 
 def text_of(document: Document) -> str:
-    """Return the text that stands for a document: server, name and the beginning of the description."""
-    name = spaced(document.name[:_MAX_NAME_CHARS])
-    parameters = " ".join(spaced(parameter[:_MAX_NAME_CHARS]) for parameter, _ in document.parameters[:_MAX_PARAMETERS])
-    description = document.description[:_MAX_DESCRIPTION_CHARS]
-    return f"{document.server[:_MAX_NAME_CHARS]} {name}: {description} {parameters}"
+    """Return the text that stands for a document: server, name, title and the beginning of the description."""
+    server, name = spaced(document.server[:_MAX_NAME_CHARS]), spaced(document.name[:_MAX_NAME_CHARS])
+    description = " ".join(document.description[: 2 * _MAX_DESCRIPTION_CHARS].split())[:_MAX_DESCRIPTION_CHARS]
+    return f"{server} {name}: {document.title[:_MAX_NAME_CHARS]} {description}"
+
+
+def digest_of(embedder: Embedder, text: str) -> bytes:
+    """Return what a vector is kept under: 16 bytes that say which text it stands for, and what made it."""
+    return blake2b(f"{embedder.name}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def levels(vectors: Floats) -> Levels:
@@ -106,6 +114,12 @@ class Meanings:
             np.concatenate([self.rows[:low], *fresh, self.rows[high:]]),
             np.concatenate([self.scales[:low], *scales, self.scales[high:]]),
         )
+
+    @property
+    def known(self) -> Bools:
+        """Which documents have a vector."""
+        out: Bools = self.scales > 0
+        return out
 
     def cosines(self, vector: Floats) -> Floats:
         """Return the cosine of the angle between each document's vector and this one; 0 where there is none."""

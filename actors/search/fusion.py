@@ -1,11 +1,14 @@
 """Words and meanings in one score. Pure; one matrix product and a few passes over arrays of one number per document.
 
 What the words say stays the greater part, and the better they match, the less meanings count: who writes the words of
-a tool means that tool. A query none of whose words is known finds nothing, whatever its meaning: everything is near to
+a tool means that tool. They count less, too, the more words of the query are in no document: these are misspelt, or
+names. A query none of whose words is known finds nothing, whatever its meaning: everything is near to
 something, so nearness alone says nothing. The few documents nearest in meaning take part without a matching word.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,10 +17,13 @@ from actors.search.embedding import query_levels
 from actors.search.postings import Bools, Floats
 from actors.search.rank import Allowed
 from actors.search.scoring import Scores
+from actors.search.text import words
 
 _LEAST_NEAREST = 0.2
 """If even the nearest document is farther away than this cosine, meanings count less for all of them."""
 
+_LEAST_LETTERS = 3  # of a word that is looked up: shorter ones say nothing
+_MAX_WORDS = 60
 _TINY = 1e-6
 
 
@@ -28,21 +34,42 @@ def fused(
 
     The greatest possible score stays the same: a document that is first by words and by meaning keeps its score.
     """
-    weight = corpus.tuning.semantic
-    if scores is None or corpus.embedder is None or not weight:
+    if scores is None or corpus.embedder is None or not corpus.tuning.semantic:
         return scores
     matching = scores.matching(corpus.tuning.min_matched)
-    if not matching.any():
+    known = corpus.meanings.known
+    if not matching.any() or not known.any():
         return scores
     cosines = corpus.meanings.cosines(query_levels(corpus.embedder, query))
     near = _nearest(corpus, cosines, matching, mask, allowed)
     taking_part = matching | near
     greatest = max(_LEAST_NEAREST, float(cosines[taking_part].max()))
-    top = scores.values[matching].max()
-    weight *= 1 - min(1.0, float(top) / max(scores.perfect, _TINY))
-    nearness = np.maximum(cosines, 0) * (np.float32(weight) / np.float32(greatest)) * top
-    values = np.where(taking_part, (scores.values + nearness) / np.float32(1 + weight), 0).astype(np.float32)
-    return Scores(values, scores.matched, scores.perfect, scores.chances, words=scores.values, near=near)
+    top = float(scores.values[matching].max())
+    weight = np.float32(_weight(corpus, query, top / max(scores.perfect, _TINY)))
+    nearness = np.square(np.maximum(cosines, 0) / np.float32(greatest))
+    if not known.all():
+        nearness[~known] = _usual(nearness, matching & known)
+    values = (scores.values + nearness * weight * np.float32(top)) / (1 + weight)
+    fused: Floats = np.where(taking_part, values, 0).astype(np.float32)
+    return replace(scores, values=fused, words=scores.values, near=near, cosines=cosines)
+
+
+def _weight(corpus: Corpus, query: str, share: float) -> float:
+    """Return how much nearness counts for a query whose best document has this share of a perfect score.
+
+    Where the words say it all, there is less to add. A misspelt word falls into pieces that mean something else, so the
+    words, which are read as what they should be, go before. Of a long query, only the beginning has a meaning.
+    """
+    tuning = corpus.tuning
+    asked = [word for word in words(query) if len(word) >= _LEAST_LETTERS][:_MAX_WORDS]
+    unknown = sum(word not in corpus.vocabulary for word in asked) / max(1, len(asked))
+    read = min(1.0, tuning.semantic_words / max(1, len(query.split())))
+    return tuning.semantic * (1 - tuning.semantic_sure * min(1.0, share)) * (1 - unknown) ** 2 * read
+
+
+def _usual(nearness: Floats, having: Bools) -> np.float32:
+    """Return what stands for the nearness of a document whose vector is still to be made: that of the others."""
+    return np.float32(nearness[having].mean() if having.any() else 0)
 
 
 def _nearest(corpus: Corpus, cosines: Floats, matching: Bools, mask: Bools | None, allowed: Allowed | None) -> Bools:

@@ -7,13 +7,13 @@ in which their servers came.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from actors.search.corpus import Corpus
 from actors.search.document import NOTHING, TOOLS, Found, Hit
-from actors.search.embedding import Embedder
+from actors.search.embedding import Embedder, Levels
 from actors.search.fusion import fused
 from actors.search.page import exact_matches, page
 from actors.search.postings import Bools
@@ -56,6 +56,12 @@ class Index:
         """Return an index with this server's documents added, or put in the place of its former ones."""
         return Index(self._corpus.changed(segment.server, segment))
 
+    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels]) -> Index:
+        """Return an index that compares meanings, with these vectors: for each server as `document_levels` returns them
+        for the documents of its segment. Words are found as before; older vectors of the same embedder are kept.
+        """
+        return Index(self._corpus.with_meanings(embedder, made))
+
     def remove(self, server: str) -> Index:
         """Return an index without this server; the same index if it has none of that name."""
         changed = self._corpus.changed(server, None)
@@ -68,6 +74,11 @@ class Index:
     def embedder(self) -> Embedder | None:
         """What compares meanings, and what segments for this index are to be analysed with."""
         return self._corpus.embedder
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, sorted by server."""
+        return self._corpus.segments
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -97,7 +108,9 @@ class Index:
         if len("".join(clean(text).split())) < 2:
             return NOTHING
         exact = exact_matches(self._corpus, text, mask, allowed)
-        scores = fused(self._corpus, text, score(self._corpus, text, mask, allowed), mask, allowed)
+        scores = score(self._corpus, text, mask, allowed)
+        if not exact:  # who writes a name or a path means that one, and need not wait for the meaning
+            scores = fused(self._corpus, text, scores, mask, allowed)
         return page(self._corpus, text, scores, exact, limit)
 
     def _listing(self, mask: Bools | None, allowed: Allowed | None, limit: int) -> Found:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -29,7 +30,7 @@ _ARTICLES = "a an the my our your his their its this that these those some any p
 _PRONOUNS = "him them everyone everybody someone somebody anyone team people crew staff"
 _PASSED_OVER = frozenset(_ARTICLES.split())
 _WHO = PEOPLE | frozenset(_PRONOUNS.split())
-_MAX_WORDS = 400
+_MAX_WORDS = 200
 _GAPS = {"..": 4, "...": 10}
 _CLOCK = re.compile(r"\d{1,2}(am|pm)")
 _NUMBER = re.compile(r"\d+")
@@ -62,8 +63,7 @@ NOTHING_MEANT = Understood((), frozenset())
 class _Step:
     """One word of a cue: stems or classes, after at most `gap` other words."""
 
-    stems: frozenset[str]
-    kinds: frozenset[str]
+    options: frozenset[str]
     gap: int
 
 
@@ -73,6 +73,9 @@ class _Rule:
     at_start: bool
     at_end: bool
     needs: tuple[tuple[str, ...], ...]
+
+    def may_fit(self, said: AbstractSet[str]) -> bool:
+        return all(not said.isdisjoint(step.options) for step in self.steps)
 
 
 Rules = Mapping[str, Sequence[_Rule]]
@@ -91,7 +94,7 @@ def compiled(lines: Iterable[str]) -> Rules:
         if not arrow or not all(needs) or not rule.steps:
             raise ValueError(f"not a rule: {line!r}")
         first = rule.steps[0]
-        for key in first.stems | first.kinds:
+        for key in first.options:
             out[key].append(rule)
     return out
 
@@ -107,7 +110,7 @@ def _rule(cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -> _Rule:
             if said & _PASSED_OVER or any(word.startswith("#") for word in said - _CLASSES):
                 raise ValueError(f"not a rule: {element!r} is never looked at")
             kinds = said & _CLASSES
-            steps.append(_Step(frozenset(map(stem, said - kinds)), kinds, gap))
+            steps.append(_Step(frozenset(map(stem, said - kinds)) | kinds, gap))
             gap = 0
     return _Rule(tuple(steps), cue[:1] == [_START], cue[-1:] == [_END], needs)
 
@@ -128,16 +131,16 @@ def understood(text: str, rules: Rules | None = None) -> Understood:
     """Return what a text means by these rules (default: ours). In other words it means no more than it says."""
     known = _rules() if rules is None else rules
     sentence = _read(text)
-    found: list[_Meaning] = []
+    places: dict[str, list[int]] = defaultdict(list)
     for place, word in enumerate(sentence):
         for key in (word.stem, *word.kinds):
-            for rule in known.get(key, ()):
-                places = _match(rule, sentence, place)
-                if places:
-                    found.append(_Meaning(rule.needs, places))
+            places[key].append(place)
+    # A rule is looked at once, and word by word only if all its words are there in some order.
+    candidates = {id(rule): rule for key in places for rule in known.get(key, ()) if rule.may_fit(places.keys())}
+    found = [_Meaning(rule.needs, met) for rule in candidates.values() if (met := _met(rule, sentence, places))]
     if not found:
         return NOTHING_MEANT
-    found.sort(key=lambda meaning: -len(meaning.places))
+    found.sort(key=lambda meaning: (-len(meaning.places), min(meaning.places)))
     taken: set[int] = set()
     needs: dict[tuple[str, ...], None] = {}
     for meaning in found:
@@ -169,6 +172,12 @@ def _kinds(word: str) -> frozenset[str]:
     return frozenset(kinds)
 
 
+def _met(rule: _Rule, sentence: Sequence[_Word], places: Mapping[str, Sequence[int]]) -> frozenset[int]:
+    """Return the places of the words that a rule explains; nothing if its cue is not met."""
+    begins = sorted({place for key in rule.steps[0].options for place in places.get(key, ())})
+    return next((met for place in begins if (met := _match(rule, sentence, place))), frozenset())
+
+
 def _match(rule: _Rule, sentence: Sequence[_Word], place: int) -> frozenset[int]:
     """Return the places of the words that a rule explains if its cue begins here; nothing if it does not."""
     if rule.at_start and place:
@@ -186,4 +195,4 @@ def _match(rule: _Rule, sentence: Sequence[_Word], place: int) -> frozenset[int]
 
 
 def _fits(step: _Step, word: _Word) -> bool:
-    return word.stem in step.stems or not step.kinds.isdisjoint(word.kinds)
+    return word.stem in step.options or not step.options.isdisjoint(word.kinds)

@@ -41,7 +41,7 @@ class Scores:
     `perfect` is the score of a document that matches everything.
 
     Where meanings were compared, too, `values` holds both and `words` what the words alone give; `near` marks the
-    nearest in meaning, which need not match a word.
+    nearest in meaning, which need not match a word; `cosines` are those of documents and query, 0 without a vector.
     """
 
     values: Floats
@@ -50,6 +50,7 @@ class Scores:
     chances: Floats
     words: Floats | None = None
     near: Bools | None = None
+    cosines: Floats | None = None
 
     def matching(self, least: float) -> Bools:
         """Return which documents match at least this share of the query, or are near in meaning."""

@@ -93,7 +93,9 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 
     # meanings, if the index has an embedder
-    semantic: float = 0.4  # weight of the nearness of meanings beside 1 for the words, where these match nothing well
+    semantic: float = 0.8  # weight of the nearness of meanings beside 1 for the words, where these match nothing
+    semantic_sure: float = 0.5  # share of that weight that is lost where the words match perfectly
+    semantic_words: int = 24  # in a query of more words it is lowered: so many are about as much as is embedded
     semantic_nearest: int = 10  # so many documents are found by their meaning alone
 
     # bounds

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from supervisor.client import Refused, connect
-from supervisor.commands.common import ask, json_option, print_json, url_option
+from supervisor.commands.common import ask, json_option, print_json, readable, url_option
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
 from supervisor.definitions import EXECUTE
 from supervisor.shown import clean
@@ -37,7 +37,7 @@ def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
     if as_json:
         print_json(result)
     else:
-        click.echo(_readable(result), err=bool(result.get("isError")))
+        click.echo(readable(result), err=bool(result.get("isError")))
     if result.get("isError"):
         sys.exit(EXIT_FAILED)
 
@@ -61,18 +61,3 @@ def _explained(error: Refused) -> str:
     if error.data is not None:
         lines.append(clean(msgspec.json.format(msgspec.json.encode(error.data), indent=2).decode()))
     return "\n".join(lines)
-
-
-def _readable(result: dict[str, Any]) -> str:
-    """Return the text of a result; what is no text is named by type."""
-    blocks = result.get("content")
-    if not isinstance(blocks, list) or not blocks:
-        return clean(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
-    return "\n".join(_block(block) for block in blocks if isinstance(block, dict))
-
-
-def _block(block: dict[str, Any]) -> str:
-    if isinstance(block.get("text"), str):
-        return clean(block["text"])
-    name = block.get("uri") or block.get("mimeType") or ""
-    return clean(f"[{block.get('type', 'unknown')} {name}]".replace(" ]", "]"))

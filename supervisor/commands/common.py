@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+import msgspec
 import trio
 from rich.console import Console
 from rich.table import Table
@@ -109,3 +110,18 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
     return f"{max(0, int(seconds))}s"
+
+
+def readable(result: dict[str, Any]) -> str:
+    """Return the text of a result; what is no text is named by type."""
+    blocks = result.get("content")
+    if not isinstance(blocks, list) or not blocks:
+        return clean(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+    return "\n".join(_block(block) for block in blocks if isinstance(block, dict))
+
+
+def _block(block: dict[str, Any]) -> str:
+    if isinstance(block.get("text"), str):
+        return clean(block["text"])
+    name = block.get("uri") or block.get("mimeType") or ""
+    return clean(f"[{block.get('type', 'unknown')} {name}]".replace(" ]", "]"))

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from supervisor.client import SEARCH_TIMEOUT_S, Refused, connect
-from supervisor.commands.common import ask, console, json_option, plain, print_json, table, url_option
+from supervisor.commands.common import ask, console, json_option, plain, print_json, readable, table, url_option
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.definitions import DISCOVER, KINDS
 
@@ -39,9 +39,12 @@ def search(*, query: str, limit: int, kinds: tuple[str, ...], as_json: bool, url
             return await daemon.call(DISCOVER, arguments, SEARCH_TIMEOUT_S)
 
     try:
-        found = ask(question).get("structuredContent", {})
+        result = ask(question)
     except Refused as error:
         raise CommandFailed(error.message) from None
+    if result.get("isError"):
+        raise CommandFailed(readable(result))
+    found = result.get("structuredContent", {})
     if as_json:
         print_json(found)
         return

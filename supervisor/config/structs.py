@@ -129,7 +129,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         PositiveSeconds, Meta(description="A client that acknowledges nothing for this time is disconnected.")
     ] = 5.0
     discover_limit_max: Annotated[Count, Meta(description="Most tools that one search may ask for.")] = 50
-    discover_token_budget: Annotated[Count, Meta(description="Tokens that the answer to one search may take.")] = 2000
+    discover_token_budget: Annotated[
+        Count, Meta(description="Tokens that the answer to one search, or one page of a list, may take.")
+    ] = 2000
+    instructions_token_budget: Annotated[
+        Count,
+        Meta(description="Tokens of the instructions that a client gets; they list the servers and what each is for."),
+    ] = 300
     first_discovery_wait_s: Annotated[
         Seconds,
         Meta(description="A search waits this long at most for servers that are being discovered for the first time."),
@@ -146,8 +152,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     rerank: Annotated[
         Rerank,
         Meta(
-            description="Search compares meanings, too, by the word vectors of the extra `semantic`: `auto` if it is "
-            "installed, `off` never, `static` as `auto`, but with a warning if it is not."
+            description="Search compares meanings, too, by a sentence model (see `docs/search.md`): `auto` if one is "
+            "installed, `off` never, `neural` as `auto`, but with a warning if it is not."
         ),
     ] = "auto"
 

@@ -27,7 +27,7 @@ Restart = Literal["transient", "permanent", "temporary"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 """The least severe records that are logged."""
 
-Rerank = Literal["auto", "off", "static"]
-"""Whether search compares meanings: if the extra `semantic` is installed, never, or with a warning without it."""
+Rerank = Literal["auto", "off", "neural"]
+"""Whether search compares meanings: if a sentence model is installed, never, or with a warning without one."""
 
 MIB = 1024 * 1024

@@ -11,8 +11,9 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting
 from actors.lifecycle import State
 from actors.messages import ServerStatus
+from actors.protocol.jsonrpc import encode
 from actors.server.recovery import DELAYS, STARTING_RETRY_S
-from supervisor.shown import clean
+from supervisor.shown import clean, shorten
 
 MAX_REASON_CHARS = 300
 MAX_SERVERS_NAMED = 20
@@ -74,12 +75,21 @@ def standing(server: str, status: ServerStatus | None) -> str:
     return f"{clean(server)} could not be started ({_reason(status)})"
 
 
-def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus]) -> str:
+def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus], most: int = MAX_SERVERS_NAMED) -> str:
     """Return how servers are doing, at most twenty of them; empty for none."""
     names = sorted(servers)
-    told = "; ".join(standing(name, statuses.get(name)) for name in names[:MAX_SERVERS_NAMED])
-    more = f"; {len(names) - MAX_SERVERS_NAMED} more" if len(names) > MAX_SERVERS_NAMED else ""
+    told = "; ".join(standing(name, statuses.get(name)) for name in names[:most])
+    more = f"; {len(names) - most} more" if len(names) > most else ""
     return told + more
+
+
+def why_down(status: ServerStatus | None, chars: int) -> str:
+    """Return on one line why a server cannot be used; what may be its own words is cut and in quotes."""
+    if status is None:
+        return "not there"
+    if status.disabled:
+        return shorten(" ".join(_off(status).split()), chars).removeprefix("it is ")
+    return f"failed: {encode(shorten(' '.join(_reason(status).split()), chars)).decode()}"
 
 
 def _off(status: ServerStatus) -> str:

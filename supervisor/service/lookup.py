@@ -31,6 +31,7 @@ R = TypeVar("R", Resolution, Resolution | None)
 
 _MAX_URI_SHOWN = 200
 _MAX_READINGS_SHOWN = 10
+_SPACE = re.compile(r"\s")
 _PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
 
 _ON_A_SERVER = (Resolved, Absent)
@@ -128,6 +129,13 @@ def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str
     return AmbiguousName(text, details={"readings": paths})
 
 
+def _no_server(path: str) -> str:
+    """Say that the server is unknown, where a path is plainly written with one."""
+    server, colon, name = path.strip().partition(":")
+    named = colon and name and not _SPACE.search(path.strip())
+    return f", as no server {clean(server[:64])!r} is configured" if named else ""
+
+
 def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> UnknownTool:
     """Return the error for a path that means nothing, with the nearest paths of what this client may see.
 
@@ -142,5 +150,5 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     if absent is not None:
         text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r}"
     else:
-        text = f"there is no tool {clean(path[:100])!r}"
+        text = f"there is no tool {clean(path[:100])!r}{_no_server(path)}"
     return UnknownTool(text + hint, server=server, details={"nearest": nearest})

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal, TypeVar, TypeVarTuple
@@ -32,6 +32,7 @@ from supervisor.store.writes import (
     Payload,
     SaveEra,
     SaveServer,
+    SaveVectors,
     SwitchServer,
     Write,
     WriteQueue,
@@ -129,6 +130,14 @@ class Store:
         """Add to the usage of tools; what waits for the disk is summed up per tool."""
         for usage in used:
             self._put(AddUsage(usage=usage))
+
+    def save_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Keep what stands for texts in the search, by their digests; at most `MAX_VECTORS`, those used last."""
+        self._put(SaveVectors(vectors=dict(vectors), used_at=self._clock()))
+
+    async def load_vectors(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return what is kept under these digests. A checkpoint; empty if the disk cannot be read."""
+        return await self._read(self._database.load_vectors, digests, self._clock()) or {}
 
     async def load_servers(self) -> dict[str, SavedServer]:
         """Return every saved server by name. A checkpoint; empty if the disk cannot be read."""

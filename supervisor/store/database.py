@@ -18,8 +18,8 @@ from typing import Any
 
 from actors.kit import is_want
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
-from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, ToolUsage
-from supervisor.store.rows import DisabledRow, EndedSessionRow, EraRow, Row, ServerRow, UsageRow, checked
+from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, MAX_VECTORS, SavedEra, SavedServer, ToolUsage
+from supervisor.store.rows import DisabledRow, EndedSessionRow, EraRow, Row, ServerRow, UsageRow, VectorRow, checked
 from supervisor.store.writes import (
     AddUsage,
     EndSession,
@@ -27,6 +27,7 @@ from supervisor.store.writes import (
     ForgetServer,
     SaveEra,
     SaveServer,
+    SaveVectors,
     SwitchServer,
     Write,
 )
@@ -41,6 +42,10 @@ _ADD_USAGE = (
     " ON CONFLICT (server, tool) DO UPDATE SET calls = calls + excluded.calls,"
     " failures = failures + excluded.failures, total_ms = total_ms + excluded.total_ms"
 )
+_FORGET_VECTORS = (
+    "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
+)
+_DIGESTS = 500  # in one statement
 # What sqlite3 raises when a value cannot be bound: too large, or text with half a surrogate pair.
 _UNSAVABLE = (sqlite3.DataError, sqlite3.InterfaceError)
 
@@ -110,13 +115,13 @@ class Database:
         expired = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
         values = (now, ERA_TTL_S["legacy"], ERA_TTL_S["modern"])
         rows = self._rows(EraRow, f"SELECT digest, era, payload, updated_at FROM eras WHERE NOT {expired}", values)
-        self._purge(f"DELETE FROM eras WHERE {expired}", values)
+        self._tidy(f"DELETE FROM eras WHERE {expired}", values)
         return {row.digest: SavedEra(era=row.era, payload=row.payload, updated_at=row.updated_at) for row in rows}
 
     def load_ended_sessions(self, now: float) -> dict[str, float]:
         """Return the expiry (unix s) of each ended session that is not past at `now`; expired ones are removed."""
         rows = self._rows(EndedSessionRow, "SELECT id, expires_at FROM ended_sessions WHERE expires_at > ?", (now,))
-        self._purge("DELETE FROM ended_sessions WHERE expires_at <= ?", (now,))
+        self._tidy("DELETE FROM ended_sessions WHERE expires_at <= ?", (now,))
         return {row.id: row.expires_at for row in rows}
 
     def load_usage(self) -> list[ToolUsage]:
@@ -129,6 +134,17 @@ class Database:
             for row in rows
         ]
 
+    def load_vectors(self, digests: Sequence[bytes], now: float) -> dict[bytes, bytes]:
+        """Return what is kept under these digests, and note that it was used at `now`."""
+        found: dict[bytes, bytes] = {}
+        for first in range(0, len(digests), _DIGESTS):
+            some = digests[first : first + _DIGESTS]
+            marks = ", ".join("?" * len(some))
+            rows = self._rows(VectorRow, f"SELECT digest, levels FROM vectors WHERE digest IN ({marks})", some)
+            found |= {row.digest: row.levels for row in rows}
+            self._tidy(f"UPDATE vectors SET used_at = ? WHERE digest IN ({marks})", (now, *some))
+        return found
+
     def load_disabled(self) -> frozenset[str]:
         """Return the names of the servers that an operator has switched off."""
         return frozenset(row.name for row in self._rows(DisabledRow, "SELECT name, updated_at FROM disabled_servers"))
@@ -137,8 +153,9 @@ class Database:
         with self._watched() as connection:
             return checked(kind, connection.execute(sql, values).fetchall())
 
-    def _purge(self, sql: str, values: Sequence[object]) -> None:
-        # Expired rows are never returned, so one that cannot be removed on a full or read-only disk does no harm.
+    def _tidy(self, sql: str, values: Sequence[object]) -> None:
+        # Expired rows are never returned, so one that cannot be removed on a full or read-only disk does no harm; nor
+        # does the time of a use that is not noted.
         with contextlib.suppress(sqlite3.Error), self._transaction() as connection:
             connection.execute(sql, values)
 
@@ -186,6 +203,10 @@ def _execute(connection: sqlite3.Connection, write: Write) -> None:
             run("DELETE FROM disabled_servers WHERE name = ?", (name,))
         case SaveEra(digest=digest, era=era, payload=payload, updated_at=at):
             run("INSERT OR REPLACE INTO eras VALUES (?, ?, ?, ?)", (digest, era, payload, at))
+        case SaveVectors(vectors=vectors, used_at=at):
+            for text, levels in vectors.items():
+                run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (text, levels, at))
+            run(_FORGET_VECTORS, (MAX_VECTORS,))
         case EndSession(id=session_id, expires_at=expires_at, now=now):
             run("DELETE FROM ended_sessions WHERE expires_at <= ?", (now,))
             run("INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)", (session_id, expires_at))

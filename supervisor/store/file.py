@@ -14,7 +14,7 @@ from pathlib import Path
 
 from actors.errors import ConfigError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -27,6 +27,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL,"
     " failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
 )
 # SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
 _MAGIC = b"SQLite format 3\0"

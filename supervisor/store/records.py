@@ -22,6 +22,10 @@ ALL_UNTIL = "*"
 """In the place of a session's digest: all sessions that expire by then are ended."""
 
 
+MAX_VECTORS = 50_000
+"""Of texts of the search that are kept, 0.5 kB each; those not used for the longest time are dropped."""
+
+
 class SavedServer(msgspec.Struct, frozen=True, kw_only=True):
     """The catalogue part of one server: `payload` is one encoded snapshot, valid for the launch `digest`."""
 

@@ -48,6 +48,13 @@ class DisabledRow(msgspec.Struct, frozen=True, array_like=True):
     updated_at: float
 
 
+class VectorRow(msgspec.Struct, frozen=True, array_like=True):
+    """What stands for one text in the search."""
+
+    digest: bytes
+    levels: bytes
+
+
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     """The usage of one tool."""
 

@@ -1,7 +1,7 @@
 """Writes that wait for the disk. No I/O here.
 
 The queue holds one write per key: a newer one replaces the older, usage is added up. It is therefore bounded by the
-number of servers, tools, launches and ended sessions, and by `max_keys` whatever those numbers are.
+number of servers, tools, launches, vectors and ended sessions, and by `max_keys` whatever those numbers are.
 """
 
 from __future__ import annotations
@@ -71,6 +71,18 @@ class SaveEra(msgspec.Struct, frozen=True, kw_only=True):
         return ("era", self.digest)
 
 
+class SaveVectors(msgspec.Struct, frozen=True, kw_only=True):
+    """Keep what stands for some texts in the search, by the digest of each."""
+
+    vectors: dict[bytes, bytes]
+    used_at: float
+
+    @property
+    def key(self) -> Key:
+        """A batch of texts is embedded once; its first digest stands for it."""
+        return ("vectors", next(iter(self.vectors), b"").hex())
+
+
 class EndSession(msgspec.Struct, frozen=True, kw_only=True):
     """Remember until `expires_at` (unix s) that a session was ended; `now` lets the same write purge expired ones."""
 
@@ -106,7 +118,7 @@ class AddUsage(msgspec.Struct, frozen=True, kw_only=True):
         return ("usage", self.usage.server, self.usage.tool)
 
 
-Write = SaveServer | ForgetServer | SwitchServer | SaveEra | EndSession | EndSessionsUntil | AddUsage
+Write = SaveServer | ForgetServer | SwitchServer | SaveEra | SaveVectors | EndSession | EndSessionsUntil | AddUsage
 
 
 class WriteQueue:

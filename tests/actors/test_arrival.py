@@ -19,6 +19,7 @@ from actors.policy import RestartPolicy
 from actors.router import ReadLoad
 from actors.server import ServerSettings
 from supervisor.gateway import GatewaySettings
+from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import Served, served
 
@@ -94,7 +95,7 @@ async def test_a_server_that_does_not_come_in_time_is_said_to_be_starting(mock_c
         asked = Started(nursery, call(found))
         await wait_all_tasks_blocked()
         mock_clock.jump(60.0)
-        error = (await asked.result())["error"]
+        error = failure(await asked.result())
         assert (error["data"]["type"], error["data"]["retryable"]) == ("starting", True)
         assert error["data"]["retry_after_ms"] == 5000
         assert "first time and is not ready yet; `mcpvisor logs late` shows" in error["message"]
@@ -113,7 +114,7 @@ async def test_the_time_of_waiting_is_part_of_the_deadline_of_the_call(mock_cloc
         assert fake.count("tools/call") == 1
         assert asked.answer is None
         mock_clock.jump(10.0)
-        assert (await asked.result())["error"]["data"]["type"] == "timeout"
+        assert failure(await asked.result())["data"]["type"] == "timeout"
 
 
 async def test_a_server_that_is_about_to_be_set_up_is_waited_for(mock_clock: MockClock) -> None:
@@ -122,7 +123,7 @@ async def test_a_server_that_is_about_to_be_set_up_is_waited_for(mock_clock: Moc
         await wait_all_tasks_blocked()
         assert asked.answer is None
         mock_clock.jump(60.0)
-        assert (await asked.result())["error"]["data"]["type"] == "starting"
+        assert failure(await asked.result())["data"]["type"] == "starting"
 
 
 async def test_a_server_whose_next_start_is_too_late_says_why_and_when_at_once(mock_clock: MockClock) -> None:
@@ -130,7 +131,7 @@ async def test_a_server_whose_next_start_is_too_late_says_why_and_when_at_once(m
     policy = RestartPolicy(backoff_initial_s=100.0, backoff_max_s=1000.0)
     async with late(fake, policy) as (found, nursery):
         for _ in range(2):
-            error = (await Started(nursery, call(found)).result())["error"]
+            error = failure(await Started(nursery, call(found)).result())
             assert (error["data"]["type"], error["data"]["retry_after_ms"]) == ("starting", 100_000)
             assert "failed to start: exit code 1; it is started again in 100 s" in error["message"]
             assert "`mcpvisor logs late`" in error["message"]
@@ -146,11 +147,11 @@ async def test_a_server_whose_next_start_is_too_late_says_why_and_when_at_once(m
 async def test_a_server_that_was_given_up_is_tried_again_by_a_call(mock_clock: MockClock) -> None:
     fake = FakeServer(exits_at="initialize")
     async with late(fake, RestartPolicy(max_restarts=0)) as (found, nursery):
-        error = (await Started(nursery, call(found)).result())["error"]
+        error = failure(await Started(nursery, call(found)).result())
         assert error["data"]["type"] == "unavailable"
         assert "`mcpvisor restart late` at once; `mcpvisor logs late`" in error["message"]
         mock_clock.jump(100.0)
-        error = (await Started(nursery, call(found)).result())["error"]
+        error = failure(await Started(nursery, call(found)).result())
         assert error["data"]["retry_after_ms"] == 200_000
         assert "operator" not in error["message"]
         assert fake.starts == 1
@@ -163,7 +164,7 @@ async def test_a_server_that_was_given_up_is_tried_again_by_a_call(mock_clock: M
 async def test_calls_that_nobody_waits_for_any_more_leave_nothing_behind(mock_clock: MockClock) -> None:
     async with late(FakeServer(start_s=500.0)) as (found, _):
         assert mock_clock.current_time() == 0.0
-        router = found.gateway._tools._lookup._arrival._router
+        router = found.gateway._calls._tools._lookup._arrival._router
         for _ in range(3):
             async with trio.open_nursery() as clients:
                 for _ in range(20):
@@ -219,5 +220,5 @@ async def test_a_search_does_not_wait_for_a_server_that_failed(mock_clock: MockC
             await found.actors["late"].address.ask(WakeServer(server="late", urgent=False))
         await wait_all_tasks_blocked()
         page = await found.discover("echo")
-        assert page["notice"] == "No tool can be used: late could not be started (exit code 1)."
+        assert page["notice"] == "No tool can be used: late could not be started (exit code 1); tell the user."
         assert mock_clock.current_time() == 0.0

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, cast
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import wait_all_tasks_blocked
 
 from actors.directory import Directory
-from actors.errors import InvalidArguments, ProtocolViolation, ServerError, UnknownMethod, UnknownPrompt, UnknownTool
+from actors.errors import (
+    InvalidArguments,
+    MalformedRequest,
+    ProtocolViolation,
+    ServerError,
+    UnknownMethod,
+    UnknownPrompt,
+)
 from actors.kit import Starts
 from actors.messages import CallServer, Result, StopServer, WakeServer
 from actors.policy import RestartLog, RestartPolicy
@@ -25,6 +35,7 @@ from actors.protocol.versions import Era
 from actors.registry import Registry
 from actors.reporter import Reporter
 from actors.router import Router
+from actors.search.embedding import document_levels
 from actors.server import Message, ServerActor, ServerSettings
 from actors.transport.mask import Mask
 from actors.transport.memory import MemoryPeer, MemoryTransport
@@ -32,6 +43,8 @@ from supervisor.forward import Forwarder
 from supervisor.front.service import Client, answer
 from supervisor.gateway import Gateway, GatewaySettings
 from supervisor.workbench import Workbench
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.failures import failure
 from tests.fakes.published import Nothing, uncounted
 
 LEGACY = Client(version="2025-11-25")
@@ -257,12 +270,14 @@ async def test_wrong_arguments_are_answered_with_the_schema_before_the_server_is
     async with gateway() as rig:
         before = len(rig.server.asked)
         params = msgspec.Raw(json.dumps({"name": "files-read_file", "arguments": arguments}).encode())
-        found = json.loads((await answer(rig.gateway, MODERN, b"1", "tools/call", params)).body)["error"]
+        told = json.loads((await answer(rig.gateway, MODERN, b"1", "tools/call", params)).body)
+        assert told["result"]["resultType"] == "complete"
+        found = failure(told)
         assert found["code"] == -32602
         assert found["message"].startswith("files:read_file: ")
         assert what in found["message"]
-        assert '"required":["path"]' in found["message"]
-        assert found["data"]["schema"] == SCHEMA
+        assert found["message"].endswith(f". inputSchema: {json.dumps(SCHEMA, separators=(',', ':'))}")
+        assert found["data"]["tool_path"] == "files:read_file"
         assert found["data"]["type"] == "invalid"
         assert len(rig.server.asked) == before
         assert rig.used == []
@@ -271,25 +286,24 @@ async def test_wrong_arguments_are_answered_with_the_schema_before_the_server_is
 @pytest.mark.parametrize("path", ["execute_mcp_tool", "gateway:execute_mcp_tool", "mcp__x__discover_mcp_tools"])
 async def test_a_meta_tool_is_not_called_through_itself(path: str) -> None:
     async with gateway() as rig:
-        with pytest.raises(UnknownTool, match="call it directly"):
-            await rig.execute(path, {"tool_path": path, "arguments": {}, "x": 1})
+        found = await rig.execute(path, {"tool_path": path, "arguments": {}, "x": 1})
+        assert "call it directly" in failure({"result": found})["message"]
 
 
 async def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
     async with gateway() as rig:
         for path in ("files:raed_file", "file:read_file", "read-file", "x" * 900 + "\x1b[31m"):
-            with pytest.raises(UnknownTool) as caught:
-                await rig.execute(path, {})
-            assert "\x1b" not in caught.value.message
-            assert ("files:read_file" in caught.value.message) == (len(path) < 100)
+            text = failure({"result": await rig.execute(path, {})})["message"]
+            assert "\x1b" not in text
+            assert ("files:read_file" in text) == (len(path) < 100)
 
 
-async def test_results_that_say_error_are_results_and_errors_are_failures() -> None:
+async def test_results_that_say_error_pass_and_errors_are_results_that_name_the_server() -> None:
     async with gateway() as rig:
         assert (await rig.execute("files:fails", {}))["isError"] is True
-        with pytest.raises(RemoteError) as caught:
-            await rig.execute("files:refuses", {})
-        assert caught.value.error.code == -32000
+        found = failure({"result": await rig.execute("files:refuses", {})})
+        assert (found["message"], found["code"]) == ("files: no", -32000)
+        assert (found["data"]["server"], found["data"]["outcome"]) == ("files", "completed")
         assert [good for _, _, good in rig.used] == [True, False]
 
 
@@ -300,8 +314,9 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
         ERRORS["refuses"], usual = error, ERRORS["refuses"]
         try:
             for client in (LEGACY, MODERN):
-                found = await answer(rig.gateway, client, b"1", "tools/call", msgspec.Raw(b'{"name":"files-refuses"}'))
-                assert json.loads(found.body)["error"] == error
+                told = await answer(rig.gateway, client, b"1", "tools/call", msgspec.Raw(b'{"name":"files-refuses"}'))
+                found = failure(json.loads(told.body))["data"]
+                assert {name: found[name] for name in error} == error
         finally:
             ERRORS["refuses"] = usual
 
@@ -366,7 +381,7 @@ async def test_no_secret_of_a_server_is_in_its_errors() -> None:
     async with gateway() as rig:
         found = await answer(rig.gateway, LEGACY, b"1", "tools/call", msgspec.Raw(b'{"name":"files-leaks"}'))
         assert SECRET.encode() not in found.body
-        assert json.loads(found.body)["error"]["data"] == {"key": "***"}
+        assert failure(json.loads(found.body))["data"]["data"] == {"key": "***"}
 
 
 async def test_a_cancelled_call_is_neither_a_failure_nor_left_behind() -> None:
@@ -431,14 +446,13 @@ async def test_a_model_reads_texts_as_text_and_bytes_under_a_uri(era: Era) -> No
 async def test_a_missing_resource_has_the_code_of_the_clients_era(era: Era, uri: str) -> None:
     async with gateway(era) as rig:
         for client, code in ((LEGACY, -32002), (MODERN, -32602)):
-            for ask in (
-                partial(rig.perform, client, "resources/read", {"uri": uri}),
-                partial(rig.call, "read_mcp_resource", {"uri": uri}, client),
-            ):
-                with pytest.raises(RemoteError) as caught:
-                    await ask()
-                assert caught.value.error.code == code
-                assert json.loads(bytes(caught.value.error.data))["uri"] == uri
+            with pytest.raises(RemoteError) as caught:
+                await rig.perform(client, "resources/read", {"uri": uri})
+            assert caught.value.error.code == code
+            assert json.loads(bytes(caught.value.error.data))["uri"] == uri
+            found = failure({"result": await rig.call("read_mcp_resource", {"uri": uri}, client)})
+            assert found["code"] == code
+            assert found["data"].get("uri", found["data"].get("data", {}).get("uri")) == uri
 
 
 async def test_an_answer_that_is_no_resource_is_the_servers_fault() -> None:
@@ -508,6 +522,24 @@ async def test_discovery_answers_text_and_structure() -> None:
         modern = await rig.call("discover_mcp_tools", {"query": "x" * 100_000}, MODERN)
         assert modern["resultType"] == "complete"
         assert modern["structuredContent"]["tools"] == []
+
+
+async def test_a_search_that_embeds_its_query_runs_off_the_loop() -> None:
+    threads: list[bool] = []
+
+    class Watched(FakeEmbedder):
+        def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return super().embed_query(text)
+
+    async with gateway() as rig:
+        embedder = Watched({"beasts": "file"})
+        cell = rig.registry.catalogue
+        rows = {s.server: document_levels(embedder, s.documents) for s in cell.value.index.segments}
+        cell.set(replace(cell.value, index=cell.value.index.with_meanings(embedder, rows)))
+        found = await rig.call("discover_mcp_tools", {"query": "read my beasts"})
+        assert found["structuredContent"]["tools"][0]["tool_path"] == "files:read_file"
+        assert threads == [False]
 
 
 @pytest.mark.parametrize("params", [None, {}, {"name": 5}, {"arguments": {}}, [1], "x"])
@@ -585,8 +617,9 @@ async def test_an_integer_of_5000_digits_is_refused_before_a_server_has_to_read_
     async with gateway() as rig:
         before = len(rig.server.asked)
         found = json.loads((await answer(rig.gateway, LEGACY, b"1", method, msgspec.Raw(params % (b"7" * 5000)))).body)
-        assert found["error"]["code"] == -32602
-        assert "over 4,300 digits" in found["error"]["message"]
+        error = failure(found) if method == "tools/call" else found["error"]
+        assert error["code"] == -32602
+        assert "over 4,300 digits" in error["message"]
         assert len(rig.server.asked) == before
 
 
@@ -615,7 +648,7 @@ async def test_no_decoder_breaks_on_an_integer_of_5000_digits(method: str, param
 async def test_meta_of_megabytes_is_refused() -> None:
     async with gateway() as rig:
         meta = b"{" + b",".join(b'"k%d":0' % number for number in range(20_000)) + b"}"
-        with pytest.raises(InvalidArguments, match="'_meta' has"):
+        with pytest.raises(MalformedRequest, match="'_meta' has"):
             await rig.gateway.perform(LEGACY, "tools/call", msgspec.Raw(b'{"name":"files-echo","_meta":%b}' % meta))
 
 
@@ -623,3 +656,50 @@ async def test_a_completion_of_megabytes_is_refused() -> None:
     async with gateway() as rig:
         with pytest.raises(InvalidArguments, match="params over"):
             await rig.perform(LEGACY, "completion/complete", {"ref": {}, "argument": {"x": [[]] * 50_000}})
+
+
+# Lists and failed calls, through the whole ---------------------------------------------------------------------------
+
+
+@both
+async def test_a_list_goes_on_with_its_cursor_until_everything_was_shown(era: Era) -> None:
+    async with gateway(era) as rig:
+        names: list[str] = []
+        arguments: dict[str, Any] = {"query": "files:*", "limit": 3}
+        for client in (LEGACY, MODERN, LEGACY):
+            page = (await rig.call("discover_mcp_tools", arguments, client))["structuredContent"]
+            names += [row["tool_path"] for row in page["tools"]]
+            arguments["cursor"] = page.get("next_cursor")
+        assert sorted(names) == sorted(f"files:{tool['name']}" for tool in TOOLS)
+        assert arguments["cursor"] is None
+
+
+async def test_resources_are_listed_of_one_server_and_by_words() -> None:
+    async with gateway() as rig:
+        for arguments, total in (({"server": "files"}, 1), ({"query": "nothing"}, 0), ({"server": "Files"}, 1)):
+            found = (await rig.call("list_mcp_resources", arguments))["structuredContent"]
+            assert (found["total_resources"], "notice" in found) == (total, False)
+        unknown = (await rig.call("list_mcp_resources", {"server": "jira"}))["structuredContent"]
+        assert unknown["notice"] == "There is no server 'jira'."
+        assert unknown["resources"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("discover_mcp_tools", {"query": "*", "cursor": "x"}, "'cursor' is not one"),
+        ("discover_mcp_tools", {}, "'query' must be"),
+        ("list_mcp_resources", {"cursor": 5}, "'cursor' must be"),
+        ("list_mcp_resources", [1], "must be a JSON object"),
+        ("list_mcp_resources", {"query": ["x"] * 101}, "101 queries at once"),
+        ("read_mcp_resource", {}, "'uri' must be"),
+        ("files-none", {}, "has no tool 'none'"),
+        ("none", {}, "there is no tool 'none'"),
+    ],
+)
+async def test_a_wrong_call_is_a_result_in_both_eras(name: str, arguments: Any, words: str) -> None:
+    async with gateway() as rig:
+        for client in (LEGACY, MODERN):
+            found = await rig.call(name, arguments, client)
+            assert words in failure({"result": found})["message"]
+            assert ("resultType" in found) == (client is MODERN)

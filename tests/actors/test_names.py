@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from actors.lifecycle import State
+from tests.fakes.failures import failure
 from tests.fakes.published import Published, Publisher, published, served
 
 EMPTY = {"type": "object"}
@@ -47,7 +48,9 @@ async def run(found: Published, path: str) -> tuple[Any, list[str]]:
     """Execute a path and call it directly; return the last error, None if there was none, and what was called."""
     for name, arguments in (("execute_mcp_tool", {"tool_path": path, "arguments": {}}), (path, {})):
         answer = await found.answer({"name": name, "arguments": arguments})
-    return answer.get("error"), [f"{server}:{tool}" for server, tool, _ in found.take_calls()]
+    return failure(answer) if answer["result"].get("isError") else None, [
+        f"{server}:{tool}" for server, tool, _ in found.take_calls()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,7 @@ async def test_a_server_beside_the_path_is_the_one_that_is_called(beside: str, p
         given = {"server": beside, "tool_path": path, "arguments": {"n": 1}}
         answer = await found.answer({"name": "execute_mcp_tool", "arguments": given})
         assert [f"{server}:{tool}" for server, tool, _ in found.take_calls()] == expected
-        assert ("error" in answer) == (not expected)
+        assert answer["result"]["isError"] == (not expected)
 
 
 async def test_a_server_among_the_arguments_is_an_argument() -> None:
@@ -115,7 +118,7 @@ async def test_a_server_among_the_arguments_is_an_argument() -> None:
         flat: list[dict[str, Any]] = [{}, {"input": "x"}, {"arguments": {}}]
         for more in flat:
             given = {"tool_path": "db:query", "server": "replica", **more}
-            assert "error" not in await found.answer({"name": "execute_mcp_tool", "arguments": given})
+            assert not (await found.answer({"name": "execute_mcp_tool", "arguments": given}))["result"]["isError"]
             ((server, _, arguments),) = found.take_calls()
             assert (server, arguments["server"]) == ("db", "replica")
 
@@ -136,7 +139,7 @@ async def test_a_server_not_seen_so_far_takes_part_in_what_a_name_can_mean() -> 
     servers = {"a": Publisher(tools("b-wipe")), "a-b": Publisher(tools("wipe"))}
     async with served(servers, undiscovered={"a-b"}) as found:
         for ask in (found.execute("a-b-wipe"), found.ask("tools/call", name="a-b-wipe", arguments={})):
-            assert (await ask)["error"]["data"]["readings"] == ["a-b:wipe", "a:b-wipe"]
+            assert failure(await ask)["data"]["readings"] == ["a-b:wipe", "a:b-wipe"]
         assert reached(servers) == []
         await found.execute("a-b:wipe")
         assert reached(servers) == ["a-b:wipe"]
@@ -147,9 +150,9 @@ async def test_a_server_that_is_switched_off_is_said_to_be_and_no_other_takes_it
     async with served(servers, also={"slack": "slack"}) as found:
         found.report("slack", State.STOPPED, disabled=True)
         answers = [
-            await found.execute("slack:post"),
-            await found.execute("slack-post"),
-            await found.execute("Slack:list_messages"),
+            {"error": failure(await found.execute("slack:post"))},
+            {"error": failure(await found.execute("slack-post"))},
+            {"error": failure(await found.execute("Slack:list_messages"))},
             await found.ask("prompts/get", name="slack:post"),
             await found.ask("resources/read", uri="slack|file:///a"),
         ]
@@ -167,9 +170,10 @@ async def test_a_server_that_cannot_run_is_answered_for_with_the_reason() -> Non
     async with served(servers, also={"far": "far"}) as found:
         found.report("far", State.FAILED, reason="http servers are not supported")
         for path in ("far:go", "far:away-go"):
-            error = (await found.execute(path))["error"]
-            assert error["message"] == "server 'far' cannot be used: http servers are not supported"
-        assert (await found.execute("far-away-go"))["error"]["data"]["readings"] == ["far-away:go", "far:away-go"]
+            said = failure(await found.execute(path))["message"]
+            assert said.startswith("server 'far' cannot be used: http servers are not supported;")
+            assert said.endswith("will not help: tell the user")
+        assert failure(await found.execute("far-away-go"))["data"]["readings"] == ["far-away:go", "far:away-go"]
         assert reached(servers) == []
 
 
@@ -177,7 +181,7 @@ async def test_the_full_name_of_an_entry_means_its_server() -> None:
     servers = {"filesystem": Publisher(tools("read_file"))}
     async with served(servers, also={"filesystem-john-abc123": "filesystem"}) as found:
         for path in ("filesystem-read_file", "filesystem-john-abc123-read_file", "filesystem-john-abc123:read_file"):
-            assert "error" not in await found.ask("tools/call", name=path, arguments={})
+            assert not (await found.ask("tools/call", name=path, arguments={}))["result"]["isError"]
         assert reached(servers) == ["filesystem:read_file"] * 3
 
 
@@ -186,7 +190,7 @@ async def test_the_uri_of_a_link_is_read_where_it_belongs_or_the_error_says_what
     async with served(servers) as found:
         link = {"uri": "file:///readme.md"}
         for answer in (
-            await found.ask("tools/call", name="read_mcp_resource", arguments=link),
+            {"error": failure(await found.ask("tools/call", name="read_mcp_resource", arguments=link))},
             await found.ask("resources/read", uri=link["uri"]),
         ):
             assert answer["error"]["code"] == -32602
@@ -207,3 +211,15 @@ async def test_two_prompts_never_have_one_name() -> None:
         query = {"query": "prompt", "kinds": ["prompt"]}
         rows = (await found.ask("tools/call", name="discover_mcp_tools", arguments=query))["result"]
         assert sorted(row["prompt"] for row in rows["structuredContent"]["tools"]) == sorted(listed)
+
+
+async def test_a_path_of_a_server_that_is_not_configured_says_so() -> None:
+    async with served({"github": Publisher(tools("create_issue"))}) as found:
+        said = failure(await found.execute("jira:create_issue"))["message"]
+        assert said.startswith(
+            "there is no tool 'jira:create_issue', as no server 'jira' is configured; did you mean github:"
+        )
+        for path in ("github:create_isue", "github-create_isue"):
+            said = failure(await found.execute(path))["message"]
+            assert said.startswith("server 'github' has no tool 'create_isue'; did you mean github:create_issue?")
+        assert "is configured" not in failure(await found.execute("create issue: now"))["message"]

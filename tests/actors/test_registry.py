@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -18,12 +19,16 @@ from actors import indexer
 from actors.catalogue.entries import Offer, Resource, Tool
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
+from actors.indexer import Indexer
 from actors.kit import Conditions
 from actors.lifecycle import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import UNCOUNTED, Counted, Indexed, Registry
 from actors.search import Embedder, Index, analyse
+from actors.search.embedding import document_levels
+from actors.vectors import Embedded, Embedding
 from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.vectors import KeptVectors
 from tests.fakes.want import no_threads
 
 
@@ -92,8 +97,14 @@ class Rig:
         self.kept = Kept()
         self.count = Counting()
         self.conditions = Conditions()
+        self.vectors = KeptVectors()
         self.registry = Registry(
-            known, self.kept, self.count, lambda: self.now_s, load_embedder=load_embedder, conditions=self.conditions
+            known,
+            self.kept,
+            self.count,
+            lambda: self.now_s,
+            embedding=Embedding(load_embedder, self.vectors),
+            conditions=self.conditions,
         )
         self.revisions: list[int] = []
         self.whole = True
@@ -123,6 +134,10 @@ class Rig:
             found = catalogue.index.search("*", limit=1000)
             assert not self.whole or found.total == sum(len(entry.tools) for entry in catalogue.entries.values())
             seen = await cell.changed(seen)
+
+
+def embedded(catalogue: Catalogue) -> bool:
+    return len(catalogue.index) > 0 and all(segment.embedder for segment in catalogue.index.segments)
 
 
 @asynccontextmanager
@@ -331,25 +346,53 @@ async def test_counts_of_another_offer_are_neither_shown_nor_kept() -> None:
         assert rig.kept.offers["s"].token_counts == {"a": 5}
 
 
-async def test_the_index_is_built_with_the_embedder_which_is_loaded_once_and_off_the_loop() -> None:
+async def test_servers_are_found_by_words_at_once_and_by_meaning_once_they_are_embedded_off_the_loop() -> None:
     loads: list[bool] = []
     embedder = FakeEmbedder({"beasts": "animals"})
+    released = threading.Event()
 
     def load() -> FakeEmbedder:
         loads.append(threading.current_thread() is threading.main_thread())
+        released.wait(20)
         return embedder
 
     rig = Rig({"farm": ("stdio", offering("a", description="Feed the tractors"))}, load)
     async with trio.open_nursery() as nursery:
         await nursery.start(rig.registry.run)
         await rig.tell(listed("zoo", offering("b", description="Feed the animals")))
-        await rig.until(lambda catalogue: {"farm", "zoo"} <= catalogue.entries.keys())
+        catalogue = await rig.until(lambda catalogue: {"farm", "zoo"} <= catalogue.entries.keys())
+        assert catalogue.index.embedder is None
+        assert catalogue.index.search("feed the beasts").hits[0].document.server == "farm"
+        revision = catalogue.revision
+        released.set()
+        catalogue = await rig.until(embedded)
+        assert catalogue.index.search("feed the beasts").hits[0].document.server == "zoo"
+        assert catalogue.revision == revision
         await rig.tell(listed("zoo", offering("b", "c", description="Feed the animals")))
-        catalogue = await rig.until(lambda catalogue: len(catalogue.index) == 3)
+        catalogue = await rig.until(lambda catalogue: len(catalogue.index) == 3 and embedded(catalogue))
         assert loads == [False]
         assert catalogue.index.embedder is embedder
-        assert catalogue.index.search("feed the beasts").hits[0].document.server == "zoo"
+        assert len(embedder.texts) == len(set(embedder.texts)) == 3, "what is kept is not embedded again"
         nursery.cancel_scope.cancel()
+
+
+async def test_vectors_of_documents_that_are_gone_meanwhile_are_not_shown() -> None:
+    embedder = FakeEmbedder()
+    held = Indexer()
+    made = await held.take({"s": Entry.make("s", "stdio", offering("a"))}, frozenset())
+    old = made.index.segments[0].documents
+    held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old)), "gone": ((), np.zeros((0, 64), np.int8))}))
+    made = await held.take({"s": Entry.make("s", "stdio", offering("a", "b"))}, frozenset())
+    assert made.index.embedder is embedder
+    assert not made.index._corpus.meanings.known.any()
+    held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old))}))
+    new = made.index.segments[0].documents
+    held.put(Embedded(embedder, {"s": (new, document_levels(embedder, new))}))
+    made = await held.take({}, frozenset())
+    assert made.index._corpus.meanings.known.all(), "the newer vectors of a server count"
+    assert made.changes == {}
+    again = await held.take({}, frozenset())
+    assert again.index is made.index
 
 
 async def test_a_system_without_threads_keeps_the_old_index_and_catches_up_by_itself() -> None:
@@ -387,7 +430,7 @@ async def test_an_embedder_that_lacks_descriptors_is_loaded_once_there_are_some(
     rig = Rig({"farm": ("stdio", offering("a"))}, load)
     async with trio.open_nursery() as nursery:
         await nursery.start(rig.registry.run)
-        catalogue = await rig.until(lambda catalogue: catalogue.indexed)
+        catalogue = await rig.until(embedded)
         assert catalogue.index.embedder is embedder
         nursery.cancel_scope.cancel()
 

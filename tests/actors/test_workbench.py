@@ -27,6 +27,21 @@ async def test_what_goes_wrong_in_a_thread_comes_out_as_it_is() -> None:
         await Workbench().run(SMALL_BYTES + 1, fail, "x")
 
 
+async def test_a_bench_may_take_several_large_pieces_at_once() -> None:
+    bench = Workbench(max_waiting=1, at_once=2)
+    together = threading.Barrier(2)
+    done: list[int] = []
+
+    async def large() -> None:
+        done.append(await bench.run(SMALL_BYTES + 1, together.wait, 10))
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(large)
+    assert sorted(done) == [0, 1]
+
+
 async def test_too_much_large_work_is_refused_and_small_work_goes_on() -> None:
     bench = Workbench(max_waiting=2)
     released = threading.Event()

@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from tests.e2e.daemons import Daemon, client, message, running, stand_in, text
+from tests.fakes.failures import failure
 
 pytestmark = pytest.mark.e2e
 
@@ -137,17 +138,7 @@ WRONG: dict[str, tuple[object, int, int, object]] = {
     "parameters that are a string": ({"jsonrpc": "2.0", "id": 3, "method": CALL, "params": "x"}, 200, -32602, 3),
     "an empty batch": ([], 400, -32600, None),
     "a method that does not exist": (message("no/such", {}, "a"), 200, -32601, "a"),
-    "a tool that does not exist": (message(CALL, {"name": "no-such"}, 4), 200, -32602, 4),
-    "a server that does not exist": (
-        message(CALL, {"name": "execute_mcp_tool", "arguments": {"tool_path": "no:such", "arguments": {}}}, 5),
-        200,
-        -32602,
-        5,
-    ),
     "a call without a name": (message(CALL, {}, "b"), 200, -32602, "b"),
-    "a search without a query": (message(CALL, {"name": "discover_mcp_tools", "arguments": {}}, 6), 200, -32602, 6),
-    "arguments that are a list": (message(CALL, {"name": "filesystem-read_file", "arguments": []}, 7), 200, -32602, 7),
-    "arguments that are missing": (message(CALL, {"name": "filesystem-read_file", "arguments": {}}, 8), 200, -32602, 8),
     "a modern method that does not exist": (message("no/such", {"_meta": MODERN}, 9), 404, -32601, 9),
 }
 
@@ -162,10 +153,24 @@ async def test_a_wrong_request_is_answered_with_status_code_and_id(daemon: Daemo
     assert answer["error"]["message"]
 
 
-async def test_the_error_for_missing_arguments_carries_the_schema(daemon: Daemon) -> None:
-    answer = await daemon.call("filesystem:read_file")
-    assert answer["error"]["data"]["type"] == "invalid"
-    assert answer["error"]["data"]["schema"]["required"] == ["path"]
+WRONG_CALLS: dict[str, tuple[str, Any, str]] = {
+    "a tool that does not exist": ("no-such", {}, "there is no tool 'no-such'"),
+    "a server that does not exist": ("execute_mcp_tool", {"tool_path": "no:such", "arguments": {}}, "'no:such'"),
+    "a search without a query": ("discover_mcp_tools", {}, "'query' must be"),
+    "arguments that are a list": ("filesystem-read_file", [], "missing path"),
+    "arguments that are missing": ("filesystem-read_file", {}, '"required":["path"]'),
+    "a resource without a server": ("read_mcp_resource", {"uri": "nobody|file:///a"}, "there is no resource"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_CALLS)
+async def test_a_call_that_is_wrong_has_a_result_that_says_so(daemon: Daemon, kind: str) -> None:
+    name, arguments, words = WRONG_CALLS[kind]
+    response = await daemon.post(message(CALL, {"name": name, "arguments": arguments}, 4))
+    assert (response.status_code, response.json()["id"]) == (200, 4)
+    found = failure(response.json())
+    assert words in found["message"]
+    assert found["data"]["outcome"] == "not_sent"
 
 
 async def test_a_body_over_the_limit_is_refused_before_it_is_read(daemon: Daemon) -> None:

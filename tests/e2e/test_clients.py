@@ -67,8 +67,10 @@ def check(found: dict[str, Any], version: str, notified: str) -> None:
     assert "On branch trunk" in found["git"]
     assert found["sqlite"] == "[]"
     assert "No business insights" in found["resource"]
-    assert found["error"]["code"] == -32602
-    assert found["error"]["data"]["type"] == "not_found"
+    assert found["failed"]["told"] is True
+    assert "has no tool 'no_such_tool'" in found["failed"]["text"]
+    assert found["failed"]["error"]["code"] == -32602
+    assert found["failed"]["error"]["type"] == "not_found"
     assert found["notified"] == notified
     assert found["grown"][0] == found["grown"][1]
 

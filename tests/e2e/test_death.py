@@ -14,6 +14,7 @@ import pytest
 import trio
 
 from tests.e2e.daemons import Daemon, message, restarted, running, stand_in, text
+from tests.fakes.failures import failure
 from tests.process.children import Monitor, Pulse, monitor
 
 pytestmark = pytest.mark.e2e
@@ -43,7 +44,7 @@ async def test_a_server_killed_in_a_call_fails_it_at_once_and_the_next_call_work
             with trio.fail_after(AT_ONCE_S):
                 async with hanging_call(daemon, lives) as (server, answers):
                     os.kill(server.pid, signal.SIGKILL)
-            error = answers[0]["error"]
+            error = failure(answers[0])
             assert error["code"] == -31502
             assert (error["data"]["type"], error["data"]["outcome"], error["data"]["server"]) == (
                 "crashed",

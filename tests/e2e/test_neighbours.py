@@ -13,6 +13,7 @@ import trio
 from trio_websocket import WebSocketConnection
 
 from tests.e2e.daemons import PATIENCE_S, Daemon, message, running, stand_in, text
+from tests.fakes.failures import failure
 
 pytestmark = pytest.mark.e2e
 
@@ -57,7 +58,7 @@ async def test_a_broken_entry_and_a_crash_loop_do_not_disturb_their_neighbour(tm
             "misspelt": "unknown key",
         }
         for name, reason in reasons.items():
-            error = (await daemon.call(f"{name}:anything"))["error"]
+            error = failure(await daemon.call(f"{name}:anything"))
             assert (error["data"]["type"], error["data"]["server"]) == ("unavailable", name)
             assert reason in error["message"]
 
@@ -65,12 +66,12 @@ async def test_a_broken_entry_and_a_crash_loop_do_not_disturb_their_neighbour(tm
 async def test_a_call_to_a_server_that_is_not_discovered_yet_may_be_tried_again(tmp_path: Path) -> None:
     mute = {"command": "sleep", "args": ["1000"], "stop_eof_s": 0.1, "call_timeout_s": 1}
     with running(tmp_path, {"mute": mute, "growing": stand_in("growing")}) as daemon:
-        error = (await daemon.call("mute:anything"))["error"]["data"]
+        error = failure(await daemon.call("mute:anything"))["data"]
         assert (error["type"], error["outcome"], error["retryable"]) == ("starting", "not_sent", True)
         assert error["retry_after_ms"] > 0
         read = await daemon.ask("resources/read", {"uri": "mute|memo://anything"})
         assert read["error"]["data"]["type"] == "starting"
-        unknown = (await daemon.call("nobody:anything"))["error"]["data"]
+        unknown = failure(await daemon.call("nobody:anything"))["data"]
         assert unknown["type"] == "not_found"
 
 

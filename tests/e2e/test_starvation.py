@@ -20,6 +20,7 @@ import trio
 from actors.transport.descriptors import SPAWN
 from tests.e2e import daemons
 from tests.e2e.daemons import COMMAND, Daemon, log_of, running, spawn, stand_in, text, write_config
+from tests.fakes.failures import failure
 
 pytestmark = pytest.mark.e2e
 
@@ -67,10 +68,13 @@ async def answered(daemon: Daemon, server: str) -> None:
             except (httpx2.HTTPError, json.JSONDecodeError):  # no room for another connection, which is said as text
                 await trio.sleep(0.02)
                 continue
-            if "result" in answer:
+            if "error" in answer:
+                assert answer["error"]["data"]["retryable"], answer
+            elif answer["result"].get("isError"):
+                assert failure(answer)["data"]["retryable"], answer
+            else:
                 assert text(answer) == server
                 return
-            assert answer["error"]["data"]["retryable"], answer
 
 
 async def test_with_64_descriptors_20_clients_too_many_and_servers_in_turns_everything_works_afterwards(

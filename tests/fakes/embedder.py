@@ -17,11 +17,16 @@ class FakeEmbedder:
         self.name = name
         self.dimensions = dimensions
         self.texts: list[str] = []
+        self.queries: list[str] = []
         self._meanings = dict(meanings or {})
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         self.texts += texts
         return np.array([self._vector(text) for text in texts], np.float32).reshape(len(texts), self.dimensions)
+
+    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+        self.queries.append(text)
+        return np.array(self._vector(text), np.float32)
 
     def _vector(self, text: str) -> npt.NDArray[np.float64]:
         out = np.zeros(self.dimensions)

@@ -14,8 +14,11 @@ from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.lifecycle import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
-from actors.search import Index, analyse
-from supervisor.answers import Page
+from actors.search import Document, Found, Hit, Index, analyse
+from supervisor.absentees import FITS
+from supervisor.answers import KEPT, Context, Page
+from supervisor.discovery import DiscoverySettings, discovered
+from supervisor.metatools import Discover
 from supervisor.tokens import Tiktoken, load_encoding
 
 KINDS = frozenset({"tool", "resource", "template", "prompt"})
@@ -39,8 +42,10 @@ def catalogue(**offers: Offer) -> Catalogue:
 
 
 def search(seen: Catalogue, query: str, budget: int = 2000, limit: int = 10, **statuses: ServerStatus) -> Any:
-    found = seen.index.search(query, limit=limit, kinds=KINDS)
-    return json.loads(encode(Page(seen, statuses, budget).build(query, found, 1.234)))
+    wanted = Discover(query=query, limit=limit, limited=True, kinds=KINDS)
+    clock = iter([0.0, 0.001234])
+    settings = DiscoverySettings(discover_token_budget=budget)
+    return json.loads(encode(discovered(seen, statuses, wanted, settings, lambda: next(clock))))
 
 
 FILES = catalogue(files=Offer(tools=(tool("read_file", "Read a file."), tool("write_file", "Write a file."))))
@@ -63,11 +68,11 @@ def test_an_answer_has_the_documented_fields() -> None:
 
 def test_complete_schemas_replace_signatures_where_they_fit() -> None:
     rows = search(FILES, "read a file")["tools"]
-    assert all("inputSchema" in row and "signature" not in row and "required" not in row for row in rows)
+    assert "inputSchema" in rows[0]
+    assert not any("required" in row or ("inputSchema" in row and "signature" in row) for row in rows)
     tight = search(FILES, "read a file", budget=260)["tools"]
     assert tight[0]["inputSchema"]["required"] == ["parameter_0"]
-    assert tight[1]["signature"] == "write_file(parameter_0, parameter_1?)"
-    assert tight[1]["required"] == ["parameter_0"]
+    assert tight[1]["signature"] == "write_file(parameter_0: string, parameter_1?: string)"
 
 
 def test_the_exact_path_is_complete_whatever_it_costs() -> None:
@@ -108,16 +113,18 @@ def test_no_page_costs_more_than_its_budget(text: str, budget: int) -> None:
 
 def test_a_budget_is_used_and_not_only_kept() -> None:
     seen = catalogue(a=Offer(tools=tuple(tool(f"task_{n}", parameters=5) for n in range(50))))
-    answer = search(seen, "task", budget=2000)
-    assert len(answer["tools"]) == 10
+    answer = search(seen, "task", budget=2000, limit=50)
+    assert len(answer["tools"]) > 15
     assert Tiktoken(load_encoding()).count(encode(answer).decode()) > 1000
 
 
 def test_a_list_of_everything_says_what_is_missing() -> None:
     seen = catalogue(a=Offer(tools=tuple(tool(f"task_{n}") for n in range(100))))
-    assert search(seen, "*", limit=5)["notice"].startswith("5 of 100 shown; say what you want to do, or raise 'limit'")
+    assert search(seen, "*", limit=5)["notice"] == (
+        "5 of 100 here; for the rest ask the same again with 'cursor' set to next_cursor."
+    )
     answer = search(seen, "*", limit=50, budget=1000)
-    assert f"{len(answer['tools'])} of 100 shown, to save tokens" in answer["notice"]
+    assert f"{len(answer['tools'])} of 100 here" in answer["notice"]
     assert "notice" not in search(FILES, "*")
 
 
@@ -148,7 +155,10 @@ def test_servers_without_tools_are_told_with_the_reason() -> None:
     nothing = Catalogue(index=Index.empty(), names=names)
     notice = search(nothing, "read", 2000, 10, **statuses)["notice"]
     assert notice.startswith("Still being discovered, ask again: new, slow. No tool can be used: ")
-    assert "bad could not be started (program not found); off is not available (it is switched off)." in notice
+    assert (
+        "bad could not be started (program not found); off is not available (it is switched off); tell the user."
+        in notice
+    )
     with_files = Catalogue(entries=FILES.entries, index=FILES.index, names=names)
     answer = search(with_files, "read a file", 2000, 10, **statuses)
     assert answer["notice"] == "Still being discovered, ask again: new, slow."
@@ -198,7 +208,7 @@ def test_hints_of_another_shape_are_left_out(annotations: bytes) -> None:
 def test_the_resource_of_a_user_interface_has_its_path() -> None:
     meta = raw({"ui": {"resourceUri": "ui://a", "x": 1}, "ui/resourceUri": "ui://b", "other": 1.5})
     seen = catalogue(files=Offer(tools=(tool("read_file", meta=meta),)))
-    expected = {"ui": {"resourceUri": "files|ui://a", "x": 1}, "ui/resourceUri": "files|ui://b", "other": 1.5}
+    expected = {"ui": {"resourceUri": "files|ui://a", "x": 1}, "ui/resourceUri": "files|ui://b"}
     assert search(seen, "read file")["tools"][0]["_meta"] == expected
 
 
@@ -220,3 +230,81 @@ def test_other_kinds_are_found_with_what_names_them() -> None:
     assert rows["resource"]["uri"] == "desk|file:///notes"
     assert rows["template"]["uri"] == "desk|file:///{day}"
     assert rows["prompt"]["prompt"] == "desk-notes_summary"
+
+
+# Where the fit ends ---------------------------------------------------------------------------------------------------
+
+TASKS = catalogue(a=Offer(tools=tuple(tool(f"task_{n}") for n in range(20))))
+
+
+def page(*distances: float, ends: bool = True, query: str = "do a task") -> Any:
+    """Return the page of hits with these distances."""
+    hits = tuple(
+        Hit(document=Document(key="", kind="tool", server="a", name=f"task_{n}"), score=1.0, distance=d, exact=False)
+        for n, d in enumerate(distances)
+    )
+    context = Context(seen=TASKS, statuses={}, budget=2000, servers=lambda: 'a "Tasks"')
+    return Page(context).build(query, Found(hits=hits, total=20), 0.0, ends=ends)
+
+
+@pytest.mark.parametrize(
+    ("distances", "shown"),
+    [
+        ((0.1, *[0.9] * 9), KEPT),
+        ((*[0.1] * 8, 0.9, 0.99), 8),
+        ((0.1, 0.9), 2),
+        ([FITS] * 10, KEPT),
+        ((), 0),
+    ],
+)
+def test_a_page_ends_where_the_fit_ends_but_not_before_five_rows(distances: Any, shown: int) -> None:
+    assert len(page(*distances)["tools"]) == shown
+    assert len(page(*distances, ends=False)["tools"]) == len(distances)
+
+
+def test_a_schema_is_earned_by_a_good_hit() -> None:
+    good = page(0.49, 0.6)["tools"]
+    assert ["inputSchema" in row for row in good] == [True, False]
+    weak = page(0.5, 0.6)
+    assert not any("inputSchema" in row for row in weak["tools"])
+    assert all("signature" in row for row in weak["tools"])
+
+
+def test_a_weak_page_says_so_first_and_how_to_ask() -> None:
+    weak = page(0.5, 0.6)
+    assert next(iter(weak)) == "notice"
+    assert weak["notice"].startswith("Nothing fits well; these are the nearest")
+    assert 'Servers: a "Tasks".' in weak["notice"]
+    assert "Ask for what a tool should do" in weak["notice"]
+    assert "notice" not in page(0.49, 0.6)
+
+
+def test_an_exact_path_is_answered_with_its_row_alone() -> None:
+    answer = search(TASKS, "a:task_7")
+    assert [row["tool_path"] for row in answer["tools"]] == ["a:task_7"]
+    assert (answer["total_found"], answer["tools"][0]["relevance_score"]) == (1, 0.0)
+    assert "inputSchema" in answer["tools"][0]
+
+
+def test_frameworks_say_nothing_in_a_row() -> None:
+    seen = catalogue(files=Offer(tools=(tool("read_file", meta=raw({"_fastmcp": {"tags": ["x"]}, "anthropic/x": 1})),)))
+    assert "_meta" not in search(seen, "read file")["tools"][0]
+
+
+def test_a_short_page_is_no_more_of_one_server_than_half() -> None:
+    seen = catalogue(
+        a=Offer(tools=tuple(tool(f"task_{n}") for n in range(9))),
+        b=Offer(tools=tuple(tool(f"task_{n}") for n in range(9))),
+    )
+    servers = "aaaabaabbb"
+    hits = tuple(
+        Hit(
+            document=Document(key="", kind="tool", server=server, name=f"task_{servers[:n].count(server)}"),
+            score=1.0,
+            distance=0.1 if n == 0 else 0.9,
+            exact=False,
+        )
+        for n, server in enumerate(servers)
+    )
+    shown = Page(Context(seen=seen, statuses={}, budget=2000)).build("do", Found(hits=hits, total=10), 0.0)["tools"]
+    assert "".join(row["server_name"] for row in shown) == "aaaabbbb"

@@ -56,5 +56,6 @@ def test_the_benchmark_reads_its_files_and_prints_the_figures(
     assert "2 answers: tokens p50" in printed
     assert "over the budget of 500 tokens: 1" in printed
     assert "'s:read_file'" in printed
+    assert "answers that say that nothing fits: 0.0 %" in printed
     assert "rows 2, with a complete schema 100.0 %" in printed
     assert "invalid schemas: 0" in printed

@@ -104,7 +104,9 @@ def test_the_argument_server_filters_before_the_limit() -> None:
     assert paths("create issue", server="git-lab", limit=1) == ["git-lab:create_issue"]
     assert {path.partition(":")[0] for path in paths("issue", servers=["github", "git-lab"])} == {"github", "git-lab"}
     assert len(paths("", server="github")) == 4
-    assert "Servers: crawler, fetch, git-lab, github" in ask("issue", server="jira")["notice"]
+    notice = ask("issue", server="jira")["notice"]
+    assert notice.startswith("There is no server 'jira'. Nothing fits.")
+    assert "Servers: crawler " in notice
 
 
 def test_an_exact_path_is_no_server_filter() -> None:
@@ -124,8 +126,8 @@ def test_ten_rows_have_a_line_however_large_the_first_schema_is() -> None:
     seen = catalogue(**nasty_tools.catalogue())
     for server, thing in nasty_tools.THINGS.items():
         for verb in nasty_tools.VERBS:
-            rows = ask(f"{verb} {thing} {server}", seen)["tools"]
-            assert len(rows) == 10, (verb, thing)
+            rows = ask(f"{verb} {thing} {server}", seen, limit=11)["tools"]
+            assert len(rows) >= 10, (verb, thing)
             assert all("inputSchema" in row or "signature" in row for row in rows)
 
 
@@ -140,7 +142,7 @@ def test_the_lines_of_others_shrink_before_the_first_schema_is_left_out() -> Non
         }
         for n in range(10)
     ]
-    rows = ask("make", catalogue(maker=tools))["tools"]
+    rows = ask("make", catalogue(maker=tools), limit=11)["tools"]
     assert len(rows) == 10
     assert "inputSchema" in rows[0]
     assert any(len(row["description"]) < 70 for row in rows[1:])
@@ -151,6 +153,9 @@ def test_texts_of_a_schema_are_shortened_where_the_whole_does_not_fit() -> None:
     seen = catalogue(a=[{"name": "do_it", "description": "Do it.", "inputSchema": nasty_tools.SHAPES["wordy"]}])
     whole = ask("a:do_it", seen, budget=900)["tools"][0]["inputSchema"]
     short = ask("do what", seen, budget=900)["tools"][0]["inputSchema"]
-    assert whole == nasty_tools.SHAPES["wordy"]
+    wordy = nasty_tools.SHAPES["wordy"]["properties"]  # their titles only repeat their names
+    assert whole["properties"] == {
+        name: {key: value for key, value in schema.items() if key != "title"} for name, schema in wordy.items()
+    }
     assert short["required"] == whole["required"]
     assert len(json.dumps(short)) < len(json.dumps(whole)) / 3

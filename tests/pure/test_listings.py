@@ -107,42 +107,6 @@ def test_a_server_that_failed_is_not_listed() -> None:
     entry = Entry.make("a", "stdio", Offer(resources=(resource(1),)), available=False)
     seen = Catalogue(entries={"a": entry}, index=Index.empty(), indexed=True)
     assert walk(seen, "resources") == [[]]
-    assert listings.resources(seen)["total_resources"] == 0
-
-
-def test_a_model_gets_paths_and_totals() -> None:
-    item = resource(
-        1, description="All\u200b of it", mime_type="text/plain", meta=raw({"ui": {"resourceUri": "ui://a"}})
-    )
-    template = Resource(uri="x://{a}", name="t", template=True)
-    answer = json.loads(encode(listings.resources(catalogue(s=Offer(resources=(item,), templates=(template,))))))
-    assert answer == {
-        "resources": [
-            {
-                "uri": "s|file:///1",
-                "name": "r1",
-                "description": "All of it",
-                "mimeType": "text/plain",
-                "server": "s",
-                "_meta": {"ui": {"resourceUri": "s|ui://a"}},
-            }
-        ],
-        "resource_templates": [{"uriTemplate": "s|x://{a}", "name": "t", "server": "s"}],
-        "total_resources": 1,
-        "total_templates": 1,
-    }
-
-
-def test_a_model_gets_at_most_1000_resources_and_is_told() -> None:
-    seen = catalogue(a=Offer(resources=tuple(resource(n) for n in range(1500))))
-    answer = listings.resources(seen)
-    assert (len(answer["resources"]), answer["total_resources"]) == (1000, 1500)
-    assert answer["notice"].startswith("500 more are not shown")
-
-
-def test_a_large_meta_is_left_out() -> None:
-    item = resource(1, meta=raw({"x": "y" * 5000}))
-    assert "_meta" not in listings.resources(catalogue(s=Offer(resources=(item,))))["resources"][0]
 
 
 @pytest.mark.parametrize(
@@ -151,15 +115,6 @@ def test_a_large_meta_is_left_out() -> None:
 def test_a_meta_of_another_shape_is_passed_on(meta: bytes) -> None:
     found = listings.rewrite_meta("s", msgspec.Raw(meta))
     assert json.loads(encode(found)) == json.loads(meta)
-
-
-def test_a_list_for_a_model_has_a_megabyte_at_most_and_says_what_is_missing() -> None:
-    many = tuple(resource(number, description="é" * 400) for number in range(900))
-    long = tuple(msgspec.structs.replace(item, uri=f"{item.uri}{'é' * 3000}") for item in many)
-    found = listings.resources(catalogue(s=Offer(resources=long)))
-    assert len(msgspec.json.encode(found)) < listings.MAX_BYTES + 10_000
-    assert found["total_resources"] == 900
-    assert f"{900 - len(found['resources'])} more are not shown" in found["notice"]
 
 
 def test_a_page_of_long_definitions_ends_early_and_the_next_one_goes_on() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
 from actors.protocol import jsonrpc
-from supervisor import metatools
+from supervisor import failures, metatools, resourcing
 from supervisor.counting import META_TOKENS, meta_tokens
 from supervisor.definitions import DEFINITIONS
 from supervisor.tokens import Tiktoken, load_encoding
@@ -117,17 +117,18 @@ def test_arguments_that_are_an_object_are_not_touched() -> None:
         {"tool_path": {"tool_path": {"tool_path": {"tool_path": {"tool_path": PATH}}}}},
     ],
 )
-def test_what_is_not_plain_is_answered_with_the_schema_in_text_and_data(written: Any) -> None:
+def test_what_is_not_plain_is_answered_with_the_schema_in_the_text_and_not_twice(written: Any) -> None:
     with pytest.raises(InvalidArguments) as caught:
         metatools.execute(raw(written))
     error = caught.value
     assert error.code == -32602
-    assert error.message.startswith("execute_mcp_tool: ")
-    assert '"tool_path"' in error.message
-    data = json.loads(jsonrpc.encode(error.data()))
+    found = json.loads(failures.result(error))
+    text, data = found["content"][0]["text"], found["structuredContent"]["error"]
+    assert text.startswith("execute_mcp_tool: ")
+    assert text.count('"required":["tool_path","arguments"]') == 1
     assert data["type"] == "invalid"
     assert data["outcome"] == "not_sent"
-    assert data["schema"]["required"] == ["tool_path", "arguments"]
+    assert "schema" not in data
 
 
 def test_an_error_names_the_keys_that_were_received_and_no_values() -> None:
@@ -211,15 +212,15 @@ def test_a_query_of_any_length_that_is_read_at_all_is_kept_whole() -> None:
     assert len(metatools.discover(raw({"query": "x" * 200_000}), 50).query) == 200_000
 
 
-@pytest.mark.parametrize("key", metatools.URI_KEYS)
+@pytest.mark.parametrize("key", resourcing.URI_KEYS)
 def test_the_uri_of_a_resource_may_have_another_name(key: str) -> None:
-    assert metatools.read_resource(raw({key: " docs|file:///a "})) == "docs|file:///a"
+    assert resourcing.read_resource(raw({key: " docs|file:///a "})) == "docs|file:///a"
 
 
 @pytest.mark.parametrize("written", [{}, {"uri": ""}, {"uri": 5}, {"uri": None}, "x"])
 def test_a_resource_without_a_uri_is_refused(written: Any) -> None:
     with pytest.raises(InvalidArguments, match="read_mcp_resource"):
-        metatools.read_resource(raw(written))
+        resourcing.read_resource(raw(written))
 
 
 values = st.recursive(
@@ -234,7 +235,7 @@ values = st.recursive(
 @given(values)
 def test_nothing_but_an_understood_call_or_a_typed_error_comes_out(value: Any) -> None:
     text = raw(value)
-    for read in (metatools.execute, metatools.read_resource, lambda given: metatools.discover(given, 50)):
+    for read in (metatools.execute, resourcing.read_resource, lambda given: metatools.discover(given, 50)):
         try:
             found = read(text)
         except InvalidArguments as error:
@@ -315,4 +316,4 @@ def test_a_large_text_beside_the_path_is_understood() -> None:
 @pytest.mark.parametrize("written", [b'{"uri":[%b]}' % LISTS, b'{"uri":"%b"}' % (b"x" * 300_000)])
 def test_a_resource_that_nobody_could_mean_is_refused(written: bytes) -> None:
     with pytest.raises(InvalidArguments):
-        metatools.read_resource(msgspec.Raw(written))
+        resourcing.read_resource(msgspec.Raw(written))

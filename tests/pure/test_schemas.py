@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from actors.catalogue.entries import Tool
+from actors.protocol.jsonrpc import encode
 from supervisor import schemas
+from supervisor.signatures import signature
 
 
 def raw(value: Any) -> msgspec.Raw:
@@ -106,19 +108,19 @@ def test_a_list_is_no_schema() -> None:
 
 def test_a_signature_shows_names_and_what_is_optional() -> None:
     schema = raw({"properties": {"path": {}, "head": {}, "ta\u200bil": {}}})
-    assert schemas.signature(Tool(name="read", input_schema=schema, required=("path",))) == "read(path, head?, tail?)"
+    assert signature(Tool(name="read", input_schema=schema, required=("path",))) == "read(path, head?, tail?)"
 
 
 def test_a_signature_is_bounded() -> None:
     many = raw({"properties": {f"{number}" + "x" * 500: {} for number in range(500)}})
-    found = schemas.signature(Tool(name="t", input_schema=many))
+    found = signature(Tool(name="t", input_schema=many))
     assert len(found) < 1500
     assert found.endswith(", ...)")
 
 
 @pytest.mark.parametrize("schema", [b'{"properties":5}', b"[]", b"{}", b"broken"])
 def test_a_signature_without_parameters(schema: bytes) -> None:
-    assert schemas.signature(Tool(name="t", input_schema=msgspec.Raw(schema))) == "t()"
+    assert signature(Tool(name="t", input_schema=msgspec.Raw(schema))) == "t()"
 
 
 def test_texts_in_a_complete_schema_are_clean() -> None:
@@ -165,7 +167,7 @@ def test_a_large_schema_in_which_something_could_hide_is_not_shown() -> None:
 
 def test_a_signature_of_very_many_parameters_shows_those_required() -> None:
     many = raw({"properties": {f"p{number}": {} for number in range(5000)}})
-    assert schemas.signature(Tool(name="t", input_schema=many, required=("p7",))) == "t(p7, ...)"
+    assert signature(Tool(name="t", input_schema=many, required=("p7",))) == "t(p7, ...)"
 
 
 @pytest.mark.parametrize(("name", "there"), [("p7", True), ("p", False)])
@@ -173,3 +175,35 @@ def test_a_parameter_is_found_in_a_schema_of_any_size(name: str, there: bool) ->
     for count in (10, 30_000):
         many = raw({"properties": {f"p{number}": {} for number in range(count)}})
         assert schemas.has_parameter(Tool(name="t", input_schema=many), name) is there
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (
+            {"$schema": "http://json-schema.org/draft-07/schema#", "title": "ReadArguments", "type": "object"},
+            {"type": "object"},
+        ),
+        (
+            {"properties": {"repo_path": {"title": "Repo Path", "type": "string"}, "n": {"title": "How many"}}},
+            {"properties": {"repo_path": {"type": "string"}, "n": {"title": "How many"}}},
+        ),
+        (
+            {"properties": {"title": {"title": "Title", "type": "string"}, "$schema": {"const": {"title": "x"}}}},
+            {"properties": {"title": {"type": "string"}, "$schema": {"const": {"title": "x"}}}},
+        ),
+        ({"properties": {"a": {"items": {"title": "A"}}}}, {"properties": {"a": {"items": {"title": "A"}}}}),
+        ({"additionalProperties": False, "title": "x"}, {"additionalProperties": False}),
+    ],
+)
+def test_what_says_nothing_is_left_out_of_a_schema(schema: Any, expected: Any) -> None:
+    shown = schemas.complete(Tool(name="read", input_schema=raw(schema)))
+    assert json.loads(encode(shown)) == expected
+
+
+def test_an_older_dialect_stays_where_the_newest_one_would_read_it_otherwise() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"a": {"items": [{"type": "string"}]}},
+    }
+    assert json.loads(encode(schemas.complete(Tool(name="t", input_schema=raw(schema))))) == schema

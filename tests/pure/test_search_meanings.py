@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.search import KINDS, Document, Embedder, Found, Index, Tuning, analyse
-from actors.search.embedding import Meanings, levels, query_levels, text_of
+from actors.search.embedding import Meanings, digest_of, document_levels, levels, query_levels, text_of
+from actors.search.fusion import _weight, fused
+from actors.search.rank import score
 from tests.fakes.embedder import FakeEmbedder
 
 TOOLS = {
@@ -60,7 +62,7 @@ def test_a_query_none_of_whose_words_is_known_finds_nothing_whatever_it_means() 
     assert built(embedder).search("zzqx 17 wvvk") == Found()
     noise = " ".join(f"{a}q{b}zv{c}xj" for a in "bdf" for b in "ghk" for c in "lmnpr")
     assert built(embedder).search(f"song {noise}") == Found(), "a word of so many is not enough"
-    assert embedder.texts[-1] == text_of(document("music", "stop_song", "End the song")), "no query was embedded"
+    assert embedder.queries == [], "no query was embedded"
 
 
 def test_the_document_that_is_asked_for_by_its_path_is_first_though_others_are_nearer() -> None:
@@ -70,6 +72,69 @@ def test_the_document_that_is_asked_for_by_its_path_is_first_though_others_are_n
         assert first.exact
         assert first.document.key == "zoo:feed_lions"
         assert first.distance == 0
+
+
+def test_a_query_that_is_a_name_or_a_path_is_not_embedded() -> None:
+    embedder = FakeEmbedder(SAME)
+    for query in ("zoo:feed_lions", "feed lions", "*", "x"):
+        built(embedder).search(query)
+    assert embedder.queries == []
+
+
+def test_the_less_the_words_say_and_the_more_of_them_are_known_the_more_a_meaning_counts() -> None:
+    corpus = built(FakeEmbedder(SAME))._corpus
+    full = corpus.tuning.semantic
+    assert _weight(corpus, "feed animals", 0.0) == full
+    assert [_weight(corpus, "feed animals", share) for share in (0.5, 1.0, 7.0)] == [0.75 * full, full / 2, full / 2]
+    assert _weight(corpus, "feed anmials, ok", 0.0) == full / 4, "short words say nothing"
+    assert _weight(corpus, "zzqx zzqy", 0.0) == 0
+    assert _weight(corpus, " ".join(["feed"] * 48), 0.0) == full / 2
+    assert _weight(corpus, "", 0.0) == full
+
+
+def test_vectors_that_come_later_give_what_those_made_at_once_give() -> None:
+    embedder = FakeEmbedder(SAME)
+    index = built(None)
+    queries = ("melody on paper", "feed the beasts", "song", "count people", "*")
+    rows = {s.server: document_levels(embedder, s.documents) for s in index.segments}
+    some = index.with_meanings(embedder, {"zoo": rows["zoo"], "gone": rows["zoo"]})
+    assert some.embedder is embedder
+    whole = some.with_meanings(embedder, {"office": rows["office"], "music": rows["music"]})
+    for query in queries:
+        assert whole.search(query) == built(embedder).search(query)
+        assert index.search(query) == built(None).search(query), "older values do not change"
+    for wrong in ({"zoo": rows["office"][:1]}, {}):
+        for query in queries:
+            assert index.with_meanings(embedder, wrong).search(query) == index.search(query)
+
+
+def test_a_document_whose_vector_is_still_to_come_is_neither_first_nor_last_for_that() -> None:
+    tools = {
+        name: document(name, "feed", f"Feed the {what}")
+        for name, what in zip("abc", ("beasts", "tractors", "animals"), strict=True)
+    }
+    embedder = FakeEmbedder(SAME)
+    index = Index.build([analyse(name, [tool]) for name, tool in tools.items()])
+    rows = {name: document_levels(embedder, [tool]) for name, tool in tools.items()}
+    found = index.with_meanings(embedder, {"b": rows["b"], "c": rows["c"]}).search("feed my beast animals")
+    assert {hit.document.server for hit in found.hits} == {"a", "b", "c"}
+    assert keys(found).index("c:feed") < keys(found).index("b:feed")
+    known = index.with_meanings(embedder, rows).search("feed my beast animals")
+    assert keys(known).index("c:feed") < keys(known).index("b:feed")
+
+
+def test_scores_tell_the_cosine_of_each_document() -> None:
+    index = built(FakeEmbedder(SAME))
+    corpus = index._corpus
+    words = score(corpus, "melody on paper", None)
+    found = fused(corpus, "melody on paper", words, None, None)
+    assert words is not None
+    assert words.cosines is None
+    assert found is not None
+    assert found.cosines is not None
+    vectors = levels(FakeEmbedder(SAME).embed([*map(text_of, corpus.documents), "melody on paper"])).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert found.cosines == pytest.approx(vectors[:-1] @ vectors[-1], abs=1e-6)
 
 
 @pytest.mark.parametrize("tuning", [Tuning(semantic=0), Tuning()])
@@ -188,6 +253,16 @@ def test_vectors_are_kept_as_whole_numbers_whose_products_are_exact() -> None:
 def test_what_stands_for_a_document_and_a_query_is_clipped() -> None:
     embedder = FakeEmbedder()
     tool = document("my-server", "getUser_name", "d" * 5000, parameters=(("userId", "who"), ("max_age", "")) * 9)
-    assert text_of(tool) == "my-server get User name: " + "d" * 200 + " user Id max age" * 6
+    assert text_of(tool) == "my server get User name:  " + "d" * 300
+    lines = document("s", "t", "One\n\n  two.\tThree", title="A title")
+    assert text_of(lines) == "s t: A title One two. Three"
     query_levels(embedder, "q" * 5000)
-    assert embedder.texts == ["q" * 2000]
+    assert embedder.queries == ["q" * 2000]
+
+
+def test_a_vector_is_kept_under_its_text_and_what_made_it() -> None:
+    one, other = FakeEmbedder(), FakeEmbedder(name="other")
+    digests = {digest_of(embedder, text) for embedder in (one, other) for text in ("a", "b", "\ud800")}
+    assert len(digests) == 6
+    assert {len(digest) for digest in digests} == {16}
+    assert digest_of(one, "a") == digest_of(FakeEmbedder(), "a")

@@ -60,10 +60,8 @@ async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
             "sqlite": await execute("sqlite:list_tables"),
             "resource": text(await session.call_tool("read_mcp_resource", {"uri": "sqlite|memo://insights"})),
         }
-        try:
-            await execute("time:no_such_tool")
-        except sdk.McpError as error:
-            found["error"] = {"code": error.error.code, "data": error.error.data}
+        wrong = await session.call_tool("execute_mcp_tool", {"tool_path": "time:no_such_tool", "arguments": {}})
+        found["failed"] = {"told": wrong.isError, "text": text(wrong), **wrong.structuredContent}
         sprout = await execute("growing:grow")
         await changed.wait()
         found["notified"] = heard[-1]

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
-from mcp import Client, MCPError
+from mcp import Client
 
 DEADLINE_S = 30.0
 
@@ -60,10 +60,8 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
             "sqlite": await execute("sqlite:list_tables"),
             "resource": text(await use("read_mcp_resource", uri="sqlite|memo://insights")),
         }
-        try:
-            await execute("time:no_such_tool")
-        except MCPError as error:
-            found["error"] = {"code": error.error.code, "data": error.error.data}
+        wrong = await use("execute_mcp_tool", tool_path="time:no_such_tool", arguments={})
+        found["failed"] = {"told": wrong.is_error, "text": text(wrong), **wrong.structured_content}
         sprout = await execute("growing:grow")
         found["notified"] = await following()
         after = await use("discover_mcp_tools", query=f"growing:{sprout}")

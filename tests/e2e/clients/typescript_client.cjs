@@ -53,11 +53,8 @@ async function report() {
     sqlite: await execute("sqlite:list_tables"),
     resource: text(await use("read_mcp_resource", { uri: "sqlite|memo://insights" })),
   };
-  try {
-    await execute("time:no_such_tool");
-  } catch (error) {
-    found.error = { code: error.code, data: error.data };
-  }
+  const wrong = await use("execute_mcp_tool", { tool_path: "time:no_such_tool", arguments: {} });
+  found.failed = { told: wrong.isError, text: text(wrong), ...wrong.structuredContent };
   const sprout = await execute("growing:grow");
   found.notified = await changed.promise;
   const after = await use("discover_mcp_tools", { query: `growing:${sprout}` });

@@ -1,0 +1,147 @@
+"""Vectors for the documents of an index, made in the background: the search goes by words alone until they are there.
+
+- What was embedded before, by this daemon or an earlier one, is taken from where it is kept, by its text.
+- The rest is embedded a few texts at a time in one thread, with rests between them, so that queries and servers go
+  before. The thread has the priority of the others: one that the system puts off while it holds Python's lock would put
+  off the loop, too.
+- A step ends after a moment, so that servers are found by meaning one after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import trio
+
+from actors.kit import is_want
+from actors.search import Document, Embedder, Index, Levels, Segment, digest_of, levels, text_of
+
+log = logging.getLogger(__name__)
+
+BATCH = 4
+"""So many texts are embedded in one go: a tenth of a second."""
+REST = 0.5
+"""After each batch nothing is done for this share of the time it took."""
+STEP_S = 2.0
+"""After this time, what was made is handed over; a server that takes longer is finished first."""
+LOOKED_UP = 5000
+"""So many documents are looked up at once."""
+
+
+class Vectors(Protocol):
+    """Where vectors are kept. Neither fails: what cannot be read is made again."""
+
+    async def load(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Return what is kept under these digests."""
+        ...
+
+    def save(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Keep vectors by digest."""
+        ...
+
+
+Documents = tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedded:
+    """By server the vectors of its documents, a row each, for exactly these documents; and what made them."""
+
+    embedder: Embedder
+    servers: Mapping[str, tuple[Documents, Levels]]
+
+    def after(self, older: Embedded | None) -> Embedded:
+        """Return these and the older ones; of a server's the newer count."""
+        return self if older is None else Embedded(self.embedder, {**older.servers, **self.servers})
+
+
+class Embedding:
+    """Makes vectors. For one task. `load` blocks and is called once it can be."""
+
+    def __init__(self, load: Callable[[], Embedder | None], kept: Vectors) -> None:
+        self._load = load
+        self._kept = kept
+        self._broken: dict[str, Documents] = {}
+        self._embedder: Embedder | None = None
+
+    async def open(self) -> bool:
+        """Load the embedder; return whether there is one. Raises only what `is_want` tells."""
+        self._embedder = await trio.to_thread.run_sync(self._load)
+        return self._embedder is not None
+
+    async def step(self, index: Index) -> Embedded | None:
+        """Return vectors of servers that have none in this index; None if there is nothing left to do.
+
+        Raises only what `is_want` tells.
+        """
+        embedder = self._embedder
+        if embedder is None:
+            return None
+        self._broken = {s.server: s.documents for s in index.segments if self._broken.get(s.server) is s.documents}
+        waiting = [s for s in index.segments if s.embedder != embedder.name and s.server not in self._broken]
+        begun = trio.current_time()
+        made: dict[str, tuple[Documents, Levels]] = {}
+        for some in _gathered(waiting):
+            digests = await trio.to_thread.run_sync(_digests, embedder, some)
+            known = await self._kept.load([digest for own in digests for digest in own])
+            for segment, own in zip(some, digests, strict=True):
+                rows = await self._rows(embedder, segment, own, known)
+                if rows is None:
+                    self._broken[segment.server] = segment.documents
+                else:
+                    made[segment.server] = segment.documents, rows
+                if made and trio.current_time() - begun >= STEP_S:
+                    return Embedded(embedder, made)
+        return Embedded(embedder, made) if made else None
+
+    async def _rows(
+        self, embedder: Embedder, segment: Segment, digests: Sequence[bytes], known: Mapping[bytes, bytes]
+    ) -> Levels | None:
+        """Return the vectors of a server's documents; None for a bug, which is logged."""
+        size = embedder.dimensions
+        found = {digest: known[digest] for digest in digests if len(known.get(digest, b"")) == size}
+        missing = {d: text_of(text) for d, text in zip(digests, segment.documents, strict=True) if d not in found}
+        waiting = list(missing.items())
+        for first in range(0, len(waiting), BATCH):
+            batch = waiting[first : first + BATCH]
+            begun = trio.current_time()
+            try:
+                rows = await trio.to_thread.run_sync(_embedded, embedder, [text for _, text in batch])
+            except Exception as error:
+                if is_want(error):
+                    raise
+                log.exception("a bug while embedding the tools of %s", segment.server)
+                return None
+            new = {digest: row.tobytes() for (digest, _), row in zip(batch, rows, strict=True)}
+            self._kept.save(new)
+            found |= new
+            await trio.sleep(REST * (trio.current_time() - begun))
+        joined = b"".join(found[digest] for digest in digests)
+        return np.frombuffer(joined, np.int8).reshape(len(digests), size) if digests else np.zeros((0, size), np.int8)
+
+
+def _gathered(segments: Sequence[Segment]) -> list[list[Segment]]:
+    """Return the segments in groups that are looked up together."""
+    groups: list[list[Segment]] = [[]]
+    size = 0
+    for segment in segments:
+        if size >= LOOKED_UP:
+            groups.append([])
+            size = 0
+        groups[-1].append(segment)
+        size += len(segment)
+    return groups
+
+
+def _digests(embedder: Embedder, segments: Sequence[Segment]) -> list[list[bytes]]:
+    """Return the digest of each document of each segment. Runs in a worker thread."""
+    return [[digest_of(embedder, text_of(document)) for document in segment.documents] for segment in segments]
+
+
+def _embedded(embedder: Embedder, texts: Sequence[str]) -> Levels:
+    """Return the vectors of some texts. Runs in a worker thread."""
+    return levels(embedder.embed(texts))

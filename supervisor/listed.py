@@ -1,0 +1,128 @@
+"""Lists for a model, page by page within a budget of tokens: all tools, those of a server, all resources. Pure.
+
+Lines are short, so that many fit. An answer that is not the end has a `next_cursor`, and with the same question and
+this cursor the list goes on; so everything is shown, each once, whatever changes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.entries import Resource, Tool
+from actors.catalogue.naming import resource_path, tool_path
+from actors.catalogue.snapshot import Catalogue
+from actors.protocol.jsonrpc import encode
+from actors.search import Document, Hit, Kind
+from supervisor.answers import FRAME_TOKENS, Context, sentences
+from supervisor.inventory import MAX_ITEMS, Item, Position, Thing, encode_cursor, items, total
+from supervisor.listings import resource_row
+from supervisor.resourcing import Listing as ResourceListing
+from supervisor.rows import Row, other_row, tool_row
+from supervisor.shown import estimate_tokens
+
+CURSOR_TOKENS = 80
+RESOURCES = frozenset({"resource", "template"})
+_GO_ON = "for the rest ask the same again with 'cursor' set to next_cursor"
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What to list: of which servers, which kinds, from where on, and how many at most."""
+
+    servers: frozenset[str]
+    kinds: frozenset[str]
+    after: Position | None = None
+    limit: int = MAX_ITEMS
+
+
+def tools_page(
+    context: Context, listing: Listing, query: str, milliseconds: float, *, about: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Return one page of a list as `discover_mcp_tools` answers it. `about`: servers to say something of."""
+    seen = context.seen
+    count = total(seen, listing.servers, listing.kinds)
+    there = "" if count or about else (context.no_tools() or f"Nothing to list. Servers: {context.servers()}.")
+    frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), there))
+    found = items(seen, listing.servers, listing.kinds, listing.after)
+    left = context.left(frame) - CURSOR_TOKENS
+    rows, following = _page(found, lambda item: _line(context, item), left, listing.limit)
+    frame["tools"] = rows
+    return _with_cursor(frame, following, f"{len(rows)} of {count} here; {_GO_ON}.")
+
+
+def resources_page(context: Context, asked: ResourceListing, servers: frozenset[str], remark: str) -> dict[str, Any]:
+    """Return one page of resources and templates as `list_mcp_resources` answers it."""
+    seen = context.seen
+    wanted = _with_words(asked.words) if asked.words else None
+    totals = {kind: total(seen, servers, {kind}, wanted) for kind in sorted(RESOURCES)}
+    found = items(seen, servers, RESOURCES, asked.after, wanted)
+    left = context.budget - FRAME_TOKENS - CURSOR_TOKENS - estimate_tokens(remark)
+    rows, following = _page(found, lambda item: _resource(seen, item), left, MAX_ITEMS)
+    answer: dict[str, Any] = {
+        **({"notice": remark} if remark else {}),
+        "resources": [row for row in rows if "uri" in row],
+        "resource_templates": [row for row in rows if "uriTemplate" in row],
+        "total_resources": totals["resource"],
+        "total_templates": totals["template"],
+    }
+    return _with_cursor(answer, following, f"{len(rows)} of {sum(totals.values())} here; {_GO_ON}.")
+
+
+def _page(
+    found: Iterator[Item], row: Callable[[Item], dict[str, Any]], left: int, limit: int
+) -> tuple[list[dict[str, Any]], Position | None]:
+    """Return the rows of one page, one at least, and after which of them the next one begins."""
+    rows: list[dict[str, Any]] = []
+    last: Position | None = None
+    for item in found:
+        value = row(item)
+        left -= estimate_tokens(encode(value).decode())
+        if rows and (left < 0 or len(rows) >= limit):
+            return rows, last
+        rows.append(value)
+        last = item.at
+    return rows, None
+
+
+def _with_cursor(answer: dict[str, Any], following: Position | None, said: str) -> dict[str, Any]:
+    if following is None:
+        return answer
+    notice = sentences(answer.pop("notice", ""), said)
+    return {"notice": notice, **answer, "next_cursor": encode_cursor(following)}
+
+
+def _line(context: Context, item: Item) -> dict[str, Any]:
+    """Return a short row of a list; nothing was ranked, so its score is 0."""
+    server, thing = item.at.server, item.thing
+    entry = context.seen.entries[server]
+    hit = Hit(document=_document(server, item.kind, thing), score=0.0, distance=0.0, exact=False)
+    if isinstance(thing, Tool):
+        row = Row(tool_row(entry, thing, hit, first=False), thing)
+        row.shrink()
+        return row.value | context.availability(server)
+    other = Row(other_row(hit, context.seen.prompt_name))
+    other.shrink()
+    return other.value
+
+
+def _document(server: str, kind: str, thing: Thing) -> Document:
+    path = resource_path(server, thing.uri) if isinstance(thing, Resource) else tool_path(server, thing.name)
+    name = thing.name or thing.uri if isinstance(thing, Resource) else thing.name
+    known: Kind = kind  # type: ignore[assignment]  # one of KINDS, which mypy cannot know
+    return Document(key=path, kind=known, server=server, name=name, title=thing.title, description=thing.description)
+
+
+def _resource(seen: Catalogue, item: Item) -> dict[str, Any]:
+    assert isinstance(item.thing, Resource)
+    return resource_row(seen.entries[item.at.server], item.thing)
+
+
+def _with_words(asked: tuple[str, ...]) -> Callable[[Thing], bool]:
+    def has_all(thing: Thing) -> bool:
+        uri = thing.uri if isinstance(thing, Resource) else ""
+        text = f"{uri} {thing.name} {thing.title} {thing.description}".casefold()
+        return all(word in text for word in asked)
+
+    return has_all

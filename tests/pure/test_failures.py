@@ -1,0 +1,119 @@
+"""Failed calls as results: which stay errors of the protocol, what a model reads, what a program reads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.errors import (
+    CallTimedOut,
+    InvalidArguments,
+    MailboxFull,
+    MalformedRequest,
+    ProtocolViolation,
+    ServerDisabled,
+    ServerExited,
+    ServerGaveUp,
+    ServerStarting,
+    ShuttingDown,
+    Starved,
+    SupervisorError,
+    TooManyCalls,
+    UnknownTool,
+)
+from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from supervisor import failures
+
+
+def told(error: SupervisorError | RemoteError) -> tuple[str, dict[str, Any]]:
+    result = json.loads(failures.result(error))
+    assert result["isError"] is True
+    (block,) = result["content"]
+    assert block["type"] == "text"
+    return block["text"], result["structuredContent"]["error"]
+
+
+def remote(code: int, message: str, data: bytes = b"", server: str = "") -> RemoteError:
+    return RemoteError(ErrorObject(code, message, msgspec.Raw(data)), server)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (MalformedRequest("x"), True),
+        (InvalidArguments("x"), False),
+        (MailboxFull(), True),
+        (TooManyCalls("x", server="s"), False),
+        (Starved("x"), True),
+        (ShuttingDown(), True),
+        (ShuttingDown("x", server="s"), False),
+        (ServerDisabled("x", server="s"), False),
+        (UnknownTool("x"), False),
+        (remote(-32042, "x", server="s"), True),
+        (remote(-32603, "x", server="s"), False),
+    ],
+)
+def test_only_what_a_client_can_act_on_by_itself_stays_an_error_of_the_protocol(error: Any, expected: bool) -> None:
+    assert failures.is_for_client(error) is expected
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (CallTimedOut("late", outcome="unknown"), "late; whether the tool ran is not known: look before you call"),
+        (ServerExited("gone", outcome="unknown"), "gone; whether the tool ran is not known"),
+        (ServerExited("gone", outcome="not_sent"), "gone"),
+        (ProtocolViolation("odd", outcome="completed"), "odd; the tool has run"),
+        (ServerStarting("slow", retry_after_s=5), "slow; try again in 5 s"),
+        (TooManyCalls("busy", server="s"), "busy; try again in 1 s"),
+        (ServerGaveUp("bad", retry_after_s=200), "bad; calling it again within 200 s will not help: tell the user"),
+        (ServerGaveUp("bad"), "bad; calling it again will not help: tell the user"),
+        (ServerDisabled("off; tell the user"), "off; tell the user"),
+        (UnknownTool("no"), "no"),
+    ],
+)
+def test_a_model_is_told_what_to_do(error: SupervisorError, words: str) -> None:
+    text, data = told(error)
+    assert text.startswith(words)
+    assert data["message"] == error.message
+    assert (data["code"], data["type"], data["outcome"]) == (error.code, error.kind, error.outcome)
+
+
+def test_an_error_of_a_server_names_it_and_keeps_code_and_data() -> None:
+    text, data = told(remote(-32050, "fetch\x1b[31m failed", b'{"why":[1.0]}', "github"))
+    assert text == "github: fetch failed"
+    assert (data["code"], data["data"], data["server"]) == (-32050, {"why": [1.0]}, "github")
+    assert (data["type"], data["outcome"]) == ("server_error", "completed")
+    assert "data" not in told(remote(-1, "x", server="s"))[1]
+
+
+def test_a_text_of_a_megabyte_is_cut_for_the_model_only() -> None:
+    text, data = told(remote(-1, "é" * 1_000_000, server="s"))
+    assert len(text) < 11_000
+    assert len(data["message"]) == 1_000_000
+
+
+def test_our_own_error_in_the_codes_of_an_era_has_its_data_as_members() -> None:
+    text, data = told(remote(-32002, "there is no resource", b'{"type":"not_found","uri":"x"}'))
+    assert text == "there is no resource"
+    assert data == {"code": -32002, "message": text, "type": "not_found", "uri": "x"}
+    assert told(remote(-32002, "odd", b"[1]"))[1] == {"code": -32002, "message": "odd"}
+
+
+@pytest.mark.parametrize(
+    ("wordy", "parameters", "ends"), [(False, 3, "}}}"), (True, 30, "}}}"), (False, 900, "gives it")]
+)
+def test_a_schema_is_whole_or_not_there(wordy: bool, parameters: int, ends: str) -> None:
+    text = "Some words about it. " * 20 if wordy else "x"
+    schema = {"properties": {f"p{n}": {"type": "string", "description": text} for n in range(parameters)}}
+    shown, data = told(InvalidArguments("s:t: wrong", details={"tool_path": "s:t", "schema": schema}))
+    assert shown.startswith("s:t: wrong. ")
+    assert len(shown) < 4200
+    assert shown.endswith(ends)
+    assert "schema" not in data
+    if ends == "}}}":
+        found = json.loads(shown.partition("inputSchema: ")[2])
+        assert found["properties"].keys() == schema["properties"].keys()
