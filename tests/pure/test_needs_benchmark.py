@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from benchmarks import needs, needs_report, strict_server
+from benchmarks import machine, needs, needs_report, strict_server
 from benchmarks.model import Model, Outcome, said, schema_in
 from benchmarks.search import Query, Tool
+from supervisor.neural import package
 
 SCHEMA = {"type": "object", "properties": {"body": {"type": "object"}}, "required": ["body"]}
 TYPED = "mail(body: object)"
@@ -190,6 +194,25 @@ def test_a_strict_server_lists_its_tools_and_refuses_what_its_schema_does() -> N
     assert "Unknown tool" in strict_server.answer("m", tools, "tools/call", {"name": "x"})["error"]["message"]
     assert strict_server.answer("m", tools, "no/such", {})["error"]["code"] == -32601
     assert strict_server.problems({"type": "object", "properties": {"d": {"format": "date"}}}, {"d": "soon"})
+
+
+def test_meanings_that_were_asked_for_and_cannot_be_had_end_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = tmp_path / "daemon.log"
+    assert package.load("neural", tmp_path, replace(package.MINILM, module="no_such_module")) is None
+    log.write_text(f"listening\n{caplog.text}")
+    with pytest.raises(SystemExit, match="words alone"):
+        needs.check_meanings(log)
+    log.write_text("listening\n")
+    needs.check_meanings(log)
+
+
+def test_the_processor_time_of_a_process_is_read() -> None:
+    before = time.process_time()
+    while time.process_time() < before + 0.05:
+        pass
+    assert machine.cpu_s(os.getpid()) >= before
 
 
 def test_the_tools_of_each_server_are_published_once(tmp_path: Path) -> None:
