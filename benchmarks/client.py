@@ -63,11 +63,15 @@ class Client:
 
     def call(self, tool: Tool) -> Any:
         """Call a tool and return its result. Raises `RuntimeError` if there is an error instead."""
-        _, body = self._post(call(tool, 1, self.era), {**self.headers, **_routing(tool, self.era)})
-        answer = msgspec.json.decode(body)
+        answer = self.answer(tool)
         if "result" not in answer or answer["result"].get("isError"):
-            raise RuntimeError(f"{tool[0]} was answered with {body[:1000]!r}")
+            raise RuntimeError(f"{tool[0]} was answered with {msgspec.json.encode(answer)[:1000]!r}")
         return answer["result"]
+
+    def answer(self, tool: Tool) -> Any:
+        """Call a tool and return the JSON-RPC answer, whatever it is. Raises `RuntimeError` for an HTTP error."""
+        _, body = self._post(call(tool, 1, self.era), {**self.headers, **_routing(tool, self.era)})
+        return msgspec.json.decode(body)
 
     def request(self, tool: Tool, id_: int) -> bytes:
         """Return the bytes of an HTTP request that calls a tool in this client's session."""

@@ -61,6 +61,12 @@ def memory(pid: int) -> Memory:
     return Memory(found["Rss"], found["Pss"])
 
 
+def cpu_s(pid: int) -> float:
+    """Return the processor time that a process took so far, in seconds. Raises `OSError` if it is gone."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # proc_pid_stat(5), from field 3 on
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def descendants(pid: int) -> list[int]:
     """Return the ids of all processes below `pid`."""
     found: list[int] = []
