@@ -249,8 +249,12 @@ class Daemon:
             if config.disabled:
                 await servers.report_disabled(config.path_name, config.kind)
             elif config.kind != "stdio":
-                reason = f'{config.kind} servers are not supported by this version; only local ones ("command") are'
+                reason = f"{config.kind} servers are not supported by this version; {BRIDGE}"
                 await servers.report_failed(config.path_name, reason, config.kind)
+
+
+BRIDGE = 'mcp-remote makes it a local one: "command": "npx", "args": ["-y", "mcp-remote", URL]'
+"""What to do about a server with a `url`; the address is not told, it may hold a secret."""
 
 
 def run(

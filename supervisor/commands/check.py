@@ -84,4 +84,4 @@ def _target(server: ServerConfig) -> str:
 def _remark(server: ServerConfig) -> str:
     if server.disabled:
         return "disabled"
-    return "" if server.kind == "stdio" else "remote servers are not supported yet"
+    return "" if server.kind == "stdio" else "not supported yet: use mcp-remote (npx)"

@@ -51,7 +51,7 @@ def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
     assert [line.split() for line in result.stdout.splitlines()] == [
         ["SERVER", "KIND", "STARTS", "NOTE"],
         ["calculator", "stdio", "cat"],
-        ["far", "http", "-", "remote", "servers", "are", "not", "supported", "yet"],
+        ["far", "http", "-", "not", "supported", "yet:", "use", "mcp-remote", "(npx)"],
         ["front:", "127.0.0.1:3001"],
     ]
 
