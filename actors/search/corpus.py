@@ -44,6 +44,7 @@ class Corpus:
     sizes: Ints  # per segment: its documents
     kinds: Ints
     all_kinds: frozenset[str]
+    server_words: frozenset[str]  # stems of all servers' names
     verbs: Ints
     name_mass: Floats  # per document: the idf of all words of its name
     prints: Prints
@@ -71,6 +72,7 @@ class Corpus:
             segment_of=none,
             sizes=none,
             all_kinds=frozenset(),
+            server_words=frozenset(),
             kinds=none,
             verbs=none,
             name_mass=nothing,
@@ -167,6 +169,7 @@ def _changed(
         sizes=np.array(sizes, np.int32),
         kinds=kinds,
         all_kinds=frozenset(KINDS[code] for code in np.flatnonzero(np.bincount(kinds)).tolist()),
+        server_words=frozenset().union(*(segment.server_words for segment in segments)),
         verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
         name_mass=_name_mass(names, idf, total),
         prints=prints,

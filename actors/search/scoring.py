@@ -17,7 +17,7 @@ import numpy as np
 from actors.search.corpus import Corpus
 from actors.search.postings import Bools, Floats
 from actors.search.segment import VERB_CODES
-from actors.search.terms import Term, is_verb
+from actors.search.terms import Term, is_object, is_verb
 from actors.search.text import is_cjk, stem
 from actors.search.words_common import VERB_CLASS
 
@@ -26,9 +26,10 @@ _SMALL_SERVER = 4
 _NAME_GAIN = 1.2  # a lowered term explains a name a little better than its weight says
 _TINY = 1e-6
 
-_CHANCE_AT_ZERO = -5.8
-_CHANCE_PER_ROOT = 7.4
-_CHANCE_PER_TERMS = 1.37
+_CHANCE_AT_ZERO = -6.35
+_CHANCE_PER_ROOT = 5.1
+_CHANCE_PER_GROUNDS = 2.8
+_CHANCE_PER_TERMS = 1.68
 _CHANCE_ELSEWHERE = 4.0
 _CHANCE_FALLS = 0.3
 _TALKED_ABOUT = 0.2
@@ -100,7 +101,23 @@ class Scorer:
         elsewhere = _elsewhere(corpus, terms)
         values *= 1 - np.float32(tuning.elsewhere) * elsewhere
         perfect = mass * (1 + tuning.name_coverage)
-        return Scores(values, shares, perfect, chances_of(values, elsewhere, perfect, len(terms)))
+        return Scores(
+            values, shares, perfect, chances_of(values, elsewhere, perfect, terms, self._grounds(terms, values))
+        )
+
+    def _grounds(self, terms: Sequence[Term], values: Floats) -> float:
+        """Return the share of the things asked for that the best document has; a verb alone is no ground."""
+        best = int(values.argmax())
+        known = had = 0.0
+        for term in filter(is_object, terms):
+            if not term.matches:
+                known += 0.0 if term.proper else term.weight * _greatest_idf(self._corpus)
+                continue
+            found = self._best(term)
+            own = term.weight * max(found.top, float(self._corpus.idf[term.own]) if term.own >= 0 else 0.0)
+            known += own
+            had += min(own, own * _FULLY_MATCHED * float(found.text[best]) / max(found.top, _TINY))
+        return had / known if known else 1.0
 
     def _best(self, term: Term) -> _Best:
         key = (term.own, tuple(term.matches.items()))
@@ -125,18 +142,19 @@ def _best(corpus: Corpus, term: Term) -> _Best:
     return _Best(text, name, top)
 
 
-def chances_of(values: Floats, elsewhere: Floats, perfect: float, terms: int) -> Floats:
+def chances_of(values: Floats, elsewhere: Floats, perfect: float, terms: Sequence[Term], grounds: float) -> Floats:
     """Return per document the chance (0..1) that it is what is meant.
 
-    The best one's is a logistic function of its share of a perfect score, of the number of terms (of many words none
-    matches all) and of whether products are named that it does not mention; fitted to judged queries. The others'
-    falls with a power of their share of the best score.
+    The best one's is a logistic function of its share of a perfect score, of the share of the things asked for that it
+    has (`grounds`), of the number of terms (of many words none matches all) and of whether products are named that it
+    does not mention; fitted to judged queries. The others' falls with a power of their share of the best score.
     """
     best = float(values.max(initial=0.0))
     if best <= 0:
         return np.zeros_like(values)
     share = min(1.0, best / max(perfect, _TINY))
-    certain = _CHANCE_AT_ZERO + _CHANCE_PER_ROOT * math.sqrt(share) + _CHANCE_PER_TERMS * math.log(max(terms, 1))
+    certain = _CHANCE_AT_ZERO + _CHANCE_PER_ROOT * math.sqrt(share) + _CHANCE_PER_TERMS * math.log(max(len(terms), 1))
+    certain += _CHANCE_PER_GROUNDS * grounds
     out: Floats = falling(values, best) / (1 + np.exp(np.float32(_CHANCE_ELSEWHERE) * elsewhere - np.float32(certain)))
     return out
 
@@ -171,10 +189,12 @@ def _missed(corpus: Corpus, term: Term) -> float:
     """Return the mass of a term that nothing matches: it lowers the share matched, as something was asked for."""
     if term.word.isdigit():
         return 0.0
-    total = len(corpus.documents)
-    greatest = float(np.log1p((total + 0.5) / 0.5))
     share = corpus.tuning.unknown_cjk if is_cjk(term.word) else corpus.tuning.unknown
-    return term.weight * greatest * share
+    return term.weight * _greatest_idf(corpus) * share
+
+
+def _greatest_idf(corpus: Corpus) -> float:
+    return float(np.log1p((len(corpus.documents) + 0.5) / 0.5))
 
 
 def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:

@@ -15,7 +15,7 @@ from actors.search.corpus import Corpus
 from actors.search.intents import understood
 from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, TARGET_PATTERN, alternatives
 from actors.search.spans import Weighted, weighted_words
-from actors.search.text import as_written, is_cjk, stem
+from actors.search.text import as_written, is_cjk, stem, words
 from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 from actors.search.words_everyday import WEAK
 from actors.search.words_products import PRODUCTS
@@ -24,6 +24,10 @@ Adder = Callable[[str, float], None]
 Weights = dict[int, float]
 """Number of a term of the corpus to the weight of a match, 1 for the word as typed."""
 
+_PROPER = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{1,40}")
+_TOPIC = re.compile(
+    r"\b(?:about|called|named|titled|entitled|regarding|concerning|mentioning) ([^,.;:!?\n]{1,200})", re.IGNORECASE
+)
 _FEW_WORDS = 4
 _MAX_PHRASE_CHARS = 4000
 _MAX_COMPLETIONS = 16
@@ -41,7 +45,8 @@ _SHORT_TAILS = frozenset(("db", "id", "ai", "ui", "js"))
 class Term:
     """One need: the word (empty for a turn of phrase), its own number or -1, alternatives and weight in the query.
 
-    `product`: it is the name of a service, a program or a device.
+    `product`: it is the name of a service, a program or a device. `proper`: it is written as a name is, within a
+    sentence.
     """
 
     word: str
@@ -49,6 +54,7 @@ class Term:
     matches: Weights
     weight: float
     product: bool = False
+    proper: bool = False
 
 
 class Reader:
@@ -62,6 +68,7 @@ class Reader:
         self._alternatives = alternatives(self.tuning.synonym, self.tuning.abbreviation, self.tuning.stemming)
         self._possible: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = PHRASE_PATTERNS
         self._corrected: dict[str, list[Weighted]] = {}
+        self._proper: frozenset[str] = frozenset()
 
     def terms(self, text: str, *, wordy: bool = False) -> list[Term]:
         """Return the terms of a text; one without matches says that something was asked which nothing here has.
@@ -69,6 +76,7 @@ class Reader:
         `wordy`: it is part of a long query, in which words of courtesy count less.
         """
         lowered = text.lower()
+        self._proper = _arguments(text)
         text = IDIOM_PATTERN.sub(" ", text)
         pairs = weighted_words(text, self._known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [p for p in pairs if p[0] in self._known]
@@ -96,6 +104,10 @@ class Reader:
     def _in_a_name(self, term: int) -> bool:
         return term >= 0 and self.corpus.names.has(term)
 
+    def _names_something(self, word: str) -> bool:
+        """Say whether a server, a tool or a product is called that; else what is written as a name is an argument."""
+        return word in PRODUCTS or self._in_a_name(self._number(word)) or self._reduce(word) in self.corpus.server_words
+
     def _is_known(self, word: str) -> bool:
         return word in self._known or self._number(word) >= 0
 
@@ -106,10 +118,12 @@ class Reader:
             return self.tuning.chatter
         if word in WEAK:
             return self.tuning.weak
+        if word in self._proper and not self._names_something(word):
+            return self.tuning.argument
         return self.tuning.low_information if word in LOW_INFORMATION else 1.0
 
     def _term(self, word: str, matches: Weights, weight: float) -> Term:
-        return Term(word, self._number(word), matches, weight, word in PRODUCTS)
+        return Term(word, self._number(word), matches, weight, word in PRODUCTS, word in self._proper)
 
     def _products(self, pairs: list[Weighted]) -> list[Term]:
         """Return the products whose names are two words, such as "power bi"."""
@@ -161,7 +175,7 @@ class Reader:
         """Return the term of one word, or those of its pieces if it is several words glued together."""
         if len(word) == 1 and not is_cjk(word) and self._number(word) < 0:
             return []
-        if self.tuning.joining and not self._is_known(word) and (pieces := self._pieces(word)):
+        if self.tuning.joining and word not in PRODUCTS and not self._is_known(word) and (pieces := self._pieces(word)):
             new = [piece for piece in pieces if piece not in STOP_WORDS and piece not in seen]
             seen.update(new)
             return [self._term(piece, self._piece(piece), weight) for piece in new]
@@ -222,7 +236,7 @@ class Reader:
         for other, weight in self._alternatives.get(own, {}).items():
             add(other, weight)
         if not self._is_known(word):
-            if word not in WEAK:
+            if word not in WEAK and word not in PRODUCTS:
                 self._add_unknown(word, add)
         elif completing:
             for other, weight in self._completions(word, names_only=True):
@@ -269,6 +283,18 @@ class Reader:
     def _frequency(self, word: str) -> int:
         term = self._number(word)
         return int(self.corpus.counts[term]) if term >= 0 else 0
+
+
+def _arguments(text: str) -> frozenset[str]:
+    """Return the words that are written as names within a sentence, and those that say what something is about."""
+    topics = " ".join(_TOPIC.findall(text)).lower()
+    return frozenset([*map(str.lower, _PROPER.findall(text)), *(words(topics) if topics else ())])
+
+
+def is_object(term: Term) -> bool:
+    """Say whether a term is a thing that something is to be done with, and no verb, number or word of little weight."""
+    word = term.word
+    return not (is_verb(term) or word.isdigit() or word in WEAK or word in LOW_INFORMATION)
 
 
 def is_verb(term: Term) -> bool:

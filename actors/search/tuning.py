@@ -68,6 +68,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     verb: float = 0.78
     low_information: float = 0.8
     weak: float = 0.5  # a word of everyday English, which may be rare among tools and says little all the same
+    argument: float = 0.5  # what is written as a name, or says what something is about, and is no name here
     number: float = 0.3
     in_path: float = 0.35
     in_quotes: float = 0.5

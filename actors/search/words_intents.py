@@ -143,6 +143,14 @@ which|what|find|all|show .. notes .. tag|tagged|label => search / tag notes
 what|where did i|we .. write|note|wrote|jot .. about|down => search / notes
 tidy|clean .. up .. notes => notes update
 
+remember|memorise|memorize|store|save|keep|note .. fact|facts|preference|preferences|detail|details => add create /
+  memory observation entity
+recall|recollect|retrieve ... memory|memories|known|know|fact|facts|knowledge|about => search read /
+  memory knowledge graph
+known|remembered|stored about => search read / memory knowledge graph
+look up|at .. memory|memories|knowledge|facts => search read / memory knowledge graph
+save|keep|write .. note|notes about => create write / note memory
+
 # Files and folders
 which|what|biggest|largest|big .. files|folders .. big|biggest|largest|space|size => list / directory files sizes
 eating|using|taking|fills|filling|hogging .. disk|space|storage => list / directory files sizes
@@ -296,7 +304,11 @@ work|check .. two|both branches .. same|once => worktree
 have .. own copy|version of .. repo|repository|project => fork repository
 untracked|leftover|stray files => clean
 
+show|list|see|what .. last|latest|recent|newest .. commits => log list / commits
+show|list|see|what .. commits .. since|from|of|last|by => log list / commits
+
 # Code hosting
+open|raise|make|start|submit|create .. pull|merge request => create / pull merge request
 file|report|raise|open|log|submit|write .. bug|issue|ticket|defect|problem => create / issue ticket
 file|report|raise|log it in|on|as|at => create / issue ticket
 has|have|did .. anyone|anybody|somebody|someone .. report|reported|noticed|complain|raise|raised|seen|open => search
@@ -378,6 +390,7 @@ ring|phone|call ... and|to tell|ask|say|them|up|number => call phone outbound
 make|place .. phone call|calls => call phone outbound
 
 # Web
+find|search|look ... about|mentioning|containing|regarding => search find
 look|search|check|google|find ... up|on|in .. web|online|internet|google => search / web
 google|bing for => search / web
 what .. happening|happened|news|going|latest .. with|on|in|about|to|world => search news web
