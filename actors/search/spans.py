@@ -28,6 +28,10 @@ _SPAN = re.compile(
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{2,5})\W{0,8}$")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _SCHEME = re.compile(r"^https?://(www\.)?")
+_PROPER = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{1,40}")
+_ABOUT = "about|called|named|titled|entitled|regarding|concerning|mentioning"
+_ENDS = "with|in|on|from|to|for|and|at|of|is"
+_TOPIC = re.compile(rf"\b(?:{_ABOUT}) ((?:(?!(?:{_ENDS})\b)[^\s,.;:!?]{{1,40}} ?){{1,4}})", re.IGNORECASE)
 _MAX_URL_WORDS = 8
 _MAX_PATH_WORDS = 12
 _URL_HINT: Weighted = ("url", 0.5)
@@ -42,6 +46,12 @@ def without_escapes(query: str) -> str:
 def without_spans(query: str) -> str:
     """Return the query without what is quoted, and without addresses and blobs; names of files stay."""
     return _SPAN.sub(lambda span: span[0] if span.lastgroup == "path" and "/" not in span[0] else " ", query)
+
+
+def argument_words(query: str) -> frozenset[str]:
+    """Return the words that are written as names within a sentence, and those that say what something is about."""
+    topics = " ".join(_TOPIC.findall(query))
+    return frozenset([*map(str.lower, _PROPER.findall(query)), *(words(topics) if topics else ())])
 
 
 def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[Weighted]:

@@ -14,8 +14,8 @@ from itertools import pairwise
 from actors.search.corpus import Corpus
 from actors.search.intents import understood
 from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, TARGET_PATTERN, alternatives
-from actors.search.spans import Weighted, weighted_words
-from actors.search.text import as_written, is_cjk, stem, words
+from actors.search.spans import Weighted, argument_words, weighted_words
+from actors.search.text import as_written, is_cjk, stem
 from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 from actors.search.words_everyday import WEAK
 from actors.search.words_products import PRODUCTS
@@ -24,10 +24,6 @@ Adder = Callable[[str, float], None]
 Weights = dict[int, float]
 """Number of a term of the corpus to the weight of a match, 1 for the word as typed."""
 
-_PROPER = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{1,40}")
-_TOPIC = re.compile(
-    r"\b(?:about|called|named|titled|entitled|regarding|concerning|mentioning) ([^,.;:!?\n]{1,200})", re.IGNORECASE
-)
 _FEW_WORDS = 4
 _MAX_PHRASE_CHARS = 4000
 _MAX_COMPLETIONS = 16
@@ -76,7 +72,7 @@ class Reader:
         `wordy`: it is part of a long query, in which words of courtesy count less.
         """
         lowered = text.lower()
-        self._proper = _arguments(text)
+        self._proper = argument_words(text)
         text = IDIOM_PATTERN.sub(" ", text)
         pairs = weighted_words(text, self._known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [p for p in pairs if p[0] in self._known]
@@ -283,12 +279,6 @@ class Reader:
     def _frequency(self, word: str) -> int:
         term = self._number(word)
         return int(self.corpus.counts[term]) if term >= 0 else 0
-
-
-def _arguments(text: str) -> frozenset[str]:
-    """Return the words that are written as names within a sentence, and those that say what something is about."""
-    topics = " ".join(_TOPIC.findall(text)).lower()
-    return frozenset([*map(str.lower, _PROPER.findall(text)), *(words(topics) if topics else ())])
 
 
 def is_object(term: Term) -> bool:

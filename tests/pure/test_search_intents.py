@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from actors.search import Document, Index, Tuning, analyse
 from actors.search.clauses import Clause, clauses
 from actors.search.intents import NOTHING_MEANT, compiled, understood
+from actors.search.spans import argument_words
 from actors.search.words_everyday import WEAK
 from actors.search.words_intents import RULES
 from actors.search.words_products import PRODUCTS
@@ -181,6 +182,29 @@ def test_who_names_a_product_is_not_helped_by_a_tool_that_does_not_know_it() -> 
     with_product, without = searched("create a Trello card")[0], searched("create a card on a board")[0]
     assert with_product[0] == without[0] == "boards:create_card"
     assert with_product[1] >= 0.5 > without[1]
+
+
+@pytest.mark.parametrize("query", ["list zebras", "get the zebra", "create a zebra"])
+def test_a_verb_alone_is_no_ground(query: str) -> None:
+    assert all(distance >= 0.5 for _, distance in searched(query))
+
+
+@pytest.mark.parametrize(
+    ("query", "arguments"),
+    [
+        ("write a note about Ann for the team", {"ann"}),
+        ("what time is it in Tokyo", {"tokyo"}),
+        ("start a page called kitchen remodel in notes", {"kitchen", "remodel"}),
+        ("Find the page", set()),
+        ("list events", set()),
+    ],
+)
+def test_names_and_topics_are_arguments(query: str, arguments: set[str]) -> None:
+    assert argument_words(query) == arguments
+
+
+def test_a_name_that_no_tool_has_is_not_missed() -> None:
+    assert searched("create an event in Tokyo")[0][1] < 0.5
 
 
 def test_a_product_of_two_words_is_one_name() -> None:
