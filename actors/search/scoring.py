@@ -201,11 +201,11 @@ def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats
     """Raise the documents of servers that the query names in full: who says "in redis" means redis."""
     if not corpus.tuning.named_server:
         return values
-    said = {term.own for term in terms if term.own >= 0 and term.weight > corpus.tuning.in_quotes}
-    named = [
-        bool(segment.server_words) and all(corpus.term_of.get(word, -1) in said for word in segment.server_words)
-        for segment in corpus.segments
-    ]
+    reduce = stem if corpus.tuning.stemming else str
+    said = {reduce(term.word) for term in terms if term.weight > corpus.tuning.in_quotes} & corpus.server_words
+    if not said:
+        return values
+    named = [bool(segment.server_words) and segment.server_words <= said for segment in corpus.segments]
     if not any(named):
         return values
     out: Floats = np.where(
