@@ -202,7 +202,8 @@ def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats
     if not corpus.tuning.named_server:
         return values
     reduce = stem if corpus.tuning.stemming else str
-    said = {reduce(term.word) for term in terms if term.weight > corpus.tuning.in_quotes} & corpus.server_words
+    sure = (term.word for term in terms if term.own >= 0 and term.weight > corpus.tuning.in_quotes)
+    said = {reduce(word) for word in sure} & corpus.server_words
     if not said:
         return values
     named = [bool(segment.server_words) and segment.server_words <= said for segment in corpus.segments]
