@@ -54,10 +54,12 @@ _SHORT = {
     "stmt": "statement",
     "tz": "timezone",
 }
-_FIRST = frozenset(("file", "full", "absolute", "the", "input", "new", "given"))
+_FIRST = frozenset(("file", "full", "absolute", "the", "input", "given"))
 """Words that add nothing in front of a name: `file_path` is a path; `exclude_path` is another thing."""
-_LAST = frozenset(("name", "text", "string", "value", "identifier"))
+_LAST = frozenset(("name", "text", "string", "identifier"))
 """Words that add nothing behind a name: `repo_name`."""
+_PERHAPS_FIRST = frozenset(("new",))
+"""Words in front of a name that may make it another thing: `new_path` of what is moved is not its `path`."""
 _PLURAL_FROM = 3
 
 _GROUPS = tuple(
@@ -98,7 +100,8 @@ def likeness(one: str, other: str, context: Collection[str] = ()) -> int:
     if a == b or _longer(a, b, front) or _longer(b, a, front) or _misspelt(squash(one), squash(other)):
         return SPELLED
     pair = {"".join(a), "".join(b)}
-    return SYNONYM if any(pair <= group for group in _GROUPS) else OTHER
+    perhaps = _longer(a, b, _PERHAPS_FIRST) or _longer(b, a, _PERHAPS_FIRST)
+    return SYNONYM if perhaps or any(pair <= group for group in _GROUPS) else OTHER
 
 
 def words(name: str) -> list[str]:

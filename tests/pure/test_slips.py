@@ -122,6 +122,8 @@ def test_words_of_the_tools_name_add_nothing_to_the_name_of_an_argument() -> Non
             "missing path; unknown: file_path (did you mean path?), force",
         ),
         ({"title": TEXT, "query": TEXT}, {"q": "x"}, "missing title; unknown: q (did you mean query?)"),
+        ({"path": TEXT}, {"new_path": "x"}, "missing path; unknown: new_path (did you mean path?)"),
+        ({"key": TEXT}, {"key_value": "x"}, "missing key; unknown: key_value"),
         ({"path": TEXT}, {}, "missing path"),
     ],
 )
