@@ -30,7 +30,7 @@ from actors.transport.containment import default_containment
 from actors.transport.orphans import become_subreaper
 from actors.vectors import Embedding
 from supervisor import __version__, neural
-from supervisor.config import Configuration, ServerConfig, launch_digest
+from supervisor.config import Configuration, ServerConfig, launch_digest, placeholders
 from supervisor.control import Operation
 from supervisor.counting import TokenCounter
 from supervisor.datadir import DataDir
@@ -175,6 +175,7 @@ class Daemon:
             used=usage.add,
             deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
             masks={config.path_name: mask_of(config) for config in self._runnable()},
+            unset={config.path_name: placeholders(config.env) for config in self._runnable()},
             described={c.path_name: c.description for c in self.configuration.servers if c.description},
             clock=self._clock,
         )

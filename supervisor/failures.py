@@ -7,6 +7,8 @@ what to do; `structuredContent.error` has what a JSON-RPC error would have had, 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +26,25 @@ SCHEMA_CHARS = 4000
 MAX_TEXT_CHARS = 10_000
 """Of a server's message that a model is shown; `structuredContent` has all of it."""
 
+MAX_UNSET_NAMED = 5
+
+_TRACE = re.compile(
+    r"[ \t\n]at (?:async )?(?:[^\n()]{0,120} \()?(?:file://|node:|/|[A-Za-z]:\\)[^\n]{1,300}?:\d+:\d+"
+    r"|Traceback \(most recent call last\):"
+    r'|[ \t\n]File "[^"\n]{1,300}", line \d+'
+)
+"""Where Node's or Python's list of calls begins: it has paths of this machine, and nothing for a model."""
+_UNREACHED = re.compile(
+    r"fetch failed|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|getaddrinfo|connection refused|network is unreachable"
+    r"|name resolution|^401\b|\b(?:status|http|code|error)[ :=]{1,3}401\b|unauthori[sz]ed|unauthenticated"
+    r"|\b(?:bad|invalid|missing|expired) (?:credentials|(?:api|auth|access|bearer)?[ _-]?(?:token|key))\b",
+    re.IGNORECASE,
+)
+_NO_WAY_OUT = (
+    "; the server could not reach its service; retrying will not help until its network or credentials are right; "
+    "tell the user"
+)
+
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -34,9 +55,12 @@ def is_for_client(error: SupervisorError | RemoteError) -> bool:
     return isinstance(error, MalformedRequest) or (isinstance(error, _OF_THE_DAEMON) and error.server is None)
 
 
-def result(error: SupervisorError | RemoteError) -> bytes:
-    """Return the result of a call that failed."""
-    text, found = _remote(error) if isinstance(error, RemoteError) else _own(error)
+def result(error: SupervisorError | RemoteError, unset: Sequence[str] = ()) -> bytes:
+    """Return the result of a call that failed.
+
+    `unset`: the variables of the server's environment whose values are placeholders, as its configuration has them.
+    """
+    text, found = _remote(error, unset) if isinstance(error, RemoteError) else _own(error)
     block = {"type": "text", "text": text}
     return encode({"content": [block], "structuredContent": {"error": found}, "isError": True})
 
@@ -51,15 +75,35 @@ def _own(error: SupervisorError) -> tuple[str, dict[str, Any]]:
     return text, {"code": error.code, "message": error.message, **data}
 
 
-def _remote(error: RemoteError) -> tuple[str, dict[str, Any]]:
+def _remote(error: RemoteError, unset: Sequence[str]) -> tuple[str, dict[str, Any]]:
     found = error.error
     message = clean(found.message[:MAX_TEXT_CHARS])
-    text = f"{clean(error.server)}: {message}" if error.server else message
     data: dict[str, Any] = {"code": found.code, "message": found.message}
     if not error.server:  # it is ours, in the codes of the client's era
-        return text, data | _members(found.data)
+        return message, data | _members(found.data)
+    message = _without_trace(message)
+    text = f"{message} (said by the server {clean(error.server)!r}){_way_out(message, unset)}"
     data |= {"type": "server_error", "outcome": "completed", "retryable": False, "server": error.server}
     return text, data | ({"data": found.data} if bytes(found.data) else {})
+
+
+def _without_trace(message: str) -> str:
+    """Return a message without the calls that led to it; of Python's, what was raised stands behind them."""
+    found = _TRACE.search(message)
+    if found is None:
+        return message
+    before, traced = message[: found.start()].strip(), message[found.start() :].strip()
+    last = traced.rpartition("\n")[2]
+    raised = last if 'File "' in traced and last[:1].strip() and _TRACE.search(f" {last}") is None else ""
+    return ": ".join(part for part in (before.removesuffix(":"), raised) if part) or "an error without a message"
+
+
+def _way_out(message: str, unset: Sequence[str]) -> str:
+    """Return what to do where a server reads as if it could not reach what it is for, or was not let in."""
+    if _UNREACHED.search(message) is None:
+        return ""
+    names = ", ".join(clean(name)[:64] for name in unset[:MAX_UNSET_NAMED])
+    return _NO_WAY_OUT + (f" that its configuration has a placeholder for {names}" if names else "")
 
 
 def _members(data: msgspec.Raw) -> dict[str, msgspec.Raw]:

@@ -7,7 +7,7 @@ name of the tool are read on the way.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -62,8 +62,9 @@ Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 class Gateway:
     """Implements `supervisor.front.service.Service`.
 
-    `used` is told of each call that ended; `described` is what is configured to be said of servers; `clock` gives unix
-    time in seconds. What `introduction` says is kept up to date as long as it runs.
+    `used` is told of each call that ended; `described` is what is configured to be said of servers; `unset` names the
+    variables of servers that have placeholders for values; `clock` gives unix time in seconds. What `introduction` says
+    is kept up to date as long as it runs.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Gateway:
         deadlines: Mapping[str, float] | None = None,
         masks: Mapping[str, Callable[[str], str]] | None = None,
         described: Mapping[str, str] | None = None,
+        unset: Mapping[str, Sequence[str]] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
@@ -90,7 +92,7 @@ class Gateway:
         tools = ToolCalls(forward, lookup, bench, used)
         self._reading = reading = Reading(forward, lookup, bench)
         self.introduction = Introduction(self._visible, described or {}, settings.instructions_token_budget)
-        self._calls = MetaCalls(self._visible, tools, reading, settings, bench, self.introduction)
+        self._calls = MetaCalls(self._visible, tools, reading, settings, bench, self.introduction, unset or {})
         told = {"listChanged": settings.notify_catalogue_changes}
         self._lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}

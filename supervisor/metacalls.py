@@ -7,6 +7,7 @@ says so, because that is what a model is shown; see `failures`.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -75,7 +76,9 @@ class MetaCalls:
         settings: CallSettings,
         bench: Workbench,
         introduction: Introduction,
+        unset: Mapping[str, Sequence[str]],
     ) -> None:
+        self._unset = unset
         self._introduction = introduction
         self._visible = visible
         self._tools = tools
@@ -92,7 +95,7 @@ class MetaCalls:
         except (SupervisorError, RemoteError) as error:
             if failures.is_for_client(error):
                 raise
-            return Called(failures.result(error))
+            return Called(failures.result(error, self._unset.get(error.server or "", ())))
 
     async def _envelope(self, params: msgspec.Raw) -> _Call:
         try:

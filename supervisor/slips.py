@@ -1,7 +1,9 @@
 """Arguments under a wrong name: what is missing, what is unknown, and which one is the other. Pure.
 
 A call that lacks a required argument fails anyway. Where exactly one is missing, exactly one unknown one is there, its
-value is what the schema wants and nothing else can be meant, it is given its right name; else both are named.
+value is what the schema wants, and the two names are alike as no other pair is, it is given its right name. Words that
+only mean the same are enough for a tool that is declared to change nothing; for any other the names must be spellings
+of one. Everything else is refused, and named: a value under a wrong name is worse than a call that fails.
 """
 
 from __future__ import annotations
@@ -10,18 +12,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from rapidfuzz import fuzz
 
 from actors.catalogue.entries import Tool
-from actors.search.text import squash
 from supervisor.fitting import properties_of
 from supervisor.loose import Members, NotAnObject, plain, taken_apart
 from supervisor.shown import clean
+from supervisor.synonyms import MAX_NAME_CHARS, OTHER, SPELLED, SYNONYM, likeness, words
 
 MAX_NAMED = 20
-MAX_NAME_CHARS = 100
-_ALIKE = 60
-"""Of 100: names that share so much of their characters are spellings of one word."""
+_MAX_COMPARED = 100
+"""Properties that an unknown name is compared with; a tool with more is not guessed about."""
 _BEGINS = {
     "string": b'"',
     "array": b"[",
@@ -64,9 +64,9 @@ def slip_of(tool: Tool, arguments: msgspec.Raw, missing: Sequence[str]) -> Slip:
     unknown = [name for name in given if name not in properties]
     if not properties or not unknown:
         return Slip(missing=lacking)
-    meant = _meant(given, unknown[:MAX_NAMED], missing[:MAX_NAMED], properties)
+    meant = _meant(tool, given, unknown[:MAX_NAMED], missing, properties)
     told = {_shown(name): _shown(right) for name, right in meant.items()}
-    mended = _mended(given, unknown, missing, properties) if meant else None
+    mended = _mended(tool, given, unknown, missing, properties) if meant else None
     return Slip(missing=lacking, unknown=tuple(map(_shown, unknown[:MAX_NAMED])), meant=told, mended=mended)
 
 
@@ -75,18 +75,27 @@ def _shown(name: str) -> str:
 
 
 def _meant(
-    given: Members, unknown: Sequence[str], missing: Sequence[str], properties: Mapping[str, Any]
+    tool: Tool, given: Members, unknown: Sequence[str], missing: Sequence[str], properties: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return which missing name an unknown one stands for: the only one, or the one that is spelled like it."""
-    if len(unknown) == len(missing) == 1:
-        fits = _fits(given[unknown[0]], properties.get(missing[0])) is not False
-        return {unknown[0]: missing[0]} if fits else {}
-    likely = {name: max((_likeness(name, right), right) for right in missing) for name in unknown}
-    return {name: right for name, (likeness, right) in likely.items() if likeness >= _ALIKE}
+    """Return which property that is not given an unknown name stands for, where one is likelier than all others."""
+    free = [name for name in properties if name not in given]
+    if len(free) > _MAX_COMPARED:
+        return {}
+    context = words(tool.name[:MAX_NAME_CHARS])
+    found = {}
+    for name in unknown:
+        fitting = [other for other in free if _fits(given[name], properties[other]) is not False]
+        ranks = {other: likeness(name, other, context) for other in fitting}
+        best = max(ranks.values(), default=OTHER)
+        likely = [other for other, rank in ranks.items() if rank == best != OTHER]
+        needed = [other for other in likely if other in missing]
+        if len(likely) == 1 or len(needed) == 1:
+            found[name] = (needed or likely)[0]
+    return found
 
 
 def _mended(
-    given: Members, unknown: Sequence[str], missing: Sequence[str], properties: Mapping[str, Any]
+    tool: Tool, given: Members, unknown: Sequence[str], missing: Sequence[str], properties: Mapping[str, Any]
 ) -> msgspec.Raw | None:
     """Return the arguments with the only unknown one under the only missing name, if nothing else can be meant."""
     if len(unknown) != 1 or len(missing) != 1:
@@ -94,21 +103,20 @@ def _mended(
     (wrong,), (right,) = unknown, missing
     if not _fits(given[wrong], properties.get(right)):
         return None
-    others = [name for name, schema in properties.items() if name not in given and name != right]
-    others = [name for name in others if _fits(given[wrong], properties[name]) is not False]
-    own = _likeness(wrong, right)
-    if others and (own < _ALIKE or max(_likeness(wrong, name) for name in others) >= own):
+    context = words(tool.name[:MAX_NAME_CHARS])
+    own = likeness(wrong, right, context)
+    others = (name for name in properties if name not in given and name != right)
+    if own < (SYNONYM if _is_read_only(tool) else SPELLED):
+        return None
+    if any(likeness(wrong, name, context) >= own for name in others):
         return None
     renamed = {right if name == wrong else name: value for name, value in given.items()}
     return msgspec.Raw(msgspec.json.encode(renamed))
 
 
-def _likeness(one: str, other: str) -> float:
-    """Return how alike two names are, of 100; one that is part of the other is an abbreviation of it."""
-    a, b = squash(one[:MAX_NAME_CHARS]), squash(other[:MAX_NAME_CHARS])
-    if min(len(a), len(b)) >= 3 and (a in b or b in a):
-        return 100.0
-    return float(fuzz.ratio(a, b))
+def _is_read_only(tool: Tool) -> bool:
+    annotations = plain(tool.annotations)
+    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
 
 
 def _fits(raw: msgspec.Raw, schema: Any) -> bool | None:

@@ -5,21 +5,17 @@ Readers hold a snapshot for as long as they work on one request; the registry pu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec.structs import force_setattr, replace
-from rapidfuzz import fuzz, process
 
 from actors.catalogue.diff import OfferChange, compare
 from actors.catalogue.entries import Offer, Tool
 from actors.catalogue.naming import namespaced, resource_path, tool_path
+from actors.catalogue.nearest import MOST_NEAREST, nearest
 from actors.catalogue.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.search import Document, Index
-
-_NEAREST_CHARS = 100
-_SEPARATORS = re.compile(r"[:/.]|__")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,21 +109,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
                 return entry, entry.tools[name]
         return None
 
-    def nearest(self, path: str, limit: int = 5, *, server: str | None = None) -> list[str]:
-        """Return the visible tool paths most like `path`, best first; for error messages. `server`: of that one only.
-
-        Compared as a whole and by the name alone: models leave servers out or invent them. 5 ms for 10,000 tools.
-        """
-        asked = path.strip()[:_NEAREST_CHARS]
-        name = _SEPARATORS.split(asked)[-1]
+    def nearest(self, path: str, limit: int = MOST_NEAREST, *, server: str | None = None) -> list[str]:
+        """Return the visible tool paths that may be meant, best first. `server`: of that one, which `path` names."""
         servers = sorted(self.visible if server is None else self.visible & {server})
-        tools = [(server, tool) for server in servers for tool in self.entries[server].tools]
-        scores: dict[int, float] = {}
-        for text, choices in ((asked, [tool_path(*pair) for pair in tools]), (name, [tool for _, tool in tools])):
-            for _, score, number in process.extract(text, choices, scorer=fuzz.ratio, limit=limit, score_cutoff=55):
-                scores[number] = max(score, scores.get(number, 0.0))
-        best = sorted(scores, key=lambda number: (-scores[number], number))[:limit]
-        return [tool_path(*tools[number]) for number in best]
+        tools = [(name, tool) for name in servers for tool in self.entries[name].tools]
+        return nearest(path, tools, limit, named=server is not None)
 
     def with_entries(
         self, changed: Mapping[str, Entry], index: Index, changes: Mapping[str, OfferChange] | None = None

@@ -2,6 +2,7 @@
 
 from supervisor.config.digest import launch_digest
 from supervisor.config.load import Configuration, data_dir, load, parse
+from supervisor.config.remarks import placeholders
 from supervisor.config.structs import ServerConfig, Settings
 
-__all__ = ["Configuration", "ServerConfig", "Settings", "data_dir", "launch_digest", "load", "parse"]
+__all__ = ["Configuration", "ServerConfig", "Settings", "data_dir", "launch_digest", "load", "parse", "placeholders"]

@@ -45,6 +45,11 @@ class _Shape(msgspec.Struct, frozen=True):
 
 
 _EVERYWHERE = frozenset({"command", "args", "env", "cwd", "url", "headers"})
+_PLACEHOLDER = re.compile(
+    r"<[a-z][a-z0-9 _.-]{1,60}>|\byour[-_ ][a-z]|(?:^|/)path/to/|x{4,}\b|\breplace[-_ ]?me\b|\bchange[-_ ]?me\b"
+    r"|\.\.\.$",
+    re.IGNORECASE,
+)
 _SHAPES = (
     _Shape(
         re.compile(r"^(?:[^=\s]*=)?~(?:/|$)"),
@@ -71,11 +76,7 @@ _SHAPES = (
         "write the path that the file has on this machine",
     ),
     _Shape(
-        re.compile(
-            r"<[a-z][a-z0-9 _.-]{1,60}>|\byour[-_ ][a-z]|(?:^|/)path/to/|x{4,}\b|\breplace[-_ ]?me\b|\bchange[-_ ]?me\b"
-            r"|\.\.\.$",
-            re.IGNORECASE,
-        ),
+        _PLACEHOLDER,
         _EVERYWHERE,
         "this looks like a placeholder of an example",
         "put the real value there, or ${NAME} and set NAME in the environment of the daemon",
@@ -91,6 +92,12 @@ def remarks(own: Mapping[str, Any]) -> Iterator[Remark]:
             yield Remark(below, shape.message, shape.hint)
     args = tuple(own.get("args", ()))
     yield from _of_command(own.get("command") or "", args)
+
+
+def placeholders(values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of those values that are an example's, not anybody's."""
+    short = ((name, value) for name, value in values.items() if len(value) <= _MAX_LOOKED_AT_CHARS)
+    return tuple(name for name, value in short if _PLACEHOLDER.search(value))
 
 
 def _texts(own: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

@@ -146,9 +146,10 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None
     nearest = [clean(found)[:200] for found in seen.nearest(path, server=server)]
-    hint = f"; did you mean {', '.join(nearest)}?" if nearest else "; use discover_mcp_tools to find tools"
+    listed = f"list its tools with {server}:*, a query of discover_mcp_tools" if server else ""
+    hint = f"did you mean {', '.join(nearest)}?" if nearest else listed or "use discover_mcp_tools to find tools"
     if absent is not None:
         text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r}"
     else:
         text = f"there is no tool {clean(path[:100])!r}{_no_server(path)}"
-    return UnknownTool(text + hint, server=server, details={"nearest": nearest})
+    return UnknownTool(f"{text}; {hint}", server=server, details={"nearest": nearest})

@@ -194,6 +194,7 @@ async def gateway(
             version="1.0",
             used=lambda name, tool, good, _: used.append((name, tool, good)),
             masks={"files": Mask({"KEY": SECRET})},
+            unset={"files": ["TOKEN"]},
         ),
         server,
         registry,
@@ -302,9 +303,19 @@ async def test_results_that_say_error_pass_and_errors_are_results_that_name_the_
     async with gateway() as rig:
         assert (await rig.execute("files:fails", {}))["isError"] is True
         found = failure({"result": await rig.execute("files:refuses", {})})
-        assert (found["message"], found["code"]) == ("files: no", -32000)
+        assert (found["message"], found["code"]) == ("no (said by the server 'files')", -32000)
         assert (found["data"]["server"], found["data"]["outcome"]) == ("files", "completed")
         assert [good for _, _, good in rig.used] == [True, False]
+
+
+async def test_a_server_without_its_service_is_answered_with_what_its_configuration_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(ERRORS, "refuses", {"code": -32603, "message": "fetch failed\n    at get (/srv/a.js:1:2)"})
+    async with gateway() as rig:
+        text = failure({"result": await rig.execute("files:refuses", {})})["message"]
+    assert text.startswith("fetch failed (said by the server 'files'); the server could not reach its service;")
+    assert text.endswith("a placeholder for TOKEN")
 
 
 @pytest.mark.parametrize("code", [-32050, -32001, -1, 0, 7])

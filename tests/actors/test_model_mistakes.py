@@ -48,7 +48,9 @@ SERVERS: dict[str, list[dict[str, Any]]] = {
         ),
     ],
     "files": [
-        tool("read_file", "Read a text file.", ("path",), path=TEXT),
+        tool("read_file", "Read a text file.", ("path",), path=TEXT) | {"annotations": {"readOnlyHint": True}},
+        tool("write_file", "Write a text file.", ("path", "content"), path=TEXT, content=TEXT),
+        tool("move_file", "Move a file.", ("source", "destination"), source=TEXT, destination=TEXT),
         tool("rename", "Give a file another name.", ("path", "name"), path=TEXT, name=TEXT),
         tool("wrap", "Wrap an object.", (), input={"type": "object"}),
     ],

@@ -363,7 +363,7 @@ async def test_errors_of_a_call_exit_with_1_and_can_be_read(tmp_path: Path) -> N
     assert unknown.exit_code == 1
     assert endless.exit_code == 1
     assert "262144 are the most" in endless.stderr
-    assert "server 'notes' has no tool 'nothing'; did you mean notes:add_note" in unknown.stderr
+    assert "server 'notes' has no tool 'nothing'; list its tools with notes:*" in unknown.stderr
 
 
 @pytest.mark.process

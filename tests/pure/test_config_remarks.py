@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from actors.errors import ConfigError
-from supervisor.config import Configuration, parse
+from supervisor.config import Configuration, parse, placeholders
 from supervisor.config.remarks import lines
 
 FILE = Path("/etc/mcp/mcp.json")
@@ -98,6 +98,11 @@ def test_the_line_is_said_and_no_text_of_the_entry_is_repeated() -> None:
 
 def test_a_disabled_entry_is_left_alone() -> None:
     assert noted({"command": "c", "args": ["~/x"], "disabled": True}) == []
+
+
+def test_variables_that_have_an_examples_value_are_named() -> None:
+    env = {"TOKEN": "<your-token>", "KEY": "YOUR_API_KEY", "URL": "https://example.com", "LONG": "xxxx" * 9000}
+    assert placeholders(env) == ("TOKEN", "KEY")
 
 
 def test_a_very_long_text_costs_nothing() -> None:

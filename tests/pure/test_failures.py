@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import msgspec
@@ -84,10 +85,72 @@ def test_a_model_is_told_what_to_do(error: SupervisorError, words: str) -> None:
 
 def test_an_error_of_a_server_names_it_and_keeps_code_and_data() -> None:
     text, data = told(remote(-32050, "fetch\x1b[31m failed", b'{"why":[1.0]}', "github"))
-    assert text == "github: fetch failed"
+    assert text == (
+        "fetch failed (said by the server 'github'); the server could not reach its service; "
+        "retrying will not help until its network or credentials are right; tell the user"
+    )
     assert (data["code"], data["data"], data["server"]) == (-32050, {"why": [1.0]}, "github")
     assert (data["type"], data["outcome"]) == ("server_error", "completed")
     assert "data" not in told(remote(-1, "x", server="s"))[1]
+
+
+@pytest.mark.parametrize(
+    ("message", "unreached"),
+    [
+        ("connect ECONNREFUSED 127.0.0.1:443", True),
+        ("getaddrinfo ENOTFOUND api.example.com", True),
+        ("401: Bad credentials", True),
+        ("Request failed with status code 401", True),
+        ("Unauthorized", True),
+        ("Invalid API key", True),
+        ("invalid token", True),
+        ("issue 401 is closed", False),
+        ("no such key", False),
+        ("title is required", False),
+    ],
+)
+def test_a_model_is_told_where_a_server_could_not_reach_its_service(message: str, unreached: bool) -> None:
+    text, _ = told(remote(-32603, message, server="s"))
+    assert text.startswith(f"{message} (said by the server 's')")
+    assert ("tell the user" in text) is unreached
+
+
+def test_variables_with_placeholders_are_named_where_they_may_be_the_reason() -> None:
+    def text(message: str) -> str:
+        found = failures.result(remote(-1, message, server="s"), ["API_TOKEN", "API_URL"])
+        return str(json.loads(found)["content"][0]["text"])
+
+    assert text("fetch failed").endswith(
+        "; tell the user that its configuration has a placeholder for API_TOKEN, API_URL"
+    )
+    assert text("title is required") == "title is required (said by the server 's')"
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("no such base\n    at get (/srv/x/index.js:1:2)\n    at node:internal/main:3:4", "no such base"),
+        ("no such base at async get (file:///srv/x/index.js:1:2)", "no such base"),
+        (
+            'failed:\nTraceback (most recent call last):\n  File "/srv/x.py", line 3, in f\n    g()\nOSError: no',
+            "failed: OSError: no",
+        ),
+        ('Traceback (most recent call last):\n  File "/srv/x.py", line 3, in f\n    g()', "an error without a message"),
+        ("title: required\nbody: too long", "title: required\nbody: too long"),
+        ("meet at 10:30:00 at /home:1", "meet at 10:30:00 at /home:1"),
+    ],
+)
+def test_the_calls_that_led_to_an_error_are_for_programs_only(message: str, shown: str) -> None:
+    text, data = told(remote(-1, message, server="s"))
+    assert text == f"{shown} (said by the server 's')"
+    assert data["message"] == message
+
+
+@pytest.mark.parametrize("piece", [" ", "\n", " at ", " at /", " at x (", ' File "', "\n  at (/a:1"])
+def test_a_trace_is_looked_for_in_no_time(piece: str) -> None:
+    since = time.process_time()
+    told(remote(-1, piece * (failures.MAX_TEXT_CHARS // len(piece)), server="s"))
+    assert time.process_time() - since < 0.25
 
 
 def test_a_text_of_a_megabyte_is_cut_for_the_model_only() -> None:
