@@ -36,7 +36,7 @@ _WHOLE = re.compile(r"\s*(\S{1,200}?)\s*(?:[:/.-]|__)\s*\*?\s*")
 _SPACE = re.compile(r"\s")
 _EVERYTHING = frozenset({EVERYTHING, "server:*", "*:*"})
 _MAX_NAME_CHARS = 200
-ROLL_TOKENS = 200
+ROLL_TOKENS = 150
 """What the servers and their purposes may take of an answer that has nothing better."""
 
 Clock = Callable[[], float]

@@ -25,7 +25,7 @@ THERE_BARE = "Servers: "
 PRINCIPAL = "local"
 PAUSE_S = 0.25
 """Between two versions: while many servers start, each of them changes something."""
-SERVERS_TOKENS = 200
+SERVERS_TOKENS = 150
 """For the servers that can be used, in an answer in which nothing fits: of the others it has the reasons."""
 
 

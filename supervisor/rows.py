@@ -99,6 +99,11 @@ class Row:
             self.value, self.tokens = value, tokens
         return max(0, saved)
 
+    def name(self) -> None:
+        """Say no more than what the thing is called and does: it is hardly what is wanted."""
+        self.shrink()
+        self._become({key: item for key, item in self.value.items() if key != "signature"})
+
     def _tersely(self) -> tuple[dict[str, Any], int]:
         if self._terse is None:
             value = {key: item for key, item in self.value.items() if key not in ("_meta", "annotations")}
