@@ -38,18 +38,33 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tools_page(
-    context: Context, listing: Listing, query: str, milliseconds: float, *, about: frozenset[str] = frozenset()
+    context: Context,
+    listing: Listing,
+    query: str,
+    milliseconds: float,
+    *,
+    about: frozenset[str] = frozenset(),
+    remark: str = "",
 ) -> dict[str, Any]:
-    """Return one page of a list as `discover_mcp_tools` answers it. `about`: servers to say something of."""
+    """Return one page of a list as `discover_mcp_tools` answers it.
+
+    `about`: servers to say something of; `remark` is said of what was asked for.
+    """
     seen = context.seen
     count = total(seen, listing.servers, listing.kinds)
-    there = "" if count or about else (context.no_tools() or f"Nothing to list. Servers: {context.servers()}.")
-    frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), there))
+    there = "" if count or about else _what_there_is(context, remark)
+    frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
     found = items(seen, listing.servers, listing.kinds, listing.after)
     left = context.left(frame) - CURSOR_TOKENS
     rows, following = _page(found, lambda item: _line(context, item), left, listing.limit)
     frame["tools"] = rows
     return _with_cursor(frame, following, f"{len(rows)} of {count} here; {_GO_ON}.")
+
+
+def _what_there_is(context: Context, remark: str) -> str:
+    if not context.seen.visible:
+        return context.no_tools()
+    return sentences("" if remark else "Nothing to list.", f"Servers: {context.servers()}.")
 
 
 def resources_page(context: Context, asked: ResourceListing, servers: frozenset[str], remark: str) -> dict[str, Any]:
