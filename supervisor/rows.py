@@ -20,7 +20,7 @@ from supervisor.listings import ui_meta
 from supervisor.loose import EMPTY
 from supervisor.schemas import complete, slim
 from supervisor.shown import clean, estimate_tokens, fitted
-from supervisor.signatures import signature
+from supervisor.signatures import requirements, signature
 
 LONG_DESCRIPTION = (300, 100)
 """Characters and estimated tokens; the second counts where the text is not plain prose."""
@@ -144,6 +144,16 @@ def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, An
     if meta:
         row["_meta"] = meta
     return row
+
+
+def list_row(entry: Entry, tool: Tool, *, first: bool) -> dict[str, Any]:
+    """Return the line of a tool in a list, where nothing was ranked; a server's `first` says what is the server's."""
+    return {
+        **({"server_name": entry.server, "transport": entry.transport} if first else {}),
+        "tool_path": clean(tool_path(entry.server, tool.name)),
+        "description": fitted(tool.description or tool.title, *TERSE_DESCRIPTION),
+        "signature": requirements(tool, TERSE_PARAMETERS),
+    }
 
 
 def other_row(hit: Hit, prompt_name: Callable[[str, str], str]) -> dict[str, Any]:

@@ -121,10 +121,10 @@ def test_a_budget_is_used_and_not_only_kept() -> None:
 def test_a_list_of_everything_says_what_is_missing() -> None:
     seen = catalogue(a=Offer(tools=tuple(tool(f"task_{n}") for n in range(100))))
     assert search(seen, "*", limit=5)["notice"] == (
-        "5 of 100 here; for the rest ask the same again with 'cursor' set to next_cursor."
+        "1 to 5 of 100; for the rest ask the same again with 'cursor' set to next_cursor."
     )
     answer = search(seen, "*", limit=50, budget=1000)
-    assert f"{len(answer['tools'])} of 100 here" in answer["notice"]
+    assert f"1 to {len(answer['tools'])} of 100" in answer["notice"]
     assert "notice" not in search(FILES, "*")
 
 
