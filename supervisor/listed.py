@@ -21,10 +21,12 @@ from supervisor.inventory import MAX_ITEMS, Item, Position, Thing, encode_cursor
 from supervisor.listings import resource_row
 from supervisor.resourcing import Listing as ResourceListing
 from supervisor.rows import Row, list_row, other_row
-from supervisor.shown import estimate_tokens
+from supervisor.shown import clean, estimate_tokens, fitted
 
 CURSOR_TOKENS = 80
 RESOURCES = frozenset({"resource", "template"})
+MAX_WORDS_SHOWN = (100, 40)
+"""Characters and estimated tokens of a query that is repeated."""
 _GO_ON = "for the rest ask the same again with 'cursor' set to next_cursor"
 
 
@@ -74,6 +76,7 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
     seen = context.seen
     wanted = _with_words(asked.words) if asked.words else None
     totals = {kind: total(seen, servers, {kind}, wanted) for kind in sorted(RESOURCES)}
+    remark = remark or ("" if any(totals.values()) else _no_resources(seen, asked, servers))
     found = items(seen, servers, RESOURCES, asked.after, wanted)
     left = context.budget - FRAME_TOKENS - CURSOR_TOKENS - estimate_tokens(remark)
     rows, following = _page(found, lambda item: _resource(seen, item), left, MAX_ITEMS)
@@ -86,6 +89,19 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
     }
     earlier = shown(seen, servers, RESOURCES, asked.after, wanted)
     return _with_cursor(answer, following, _progress(earlier, len(rows), sum(totals.values()), following))
+
+
+def _no_resources(seen: Catalogue, asked: ResourceListing, servers: frozenset[str]) -> str:
+    """Say that nothing was found, and where else to look."""
+    one = clean(min(servers))[:64] if len(servers) == 1 else ""
+    whose = one or ("these servers" if asked.servers else "any server")
+    if asked.words and total(seen, servers, RESOURCES):
+        words = fitted(" ".join(asked.words), *MAX_WORDS_SHOWN)
+        return f"No resource of {whose} has all of the words {words!r}; list_mcp_resources without a query lists all."
+    if not one:
+        return f"No resource is offered by {whose}; discover_mcp_tools with '*' lists the tools."
+    tools = f"; its tools: discover_mcp_tools with '{one}:*'" if total(seen, servers, {"tool"}) else ""
+    return f"{one} offers no resources{tools}."
 
 
 def _page(

@@ -223,6 +223,27 @@ def test_resources_are_filtered_by_server_and_by_words() -> None:
     found = listed(seen, query="today", server="b")
     assert ([row["uri"] for row in found["resources"]], found["total_resources"]) == (["b|file:///x"], 1)
     assert listed(seen, query="tomorrow")["total_resources"] == 0
+    assert "notice" not in found
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"server": "a"}, "a offers no resources; its tools: discover_mcp_tools with 'a:*'."),
+        ({"server": "b", "query": "weather"}, "b offers no resources."),
+        (
+            {"server": ["a", "b"]},
+            "No resource is offered by these servers; discover_mcp_tools with '*' lists the tools.",
+        ),
+        ({"query": "weather"}, "No resource of any server has all of the words 'weather'; "),
+        ({"server": "c", "query": "Bad weather"}, "No resource of c has all of the words 'bad weather'; "),
+    ],
+)
+def test_where_no_resource_is_found_that_is_said(asked: Any, said: str) -> None:
+    answer = listed(MANY, **asked)
+    assert answer["notice"].startswith(said)
+    assert answer["resources"] == answer["resource_templates"] == []
+    assert "notice" not in listed(MANY, server="c")
 
 
 @pytest.mark.parametrize(
