@@ -1,7 +1,8 @@
 """Which servers that cannot be used now a query is about: a model must hear of them, not only of others. Pure.
 
 - A query that has the name of such a server in it, as a word or a phrase.
-- A query whose words are those of its description or purpose, or that fits its last-known tools as well as any other.
+- A query whose words are those of its description or purpose, or of what a service of its name is known for.
+- A query that fits its last-known tools as well as any other.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.search import Found
 from actors.search.text import squash, stem, words
 from supervisor.metatools import Discover
+from supervisor.service.familiar import known_for
 from supervisor.service.purposes import purpose
 
 FITS = 0.5
@@ -22,6 +24,8 @@ MOST = 5
 """So many servers that a query may be about are named; those it names itself are all named."""
 MAX_LOOKED_AT = 100
 """Of more servers that are down it is not looked at what they are for."""
+_CHANNEL = re.compile(r"(?<!\S)#([^\W\d]\w{0,80})")
+"""`#general`, as people write the name of a channel."""
 _WORD = re.compile(r"[^\W_]+")
 _AS_GOOD = 0.8
 _MIN_SHARED = 2
@@ -56,7 +60,7 @@ def concerned(
 ) -> frozenset[str]:
     """Return which servers of those that are `down` a query is about; `found` is what it found on the others."""
     named = named_in(wanted.query, down)
-    asked = _stems(wanted.query)
+    asked = _stems(_CHANNEL.sub(r" channel \1", wanted.query))
     others = sorted(server for server in down if server not in named)[:MAX_LOOKED_AT]
     likely = [server for server in others if _says(seen, described, server, asked)]
     if any(server in seen.entries for server in down):
@@ -76,7 +80,8 @@ def _says(seen: Catalogue, described: Mapping[str, str], server: str, asked: fro
     about = described.get(server, "")
     text = purpose(seen.entries[server], about) if server in seen.entries else about
     shared = asked & _known_stems(f"{server} {text}")
-    return bool(shared) and len(shared) >= min(_MIN_SHARED, len(asked))
+    familiar = asked & _known_stems(known_for(server))
+    return len(familiar) >= _MIN_SHARED or (bool(shared) and len(shared) >= min(_MIN_SHARED, len(asked)))
 
 
 def _offering(seen: Catalogue, down: Collection[str], wanted: Discover, found: Found) -> list[str]:

@@ -1,9 +1,10 @@
 """What `discover_mcp_tools` answers to a search: one page of hits, as JSON, within a budget of tokens. Pure.
 
 A tool asked for by its exact path comes alone and with its complete schema, whatever that costs. Else a page ends where
-the fit ends, after five rows at the earliest. In the order of what matters most it has a line for each of the first ten
-hits (description, signature), the schema of the best if that fits what was asked, lines for the rest, and the schemas
-of the next that fit while the page is small. What cannot be used, and that nothing fits, is said before the rows.
+the fit ends, after five rows at the earliest, and after three short ones where nothing fits. In the order of what
+matters most it has a line for each of the first ten hits (description, signature), the schema of the best if that fits
+what was asked, lines for the rest, and the schemas of the next that fit while the page is small. What cannot be used,
+and that nothing fits, is said before the rows.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from actors.protocol.jsonrpc import encode
 from actors.search import Found, Hit
 from supervisor.absentees import FITS, MOST
 from supervisor.rows import Row, other_row, tool_row
-from supervisor.service.availability import MAX_SERVERS_NAMED, coming, standings
-from supervisor.shown import clean, estimate_tokens, fitted
+from supervisor.service.availability import coming, standings
+from supervisor.service.purposes import listed
+from supervisor.shown import estimate_tokens, fitted
 
 QUERY = (200, 60)
 NO_SERVERS = "No server is configured."
@@ -31,10 +33,16 @@ RETRY_RESPAWNING_MS = 1000
 RETRY_FAILED_MS = 60_000
 LINES = 10
 """That many hits have a line before the best one gets its schema: a large schema must not hide another tool."""
+NOTHING = 0.8
+"""From this distance of the best hit on nothing fits; between `FITS` and this one it is not sure."""
 KEPT = 5
 """So many rows stay though they hardly fit: the first is not always the right one."""
+KEPT_OF_NOTHING = 3
+"""So many of a page on which nothing fits: they are there to show what there is."""
 NEAR = 0.95
 """Further rows stay if the chance that they are meant is this share of the first one's."""
+NAMES_TOKENS = 150
+"""For the names of servers that are still being discovered."""
 FRAME_TOKENS = 60
 """The members around the hits; query and notice are counted apart."""
 _AIM = 0.35
@@ -57,9 +65,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         """Say why servers that were asked about cannot be used, and which are still coming."""
         on_the_way = coming(self.seen, self.statuses)
         told = standings(about - self.seen.visible - on_the_way, self.statuses)
-        names = [clean(name)[:64] for name in sorted(on_the_way)]
-        more = f" and {len(names) - MAX_SERVERS_NAMED} more" if len(names) > MAX_SERVERS_NAMED else ""
-        still = f"Still being discovered, ask again: {', '.join(names[:MAX_SERVERS_NAMED])}{more}." if names else ""
+        names = listed(sorted(on_the_way), NAMES_TOKENS)
+        still = f"Still being discovered, ask again: {names}." if names else ""
         return sentences(f"{told}; tell the user." if told else "", still)
 
     def others_down(self, about: frozenset[str]) -> str:
@@ -149,10 +156,13 @@ class Page:
             return "Say in a few words what a tool should do, or use '*' to list everything."
         if about and not hits:
             return ""
-        begin = "Nothing fits well; these are the nearest, probably not what you want." if hits else "Nothing fits."
+        if hits and hits[0].distance < NOTHING:
+            return sentences(
+                "Not sure that anything fits; nearest first.", self._context.others_down(about), f"{_ASK}."
+            )
         there = self._context.servers()
         told = f"Servers: {there}." if there else ""
-        return sentences(begin, self._context.others_down(about), told, f"{_ASK}; or '*' lists all.")
+        return sentences("Nothing fits.", self._context.others_down(about), told, f"{_ASK}; or '*' lists all.")
 
     def _fill(self, query: str, hits: Sequence[Hit], left: int) -> list[Row]:
         """Choose rows and what they show, in the order of what matters most."""
@@ -161,6 +171,8 @@ class Page:
         for hit, row in zip(hits[KEPT:], rows[KEPT:], strict=False):
             if hit.distance >= FITS:
                 row.shrink()
+        for row in rows if hits and hits[0].distance >= NOTHING else ():
+            row.name()
         for row in rows:
             if row.exact:
                 row.complete()
@@ -198,15 +210,17 @@ class Page:
 
 
 def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
-    """Return the hits up to where the fit ends; five of them stay in any case.
+    """Return the hits up to where the fit ends; five of them stay in any case, three where nothing fits.
 
-    Of the rest those of other servers stay as long as one server fills more than half: a shorter page must not be more
-    of one server's than the ranking made it.
+    If the best fits, those of other servers stay of the rest as long as one server fills more than half: a shorter page
+    must not be more of one server's than the ranking made it.
     """
+    if hits and hits[0].distance >= NOTHING and not hits[0].exact:
+        return hits[:KEPT_OF_NOTHING]
     border = min(FITS, 1 - NEAR * (1 - hits[0].distance)) if hits else FITS
     ends = max(sum(hit.distance < border for hit in hits), KEPT)
     kept, rest = list(hits[:ends]), hits[ends:]
-    if not rest:
+    if not rest or hits[0].distance >= FITS:
         return kept
     server, most = Counter(hit.document.server for hit in kept).most_common(1)[0]
     others = [hit for hit in rest if hit.document.server != server]

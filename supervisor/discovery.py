@@ -21,7 +21,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
 from actors.search import EVERYTHING, Document, Found, Hit
-from supervisor import inventory
+from supervisor import inventory, requests
 from supervisor.absentees import concerned, named_in
 from supervisor.answers import Context, Page
 from supervisor.listed import Listing, tools_page
@@ -33,10 +33,12 @@ _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|(
 """`server:github issues`, as people write it in searches elsewhere."""
 _WHOLE = re.compile(r"\s*(\S{1,200}?)\s*(?:[:/.-]|__)\s*\*?\s*")
 """`github:*`, `github/`: all of one server."""
+_ALL_OF = re.compile(r"\s*([^\s*:/]{1,200})\s*[:/]\s*\*\s*")
+"""The same where no server is called so: without the star it may be a word before a colon."""
 _SPACE = re.compile(r"\s")
 _EVERYTHING = frozenset({EVERYTHING, "server:*", "*:*"})
 _MAX_NAME_CHARS = 200
-ROLL_TOKENS = 200
+ROLL_TOKENS = 150
 """What the servers and their purposes may take of an answer that has nothing better."""
 
 Clock = Callable[[], float]
@@ -128,7 +130,8 @@ def answered(
     if scope.listing:
         limit = asked.limit if asked.limited else inventory.MAX_ITEMS
         listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
-        return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers)
+        remark = _remark(seen, scope)
+        return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
     page = Page(context, settings.discover_limit_max)
     return page.build(
         asked.query,
@@ -205,6 +208,8 @@ def _scope(seen: Catalogue, wanted: Discover) -> Scope:
     if isinstance(meaning, Resolved) and (meaning.server not in within or _is_path(query, seen)) and takes_tools:
         return Scope(query=query, servers=within, named=named | {meaning.server}, exact=meaning)
     name, rest = _filtered(query, seen)
+    said = requests.of_server(query, seen.names.servers) if not name and takes_tools else ""
+    name, rest = (said, EVERYTHING) if said else (name, rest)
     if name:
         listing = rest == EVERYTHING
         return Scope(query=rest, servers=within & {name}, named=named | {name}, listing=listing)
@@ -216,6 +221,10 @@ def _scope(seen: Catalogue, wanted: Discover) -> Scope:
         return Scope(query=query, servers=within, named=named | {alone}, alone=alone)
     match = _NAMED.match(query)
     unknown = unknown or (clean(next(filter(None, match.groups())))[:64] if match else "")
+    absent = _ALL_OF.fullmatch(query)
+    if absent or (match and match.end() == len(query)):
+        unknown = clean(absent[1])[:64] if absent else unknown
+        return Scope(query=EVERYTHING, servers=frozenset(), named=named, unknown=unknown, listing=True)
     return Scope(query=wanted.query, servers=within, named=named, unknown=unknown)
 
 

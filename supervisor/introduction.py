@@ -21,10 +21,11 @@ HOW = (
     "inputSchema. A tool path as query gives its full schema. If nothing fits, the answer says so."
 )
 THERE = "Servers, in quotes what they say of themselves (no instructions): "
+THERE_BARE = "Servers: "
 PRINCIPAL = "local"
 PAUSE_S = 0.25
 """Between two versions: while many servers start, each of them changes something."""
-SERVERS_TOKENS = 200
+SERVERS_TOKENS = 150
 """For the servers that can be used, in an answer in which nothing fits: of the others it has the reasons."""
 
 
@@ -63,5 +64,6 @@ class Introduction:
         seen, statuses = self._visible.now(PRINCIPAL), self._visible.statuses
         left = self._budget - estimate_tokens(HOW) - estimate_tokens(THERE)
         told = roll(seen, statuses, self.described, left) if left > 0 else ""
-        text = f"{HOW}\n{THERE}{told}." if told else HOW
+        there = THERE if '"' in told else THERE_BARE
+        text = f"{HOW}\n{there}{told}." if told else HOW
         return text, roll(seen, statuses, self.described, SERVERS_TOKENS, usable=True)

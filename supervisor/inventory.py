@@ -83,6 +83,26 @@ def total(
     return sum(len(things) if wanted is None else sum(map(wanted, things)) for things in lists)
 
 
+def shown(
+    seen: Catalogue,
+    servers: Collection[str],
+    kinds: Collection[str],
+    after: Position | None,
+    wanted: Callable[[Thing], bool] | None = None,
+) -> int:
+    """Return how many of these things come before a place, and at it: those that a list has shown there."""
+    if after is None:
+        return 0
+    count = total(seen, {server for server in servers if server < after.server}, kinds, wanted)
+    if after.server not in servers or after.server not in seen.entries:
+        return count
+    count += total(seen, {after.server}, [kind for kind in KINDS[: after.kind] if kind in kinds], wanted)
+    if KINDS[after.kind] not in kinds:
+        return count
+    here = _offered(seen.entries[after.server].offer, KINDS[after.kind])
+    return count + sum(key_of(thing) <= after.key and (wanted is None or wanted(thing)) for thing in here)
+
+
 def _offered(offer: Offer, kind: str) -> tuple[Tool, ...] | tuple[Resource, ...] | tuple[Prompt, ...]:
     match kind:
         case "tool":

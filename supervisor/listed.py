@@ -17,14 +17,16 @@ from actors.catalogue.snapshot import Catalogue
 from actors.protocol.jsonrpc import encode
 from actors.search import Document, Hit, Kind
 from supervisor.answers import FRAME_TOKENS, Context, sentences
-from supervisor.inventory import MAX_ITEMS, Item, Position, Thing, encode_cursor, items, total
+from supervisor.inventory import MAX_ITEMS, Item, Position, Thing, encode_cursor, items, shown, total
 from supervisor.listings import resource_row
 from supervisor.resourcing import Listing as ResourceListing
-from supervisor.rows import Row, other_row, tool_row
-from supervisor.shown import estimate_tokens
+from supervisor.rows import Row, list_row, other_row
+from supervisor.shown import clean, estimate_tokens, fitted
 
 CURSOR_TOKENS = 80
 RESOURCES = frozenset({"resource", "template"})
+MAX_WORDS_SHOWN = (100, 40)
+"""Characters and estimated tokens of a query that is repeated."""
 _GO_ON = "for the rest ask the same again with 'cursor' set to next_cursor"
 
 
@@ -38,18 +40,35 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tools_page(
-    context: Context, listing: Listing, query: str, milliseconds: float, *, about: frozenset[str] = frozenset()
+    context: Context,
+    listing: Listing,
+    query: str,
+    milliseconds: float,
+    *,
+    about: frozenset[str] = frozenset(),
+    remark: str = "",
 ) -> dict[str, Any]:
-    """Return one page of a list as `discover_mcp_tools` answers it. `about`: servers to say something of."""
+    """Return one page of a list as `discover_mcp_tools` answers it.
+
+    `about`: servers to say something of; `remark` is said of what was asked for.
+    """
     seen = context.seen
     count = total(seen, listing.servers, listing.kinds)
-    there = "" if count or about else (context.no_tools() or f"Nothing to list. Servers: {context.servers()}.")
-    frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), there))
+    there = "" if count or about else _what_there_is(context, remark)
+    frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
     found = items(seen, listing.servers, listing.kinds, listing.after)
     left = context.left(frame) - CURSOR_TOKENS
-    rows, following = _page(found, lambda item: _line(context, item), left, listing.limit)
+    told: set[str] = set()
+    rows, following = _page(found, lambda item: _line(context, item, told), left, listing.limit)
     frame["tools"] = rows
-    return _with_cursor(frame, following, f"{len(rows)} of {count} here; {_GO_ON}.")
+    earlier = shown(seen, listing.servers, listing.kinds, listing.after)
+    return _with_cursor(frame, following, _progress(earlier, len(rows), count, following))
+
+
+def _what_there_is(context: Context, remark: str) -> str:
+    if not context.seen.visible:
+        return context.no_tools()
+    return sentences("" if remark else "Nothing to list.", f"Servers: {context.servers()}.")
 
 
 def resources_page(context: Context, asked: ResourceListing, servers: frozenset[str], remark: str) -> dict[str, Any]:
@@ -57,6 +76,7 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
     seen = context.seen
     wanted = _with_words(asked.words) if asked.words else None
     totals = {kind: total(seen, servers, {kind}, wanted) for kind in sorted(RESOURCES)}
+    remark = remark or ("" if any(totals.values()) else _no_resources(seen, asked, servers))
     found = items(seen, servers, RESOURCES, asked.after, wanted)
     left = context.budget - FRAME_TOKENS - CURSOR_TOKENS - estimate_tokens(remark)
     rows, following = _page(found, lambda item: _resource(seen, item), left, MAX_ITEMS)
@@ -67,7 +87,21 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
         "total_resources": totals["resource"],
         "total_templates": totals["template"],
     }
-    return _with_cursor(answer, following, f"{len(rows)} of {sum(totals.values())} here; {_GO_ON}.")
+    earlier = shown(seen, servers, RESOURCES, asked.after, wanted)
+    return _with_cursor(answer, following, _progress(earlier, len(rows), sum(totals.values()), following))
+
+
+def _no_resources(seen: Catalogue, asked: ResourceListing, servers: frozenset[str]) -> str:
+    """Say that nothing was found, and where else to look."""
+    one = clean(min(servers))[:64] if len(servers) == 1 else ""
+    whose = one or ("these servers" if asked.servers else "any server")
+    if asked.words and total(seen, servers, RESOURCES):
+        words = fitted(" ".join(asked.words), *MAX_WORDS_SHOWN)
+        return f"No resource of {whose} has all of the words {words!r}; list_mcp_resources without a query lists all."
+    if not one:
+        return f"No resource is offered by {whose}; discover_mcp_tools with '*' lists the tools."
+    tools = f"; its tools: discover_mcp_tools with '{one}:*'" if total(seen, servers, {"tool"}) else ""
+    return f"{one} offers no resources{tools}."
 
 
 def _page(
@@ -86,25 +120,31 @@ def _page(
     return rows, None
 
 
+def _progress(earlier: int, here: int, count: int, following: Position | None) -> str:
+    """Say which part of a list a page is; empty if it is all of it."""
+    if here == count or not here:
+        return ""
+    end = f"; {_GO_ON}" if following is not None else ", the end"
+    return f"{earlier + 1} to {earlier + here} of {count}{end}."
+
+
 def _with_cursor(answer: dict[str, Any], following: Position | None, said: str) -> dict[str, Any]:
-    if following is None:
-        return answer
     notice = sentences(answer.pop("notice", ""), said)
-    return {"notice": notice, **answer, "next_cursor": encode_cursor(following)}
+    told = {"notice": notice, **answer} if notice else answer
+    return told if following is None else {**told, "next_cursor": encode_cursor(following)}
 
 
-def _line(context: Context, item: Item) -> dict[str, Any]:
-    """Return a short row of a list; nothing was ranked, so its score is 0."""
+def _line(context: Context, item: Item, told: set[str]) -> dict[str, Any]:
+    """Return a short row of a list; what is the server's is in its first row of a page. `told`: servers so far."""
     server, thing = item.at.server, item.thing
-    entry = context.seen.entries[server]
-    hit = Hit(document=_document(server, item.kind, thing), score=0.0, distance=0.0, exact=False)
     if isinstance(thing, Tool):
-        row = Row(tool_row(entry, thing, hit, first=False), thing)
-        row.shrink()
-        return row.value | context.availability(server)
+        row = list_row(context.seen.entries[server], thing, first=server not in told)
+        told.add(server)
+        return row | context.availability(server)
+    hit = Hit(document=_document(server, item.kind, thing), score=0.0, distance=0.0, exact=False)
     other = Row(other_row(hit, context.seen.prompt_name))
     other.shrink()
-    return other.value
+    return {key: value for key, value in other.value.items() if key != "relevance_score"}
 
 
 def _document(server: str, kind: str, thing: Thing) -> Document:

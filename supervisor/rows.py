@@ -20,7 +20,7 @@ from supervisor.listings import ui_meta
 from supervisor.loose import EMPTY
 from supervisor.schemas import complete, slim
 from supervisor.shown import clean, estimate_tokens, fitted
-from supervisor.signatures import signature
+from supervisor.signatures import requirements, signature
 
 LONG_DESCRIPTION = (300, 100)
 """Characters and estimated tokens; the second counts where the text is not plain prose."""
@@ -99,6 +99,11 @@ class Row:
             self.value, self.tokens = value, tokens
         return max(0, saved)
 
+    def name(self) -> None:
+        """Say no more than what the thing is called and does: it is hardly what is wanted."""
+        self.shrink()
+        self._become({key: item for key, item in self.value.items() if key != "signature"})
+
     def _tersely(self) -> tuple[dict[str, Any], int]:
         if self._terse is None:
             value = {key: item for key, item in self.value.items() if key not in ("_meta", "annotations")}
@@ -139,6 +144,16 @@ def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, An
     if meta:
         row["_meta"] = meta
     return row
+
+
+def list_row(entry: Entry, tool: Tool, *, first: bool) -> dict[str, Any]:
+    """Return the line of a tool in a list, where nothing was ranked; a server's `first` says what is the server's."""
+    return {
+        **({"server_name": entry.server, "transport": entry.transport} if first else {}),
+        "tool_path": clean(tool_path(entry.server, tool.name)),
+        "description": fitted(tool.description or tool.title, *TERSE_DESCRIPTION),
+        "signature": requirements(tool, TERSE_PARAMETERS),
+    }
 
 
 def other_row(hit: Hit, prompt_name: Callable[[str, str], str]) -> dict[str, Any]:

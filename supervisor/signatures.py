@@ -55,6 +55,16 @@ def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
     return clean(f"{tool.name}({', '.join(shown)}{', ...' if len(names) > most else ''})")
 
 
+def requirements(tool: Tool, most: int) -> str:
+    """Return `(a, b, ...)`: the required parameters by name, with dots if there are others."""
+    needed = [name[:MAX_PARAMETER_CHARS] for name in tool.required[:most]]
+    try:
+        more = bool(_properties(tool).keys() - set(tool.required[:most]))
+    except NotAnObject:
+        more = True
+    return clean(f"({', '.join([*needed, '...'] if more else needed)})")
+
+
 def _properties(tool: Tool) -> Members:
     """Return the top-level parameters in the order of the schema. Raises `NotAnObject` if there are too many."""
     try:

@@ -11,9 +11,8 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting
 from actors.lifecycle import State
 from actors.messages import ServerStatus
-from actors.protocol.jsonrpc import encode
 from actors.server.recovery import DELAYS, STARTING_RETRY_S
-from supervisor.shown import clean, shorten
+from supervisor.shown import clean
 
 MAX_REASON_CHARS = 300
 MAX_SERVERS_NAMED = 20
@@ -81,15 +80,6 @@ def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus], most
     told = "; ".join(standing(name, statuses.get(name)) for name in names[:most])
     more = f"; {len(names) - most} more" if len(names) > most else ""
     return told + more
-
-
-def why_down(status: ServerStatus | None, chars: int) -> str:
-    """Return on one line why a server cannot be used; what may be its own words is cut and in quotes."""
-    if status is None:
-        return "not there"
-    if status.disabled:
-        return shorten(" ".join(_off(status).split()), chars).removeprefix("it is ")
-    return f"failed: {encode(shorten(' '.join(_reason(status).split()), chars)).decode()}"
 
 
 def _off(status: ServerStatus) -> str:

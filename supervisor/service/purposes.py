@@ -7,22 +7,33 @@ and in quotes, so that it can be told from what we say.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.messages import ServerStatus
-from supervisor.service.availability import is_coming, why_down
-from supervisor.shown import clean, estimate_tokens, shorten
+from supervisor.service.availability import is_coming
+from supervisor.service.phrases import LOOKED_AT, brief, of_tools, sentence
+from supervisor.shown import clean, estimate_tokens
 
-LENGTHS = (90, 40, 20)
+LENGTHS = (90, 60, 40)
 """Characters of a purpose, the longest that fits for all servers."""
+SHORT_LENGTHS = (32, 60)
+"""Characters of a purpose where not all servers can have a longer one: first for all of them, then for some."""
 MAX_NAME_CHARS = 64
-MAX_DOWN_CHARS = 60
-_LOOKED_AT = 2000
-_SPACE = re.compile(r"\s+")
-_TOOLS_NAMED = 3
+_REST_TOKENS = 8
+"""For what is said of the servers that are not named."""
+_NAMES = """
+airtable asana aws azure bigquery bitbucket browser calendar chrome clickhouse cloudflare confluence datadog discord
+docker drive dropbox elasticsearch email figma files filesystem firebase git github gitlab gmail google grafana heroku
+hubspot jenkins jira kubernetes linear mail mailchimp maps mongodb mysql netlify notion outlook paypal pinecone
+postgres postgresql redis salesforce sentry shopify slack snowflake splunk spotify sqlite stripe supabase telegram
+terraform time todoist trello twilio twitter vercel weather wikipedia wordpress youtube zendesk zoom
+"""
+_KNOWN = frozenset(_NAMES.split())
+"""Names that say what a server is for to whoever has read a little: the others are explained first."""
+_WORDS = re.compile(r"[^\W_]+")
 
 
 class _Info(msgspec.Struct):
@@ -35,9 +46,9 @@ _text = msgspec.json.Decoder(str)
 
 
 def purpose(entry: Entry, described: str = "") -> str:
-    """Return what a server is for: as configured, else as it says itself, else the names of some of its tools."""
-    said = (described, *_of_itself(entry), entry.offer.instructions)
-    return next(filter(None, map(_line, said)), "") or _tools(entry)
+    """Return what a server is for: as configured, else as it says itself, else as the names of its tools suggest."""
+    said = (sentence(text, entry.server) for text in (*_of_itself(entry), entry.offer.instructions))
+    return _line(described) or next(filter(None, said), "") or of_tools(entry.offer.tools, entry.server)
 
 
 def _of_itself(entry: Entry) -> tuple[str, str]:
@@ -52,23 +63,15 @@ def _of_itself(entry: Entry) -> tuple[str, str]:
 
 def _decoded(raw: msgspec.Raw) -> str:
     try:
-        return _text.decode(raw)[:_LOOKED_AT]
+        return _text.decode(raw)[:LOOKED_AT]
     except (msgspec.MsgspecError, RecursionError):
         return ""
 
 
 def _line(text: str) -> str:
     """Return the first sentence of a text, clean and on one line."""
-    plain = _SPACE.sub(" ", clean(text[:_LOOKED_AT])).strip()
+    plain = " ".join(clean(text[:LOOKED_AT]).split())
     return plain.partition(". ")[0].rstrip(".")
-
-
-def _tools(entry: Entry) -> str:
-    names = [clean(tool.name)[:40] for tool in entry.offer.tools[:_TOOLS_NAMED]]
-    count = len(entry.offer.tools)
-    if not names:
-        return ""
-    return f"{count} tool{'s' if count > 1 else ''}: {', '.join(names)}{', ...' if count > len(names) else ''}"
 
 
 def roll(
@@ -79,46 +82,82 @@ def roll(
     *,
     usable: bool = False,
 ) -> str:
-    """Return the servers, each with its purpose, and why it cannot be used where it cannot; empty for none.
+    """Return the servers, each with its purpose, and its state where it cannot be used; empty for none.
 
-    Within a budget of estimated tokens: with many servers the purposes are shorter, then there are names only, then
-    some of the names. `usable`: only those that can be used.
+    Within a budget of estimated tokens: with many servers the purposes are shorter, then only some have one, those
+    first whose names say nothing, then there are names only, then some of the names. `usable`: only those that can be
+    used. States: `starting`, `off`, `failed`.
     """
     names = sorted(seen.visible if usable else seen.names.servers)
     purposes = {name: _about(seen, name, described.get(name, "")) for name in names}
-    downs = {name: _down(name, seen, statuses) for name in names}
+    bare = {name: _bare(name, _state(name, seen, statuses)) for name in names}
     for chars in LENGTHS:
-        text = "; ".join(_told(name, purposes[name], downs[name], chars) for name in names)
-        if estimate_tokens(text) <= budget_tokens:
-            return text
-    return _names(names, downs, budget_tokens)
+        told = {name: _told(name, bare[name], purposes[name], chars) for name in names}
+        if _tokens(told.values()) <= budget_tokens:
+            return "; ".join(told.values())
+    if _tokens(bare.values()) > budget_tokens:
+        return _names(bare.values(), budget_tokens)
+    return "; ".join(_filled(bare, purposes, budget_tokens).values())
+
+
+def listed(names: Iterable[str], budget_tokens: int) -> str:
+    """Return the names of servers, and the number of those that do not fit a budget of estimated tokens."""
+    return _names([clean(name)[:MAX_NAME_CHARS] for name in names], budget_tokens)
+
+
+def _filled(bare: Mapping[str, str], purposes: Mapping[str, str], budget_tokens: int) -> dict[str, str]:
+    """Give a purpose to as many servers as the budget allows, those first whose names say nothing."""
+    told = dict(bare)
+    left = budget_tokens - _tokens(told.values())
+    for chars in SHORT_LENGTHS:
+        for name in sorted(told, key=_is_known):
+            longer = _told(name, bare[name], purposes[name], chars)
+            cost = estimate_tokens(longer) - estimate_tokens(told[name])
+            if cost <= left:
+                told[name], left = longer, left - cost
+    return told
+
+
+def _is_known(name: str) -> bool:
+    return any(word in _KNOWN for word in _WORDS.findall(name.casefold()))
+
+
+def _tokens(texts: Iterable[str]) -> int:
+    """Return the tokens of texts with something between them: each is counted alone, so none is forgotten."""
+    return sum(estimate_tokens(text) for text in texts)
 
 
 def _about(seen: Catalogue, name: str, described: str) -> str:
     return purpose(seen.entries[name], described) if name in seen.entries else _line(described)
 
 
-def _told(name: str, about: str, down: str, chars: int) -> str:
-    quoted = f" {msgspec.json.encode(shorten(about, chars)).decode()}" if about else ""
-    return f"{clean(name)[:MAX_NAME_CHARS]}{quoted}{f' ({down})' if down else ''}"
+def _bare(name: str, state: str) -> str:
+    return f"{clean(name)[:MAX_NAME_CHARS]}{f' ({state})' if state else ''}"
 
 
-def _down(name: str, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> str:
+def _told(name: str, bare: str, about: str, chars: int) -> str:
+    if not about:
+        return bare
+    shown = clean(name)[:MAX_NAME_CHARS]
+    return f"{shown} {msgspec.json.encode(brief(about, chars)).decode()}{bare.removeprefix(shown)}"
+
+
+def _state(name: str, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> str:
+    status = statuses.get(name)
     if name in seen.visible:
         return ""
-    status = statuses.get(name)
     if name not in seen.entries and is_coming(status):
-        return "being discovered"
-    return why_down(status, MAX_DOWN_CHARS)
+        return "starting"
+    return "off" if status is None or status.disabled else "failed"
 
 
-def _names(names: Iterable[str], downs: Mapping[str, str], budget_tokens: int) -> str:
-    told = [clean(name)[:MAX_NAME_CHARS] + (" (down)" if downs[name] else "") for name in names]
-    kept, used = 0, 8  # for what is said of the rest
+def _names(told: Collection[str], budget_tokens: int) -> str:
+    kept: list[str] = []
+    used = 0 if _tokens(told) <= budget_tokens else _REST_TOKENS
     for text in told:
-        used += estimate_tokens(text) + 1
+        used += estimate_tokens(text)
         if used > budget_tokens:
             break
-        kept += 1
-    rest = len(told) - kept
-    return ", ".join(told[:kept]) + (f"{' and ' if kept else ''}{rest} more" if rest else "")
+        kept.append(text)
+    rest = len(told) - len(kept)
+    return ", ".join(kept) + (f"{' and ' if kept else ''}{rest} more" if rest else "")

@@ -7,11 +7,16 @@ import json
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.catalogue.resolution import ServerNames
+from actors.catalogue.snapshot import Catalogue
+from actors.kit import Latest
 from actors.lifecycle import State
+from actors.search import Index
 from supervisor.front.service import Client
 from supervisor.gateway import GatewaySettings
-from supervisor.introduction import HOW, PAUSE_S
+from supervisor.introduction import HOW, PAUSE_S, THERE, Introduction
 from supervisor.tokens import Tiktoken, load_encoding
+from supervisor.visible import Visible
 from tests.fakes.published import Publisher, Served, served
 
 MODERN = Client(era="modern", version="2026-07-28")
@@ -35,12 +40,20 @@ async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> N
         await found.gateway.introduction.renew()
         text = await said(found)
         assert text.startswith(HOW)
-        assert 'github "1 tool: create_issue"; late (being discovered).' in text
+        assert text.endswith(f'{THERE}github "create_issue"; late (starting).')
         found.report("late", State.FAILED, reason="no such file", restarts=1)
         nursery.start_soon(found.gateway.introduction.run)
-        while 'late (failed: "no such file")' not in await said(found):
+        while "late (failed)" not in await said(found):
             await found.gateway.introduction.made.changed(found.gateway.introduction.made.version)
         nursery.cancel_scope.cancel()
+
+
+async def test_no_quotes_are_announced_where_there_are_none() -> None:
+    names = ServerNames({}).including(("late", "later"))
+    seen = Catalogue(index=Index.empty(), indexed=True, names=names)
+    introduction = Introduction(Visible(Latest(seen), Latest({})), {}, 300)
+    await introduction.renew()
+    assert introduction.text == f"{HOW}\nServers: late (starting); later (starting)."
 
 
 async def test_the_text_is_made_when_something_changes_and_not_per_request() -> None:

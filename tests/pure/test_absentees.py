@@ -79,6 +79,17 @@ def test_a_query_that_names_a_server_is_told_of_it_before_others_are_shown() -> 
     assert paths(answer)[0] == "mail:send_message"
 
 
+@pytest.mark.parametrize("query", ["post in #general", "send a chat message", "read the messages of a channel"])
+def test_what_a_service_is_known_for_tells_of_it_first_though_it_never_said_so(query: str) -> None:
+    answer = ask(query)
+    assert answer["notice"].startswith("slack is not available (it is switched off in the configuration)")
+
+
+@pytest.mark.parametrize("query", ["send an email", "post a letter", "read issue #42", "create an issue"])
+def test_one_word_in_common_with_a_service_is_not_enough(query: str) -> None:
+    assert "slack is not" not in ask(query).get("notice", "").partition("Not usable now")[0]
+
+
 @pytest.mark.parametrize(
     "query", ["slack:*", "server:slack", "slack:send_message", "slack__send_message", "slack", "Slack/"]
 )

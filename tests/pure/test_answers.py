@@ -16,7 +16,7 @@ from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
 from supervisor.absentees import FITS
-from supervisor.answers import KEPT, Context, Page
+from supervisor.answers import KEPT, KEPT_OF_NOTHING, NOTHING, Context, Page, fitting
 from supervisor.discovery import DiscoverySettings, discovered
 from supervisor.metatools import Discover
 from supervisor.tokens import Tiktoken, load_encoding
@@ -121,10 +121,10 @@ def test_a_budget_is_used_and_not_only_kept() -> None:
 def test_a_list_of_everything_says_what_is_missing() -> None:
     seen = catalogue(a=Offer(tools=tuple(tool(f"task_{n}") for n in range(100))))
     assert search(seen, "*", limit=5)["notice"] == (
-        "5 of 100 here; for the rest ask the same again with 'cursor' set to next_cursor."
+        "1 to 5 of 100; for the rest ask the same again with 'cursor' set to next_cursor."
     )
     answer = search(seen, "*", limit=50, budget=1000)
-    assert f"{len(answer['tools'])} of 100 here" in answer["notice"]
+    assert f"1 to {len(answer['tools'])} of 100" in answer["notice"]
     assert "notice" not in search(FILES, "*")
 
 
@@ -254,6 +254,7 @@ def page(*distances: float, ends: bool = True, query: str = "do a task") -> Any:
         ((*[0.1] * 8, 0.9, 0.99), 8),
         ((0.1, 0.9), 2),
         ([FITS] * 10, KEPT),
+        ([NOTHING] * 10, KEPT_OF_NOTHING),
         ((), 0),
     ],
 )
@@ -270,13 +271,36 @@ def test_a_schema_is_earned_by_a_good_hit() -> None:
     assert all("signature" in row for row in weak["tools"])
 
 
-def test_a_weak_page_says_so_first_and_how_to_ask() -> None:
-    weak = page(0.5, 0.6)
+@pytest.mark.parametrize("best", [FITS, 0.7, 0.79])
+def test_a_weak_page_says_so_first_and_how_to_ask(best: float) -> None:
+    weak = page(best, *[0.9] * 9)
     assert next(iter(weak)) == "notice"
-    assert weak["notice"].startswith("Nothing fits well; these are the nearest")
-    assert 'Servers: a "Tasks".' in weak["notice"]
-    assert "Ask for what a tool should do" in weak["notice"]
+    assert weak["notice"].startswith("Not sure that anything fits; nearest first. Ask for what a tool should do")
+    assert "Servers:" not in weak["notice"]
+    assert len(weak["tools"]) == KEPT
     assert "notice" not in page(0.49, 0.6)
+
+
+@pytest.mark.parametrize("best", [NOTHING, 0.98])
+def test_a_page_on_which_nothing_fits_is_short_and_says_what_there_is(best: float) -> None:
+    nothing = page(best, *[0.99] * 9)
+    assert next(iter(nothing)) == "notice"
+    assert nothing["notice"].startswith("Nothing fits. ")
+    assert 'Servers: a "Tasks".' in nothing["notice"]
+    assert "Ask for what a tool should do" in nothing["notice"]
+    assert len(nothing["tools"]) == KEPT_OF_NOTHING
+    shown = {"tool_path", "description", "server_name", "transport", "relevance_score"}
+    assert all(row.keys() == shown for row in nothing["tools"])
+    assert Tiktoken(load_encoding()).count(encode(nothing).decode()) < 350
+    assert len(page(best, *[0.99] * 9, ends=False)["tools"]) == 10
+
+
+def test_servers_of_other_names_do_not_lengthen_a_page_that_hardly_fits() -> None:
+    hits = tuple(
+        Hit(document=Document(key="", kind="tool", server=server, name="x"), score=1.0, distance=0.6, exact=False)
+        for server in "aaaaabbb"
+    )
+    assert len(fitting(hits)) == KEPT
 
 
 def test_an_exact_path_is_answered_with_its_row_alone() -> None:

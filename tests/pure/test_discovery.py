@@ -85,6 +85,24 @@ def test_the_name_of_a_server_lists_its_tools_first_and_then_what_fits(query: st
     assert answer["total_found"] >= len(found)
 
 
+@pytest.mark.parametrize("query", ["list all tools of the git-lab server", "what can gitlab do?", "GitLab tools"])
+def test_a_list_may_be_asked_for_in_words(query: str) -> None:
+    answer = ask(query)
+    assert [row["tool_path"] for row in answer["tools"]] == [row["tool_path"] for row in ask("git-lab:*")["tools"]]
+    assert "notice" not in answer
+
+
+def test_what_a_list_is_asked_of_may_not_be_a_tool() -> None:
+    assert ask("github tools", kinds=["prompt"])["total_found"] == 0
+
+
+@pytest.mark.parametrize("query", ["nosuch:*", "nosuch/*", "server:nosuch", "server: 'nosuch'"])
+def test_a_list_of_a_server_that_is_not_there_says_which_there_are(query: str) -> None:
+    answer = ask(query)
+    assert (answer["tools"], answer["total_found"]) == ([], 0)
+    assert answer["notice"].startswith("There is no server 'nosuch'. Servers: crawler ")
+
+
 def test_a_tool_that_is_called_like_a_server_stays_on_the_page() -> None:
     assert paths("fetch") == ["fetch:fetch", "fetch:get_page", "crawler:fetch"]
     assert paths("fetch", limit=2) == ["fetch:fetch", "crawler:fetch"]

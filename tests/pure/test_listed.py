@@ -85,21 +85,23 @@ def test_550_tools_are_listed_completely_and_each_once(query: str | None) -> Non
     counter = Tiktoken(load_encoding())
     assert all(counter.count(encode(page).decode()) <= 2000 for page in pages)
     assert len(pages[0]["tools"]) > 20
-    assert pages[0]["notice"].startswith(f"{len(pages[0]['tools'])} of 550 here;")
-    assert "notice" not in pages[-1]
+    done = 0
+    for page in pages:
+        here = len(page["tools"])
+        assert page["notice"].startswith(f"{done + 1} to {done + here} of 550")
+        done += here
+    assert pages[-1]["notice"].endswith("550 of 550, the end.")
+    assert sum(counter.count(encode(page).decode()) for page in pages) < 550 * 40
 
 
-def test_a_line_of_a_list_is_short_and_says_what_every_row_says() -> None:
-    row = ask(MANY)["tools"][0]
-    assert row == {
-        "tool_path": "a:t_0000",
-        "description": row["description"],
-        "server_name": "a",
-        "transport": "stdio",
-        "relevance_score": 0.0,
-        "signature": "t_0000(owner: string, n?: integer)",
-    }
-    assert len(row["description"]) < 70
+def test_a_line_of_a_list_is_short_and_its_transport_is_said_once() -> None:
+    first, second, *_ = ask(MANY)["tools"]
+    assert (first.pop("server_name"), first.pop("transport")) == ("a", "stdio")
+    for row, name in ((first, "t_0000"), (second, "t_0001")):
+        assert row == {"tool_path": f"a:{name}", "description": row["description"], "signature": "(owner, ...)"}
+        assert len(row["description"]) < 70
+    rows = [row for page in walk(MANY, limit=40) for row in page["tools"]]
+    assert [row["server_name"] for row in rows if "transport" in row] == ["a"] * 8 + ["c"] * 7
 
 
 @pytest.mark.parametrize("query", ["c:*", "server:c", "c/", "server: c"])
@@ -221,6 +223,27 @@ def test_resources_are_filtered_by_server_and_by_words() -> None:
     found = listed(seen, query="today", server="b")
     assert ([row["uri"] for row in found["resources"]], found["total_resources"]) == (["b|file:///x"], 1)
     assert listed(seen, query="tomorrow")["total_resources"] == 0
+    assert "notice" not in found
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"server": "a"}, "a offers no resources; its tools: discover_mcp_tools with 'a:*'."),
+        ({"server": "b", "query": "weather"}, "b offers no resources."),
+        (
+            {"server": ["a", "b"]},
+            "No resource is offered by these servers; discover_mcp_tools with '*' lists the tools.",
+        ),
+        ({"query": "weather"}, "No resource of any server has all of the words 'weather'; "),
+        ({"server": "c", "query": "Bad weather"}, "No resource of c has all of the words 'bad weather'; "),
+    ],
+)
+def test_where_no_resource_is_found_that_is_said(asked: Any, said: str) -> None:
+    answer = listed(MANY, **asked)
+    assert answer["notice"].startswith(said)
+    assert answer["resources"] == answer["resource_templates"] == []
+    assert "notice" not in listed(MANY, server="c")
 
 
 @pytest.mark.parametrize(
