@@ -13,7 +13,7 @@ from supervisor.neural.wordpiece import WordPieces
 
 MAX_PIECES = 96
 """Of a document that are read; its name and two or three sentences."""
-MAX_QUERY_PIECES = 20
+MAX_QUERY_PIECES = 14
 """Of a query that are read: the time that it takes grows with them, and someone waits."""
 
 _REMEMBERED_QUERIES = 256
