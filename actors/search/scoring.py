@@ -80,10 +80,12 @@ class Scorer:
         corpus, tuning = self._corpus, self._corpus.tuning
         size = len(corpus.documents)
         total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
+        things, asked = np.zeros(size, np.float32), 0.0
         mass = 0.0
         for term in terms:
             if not term.matches:
                 mass += _missed(corpus, term)
+                asked += _greatest_idf(corpus) * term.weight if is_object(term) and not term.proper else 0.0
                 continue
             best = self._best(term)
             weight = term.weight * (tuning.verb if is_verb(term) else 1.0)
@@ -91,7 +93,11 @@ class Scorer:
             mass += own
             total += best.text * np.float32(weight)
             named += best.name * np.float32(min(1.0, term.weight * _NAME_GAIN))
-            shares += np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
+            matched = np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
+            shares += matched
+            if is_object(term):
+                things += matched
+                asked += own
         shares /= np.float32(max(mass, _TINY))
         values = total * (1 + tuning.name_coverage * np.minimum(named / corpus.name_mass, 1.0))
         values *= 1 - tuning.query_coverage + tuning.query_coverage * shares
@@ -101,23 +107,8 @@ class Scorer:
         elsewhere = _elsewhere(corpus, terms)
         values *= 1 - np.float32(tuning.elsewhere) * elsewhere
         perfect = mass * (1 + tuning.name_coverage)
-        return Scores(
-            values, shares, perfect, chances_of(values, elsewhere, perfect, terms, self._grounds(terms, values))
-        )
-
-    def _grounds(self, terms: Sequence[Term], values: Floats) -> float:
-        """Return the share of the things asked for that the best document has; a verb alone is no ground."""
-        best = int(values.argmax())
-        known = had = 0.0
-        for term in filter(is_object, terms):
-            if not term.matches:
-                known += 0.0 if term.proper else term.weight * _greatest_idf(self._corpus)
-                continue
-            found = self._best(term)
-            own = term.weight * max(found.top, float(self._corpus.idf[term.own]) if term.own >= 0 else 0.0)
-            known += own
-            had += min(own, own * _FULLY_MATCHED * float(found.text[best]) / max(found.top, _TINY))
-        return had / known if known else 1.0
+        grounds: Floats = things / np.float32(asked) if asked else np.ones(size, np.float32)
+        return Scores(values, shares, perfect, chances_of(values, elsewhere, perfect, terms, grounds))
 
     def _best(self, term: Term) -> _Best:
         key = (term.own, tuple(term.matches.items()))
@@ -142,7 +133,7 @@ def _best(corpus: Corpus, term: Term) -> _Best:
     return _Best(text, name, top)
 
 
-def chances_of(values: Floats, elsewhere: Floats, perfect: float, terms: Sequence[Term], grounds: float) -> Floats:
+def chances_of(values: Floats, elsewhere: Floats, perfect: float, terms: Sequence[Term], grounds: Floats) -> Floats:
     """Return per document the chance (0..1) that it is what is meant.
 
     The best one's is a logistic function of its share of a perfect score, of the share of the things asked for that it
@@ -154,8 +145,12 @@ def chances_of(values: Floats, elsewhere: Floats, perfect: float, terms: Sequenc
         return np.zeros_like(values)
     share = min(1.0, best / max(perfect, _TINY))
     certain = _CHANCE_AT_ZERO + _CHANCE_PER_ROOT * math.sqrt(share) + _CHANCE_PER_TERMS * math.log(max(len(terms), 1))
-    certain += _CHANCE_PER_GROUNDS * grounds
-    out: Floats = falling(values, best) / (1 + np.exp(np.float32(_CHANCE_ELSEWHERE) * elsewhere - np.float32(certain)))
+    out: Floats = falling(values, best) / (
+        1
+        + np.exp(
+            np.float32(_CHANCE_ELSEWHERE) * elsewhere - np.float32(_CHANCE_PER_GROUNDS) * grounds - np.float32(certain)
+        )
+    )
     return out
 
 

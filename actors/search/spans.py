@@ -29,7 +29,10 @@ _EXTENSION = re.compile(r"\.([A-Za-z0-9]{2,5})\W{0,8}$")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _SCHEME = re.compile(r"^https?://(www\.)?")
 _PROPER = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{1,40}")
-_ABOUT = "about|called|named|titled|entitled|regarding|concerning|mentioning"
+_ABOUT = (
+    "about|called|named|titled|entitled|regarding|concerning|mentioning|with (?:my|our|his|her|their)"
+    r"|(?:search|searching|look|looking|google|hunt|browse)(?: [a-z]{1,20}){0,3} for"
+)
 _ENDS = "with|in|on|from|to|for|and|at|of|is"
 _TOPIC = re.compile(rf"\b(?:{_ABOUT}) ((?:(?!(?:{_ENDS})\b)[^\s,.;:!?]{{1,40}} ?){{1,4}})", re.IGNORECASE)
 _MAX_URL_WORDS = 8

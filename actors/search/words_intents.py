@@ -544,6 +544,8 @@ which|what .. crashes|errors|exceptions|bugs .. users|production|app|most|new|to
 how many users|people .. hit|affected|see|seen .. by => search issues events
 root cause => analyze troubleshoot
 
+what|which|show|list|see .. pods|deployments|namespaces => get list / pods / kubectlget
+
 # Maps, travel, weather, time
 latitude|longitude|coordinates .. of|for .. address|place|city|town => geocode
 go to .. url|link|address|page => navigate

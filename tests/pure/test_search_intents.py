@@ -195,6 +195,8 @@ def test_a_verb_alone_is_no_ground(query: str) -> None:
         ("write a note about Ann for the team", {"ann"}),
         ("what time is it in Tokyo", {"tokyo"}),
         ("start a page called kitchen remodel in notes", {"kitchen", "remodel"}),
+        ("search the web for trio nurseries", {"trio", "nurseries"}),
+        ("create a spreadsheet with my expenses", {"expenses"}),
         ("Find the page", set()),
         ("list events", set()),
     ],
