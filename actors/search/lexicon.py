@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.search.text import stem
+from actors.search.words_everyday import WEAK
+from actors.search.words_intents import RULES
 from actors.search.words_phrases import IDIOMS, OPENINGS, PHRASES, TARGET
 from actors.search.words_synonyms import ABBREVIATIONS, SYNONYMS
 
@@ -32,6 +34,10 @@ IDIOM_PATTERN = re.compile(IDIOMS, re.IGNORECASE)
 
 TARGET_PATTERN = re.compile(TARGET)
 """What something is turned into, as the only group."""
+
+
+REAL_WORDS: frozenset[str] = frozenset(re.findall(r"[a-z]{2,}", f"{SYNONYMS} {ABBREVIATIONS} {' '.join(RULES)}")) | WEAK
+"""Words of our own lists. Who writes one of them means it: it is no misspelling of a word that a catalogue has."""
 
 
 @lru_cache(maxsize=16)

@@ -13,7 +13,14 @@ from itertools import pairwise
 
 from actors.search.corpus import Corpus
 from actors.search.intents import understood
-from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, TARGET_PATTERN, alternatives
+from actors.search.lexicon import (
+    IDIOM_PATTERN,
+    OPENING_PATTERNS,
+    PHRASE_PATTERNS,
+    REAL_WORDS,
+    TARGET_PATTERN,
+    alternatives,
+)
 from actors.search.spans import Weighted, argument_words, weighted_words
 from actors.search.text import as_written, is_cjk, stem
 from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
@@ -242,7 +249,7 @@ class Reader:
     def _add_unknown(self, word: str, add: Adder) -> None:
         for other, weight in self._completions(word, names_only=False):
             add(self._reduce(other), weight)
-        for other, weight in self._corrections(word):
+        for other, weight in () if word in REAL_WORDS else self._corrections(word):
             add(self._reduce(other), weight)
             if weight > 0.5:
                 for meant, share in self._alternatives.get(self._reduce(other), {}).items():

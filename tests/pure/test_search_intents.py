@@ -223,5 +223,14 @@ def test_everyday_words_are_not_taken_for_misspelt_ones() -> None:
     assert found == []
 
 
+def test_a_word_of_our_lists_is_no_misspelling() -> None:
+    text = "Say whether the build is done."
+    index = Index.build(
+        [analyse("ci", [Document(key="ci:get_state", kind="tool", server="ci", name="get_state", description=text)])]
+    )
+    assert index.search("is it wether").hits
+    assert not [hit for hit in index.search("get the weather").hits if hit.distance < 0.5]
+
+
 def test_word_lists_are_words_in_lower_case() -> None:
     assert all(word == word.lower() and word.isalnum() for word in WEAK | PRODUCTS)
