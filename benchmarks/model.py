@@ -15,8 +15,9 @@ import msgspec
 
 from benchmarks.arguments import from_row, from_schema
 from benchmarks.client import Tool as Call
-from benchmarks.search import FITS, Query, ToolPath
+from benchmarks.search import Query, ToolPath
 from benchmarks.strict_server import RAN, REFUSED
+from supervisor.absentees import FITS
 from supervisor.definitions import DISCOVER, EXECUTE
 
 ROWS_LOOKED_AT = 5

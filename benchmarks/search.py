@@ -29,13 +29,12 @@ from actors.protocol.jsonrpc import encode
 from actors.search import Index, analyse
 from benchmarks import meanings
 from supervisor import metatools
+from supervisor.absentees import FITS
 from supervisor.discovery import DiscoverySettings, discovered
 
 ToolPath = tuple[str, str]
 Answer = Callable[[str], list[ToolPath]]
 CUTS = (1, 5, 10)
-FITS = 0.5
-"""A row with a lower score fits what was asked."""
 NOT_AVERAGED = frozenset({"garbage", "empty", "huge", "ood", "no_match", "multilingual"})
 
 

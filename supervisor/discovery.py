@@ -26,7 +26,7 @@ from supervisor.absentees import concerned, named_in
 from supervisor.answers import Context, Page
 from supervisor.listed import Listing, tools_page
 from supervisor.metatools import DEFAULT_LIMIT, Discover
-from supervisor.service.purposes import roll
+from supervisor.service.purposes import SERVERS_TOKENS, roll
 from supervisor.shown import clean
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
@@ -38,8 +38,6 @@ _ALL_OF = re.compile(r"\s*([^\s*:/]{1,200})\s*[:/]\s*\*\s*")
 _SPACE = re.compile(r"\s")
 _EVERYTHING = frozenset({EVERYTHING, "server:*", "*:*"})
 _MAX_NAME_CHARS = 200
-ROLL_TOKENS = 150
-"""What the servers and their purposes may take of an answer that has nothing better."""
 
 Clock = Callable[[], float]
 
@@ -88,7 +86,7 @@ def discovered(
 
     Raises `InvalidArguments` for a cursor where nothing is listed.
     """
-    servers = partial(roll, seen, statuses, {}, ROLL_TOKENS, usable=True)
+    servers = partial(roll, seen, statuses, {}, SERVERS_TOKENS, usable=True)
     return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings, servers)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import trio
 
 from actors.kit import Latest
-from supervisor.service.purposes import roll
+from supervisor.service.purposes import SERVERS_TOKENS, roll
 from supervisor.shown import estimate_tokens
 from supervisor.visible import Visible
 from supervisor.workbench import beside
@@ -25,8 +25,6 @@ THERE_BARE = "Servers: "
 PRINCIPAL = "local"
 PAUSE_S = 0.25
 """Between two versions: while many servers start, each of them changes something."""
-SERVERS_TOKENS = 150
-"""For the servers that can be used, in an answer in which nothing fits: of the others it has the reasons."""
 
 
 class Introduction:

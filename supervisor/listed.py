@@ -58,8 +58,7 @@ def tools_page(
     frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
     found = items(seen, listing.servers, listing.kinds, listing.after)
     left = context.left(frame) - CURSOR_TOKENS
-    told: set[str] = set()
-    rows, following = _page(found, lambda item: _line(context, item, told), left, listing.limit)
+    rows, following = _page(found, lambda item: _line(context, item), left, listing.limit)
     frame["tools"] = rows
     earlier = shown(seen, listing.servers, listing.kinds, listing.after)
     return _with_cursor(frame, following, _progress(earlier, len(rows), count, following))
@@ -134,17 +133,15 @@ def _with_cursor(answer: dict[str, Any], following: Position | None, said: str) 
     return told if following is None else {**told, "next_cursor": encode_cursor(following)}
 
 
-def _line(context: Context, item: Item, told: set[str]) -> dict[str, Any]:
-    """Return a short row of a list; what is the server's is in its first row of a page. `told`: servers so far."""
+def _line(context: Context, item: Item) -> dict[str, Any]:
+    """Return a short row of a list."""
     server, thing = item.at.server, item.thing
     if isinstance(thing, Tool):
-        row = list_row(context.seen.entries[server], thing, first=server not in told)
-        told.add(server)
-        return row | context.availability(server)
+        return list_row(context.seen.entries[server], thing) | context.availability(server)
     hit = Hit(document=_document(server, item.kind, thing), score=0.0, distance=0.0, exact=False)
     other = Row(other_row(hit, context.seen.prompt_name))
     other.shrink()
-    return {key: value for key, value in other.value.items() if key != "relevance_score"}
+    return other.value
 
 
 def _document(server: str, kind: str, thing: Thing) -> Document:

@@ -146,12 +146,14 @@ def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, An
     return row
 
 
-def list_row(entry: Entry, tool: Tool, *, first: bool) -> dict[str, Any]:
-    """Return the line of a tool in a list, where nothing was ranked; a server's `first` says what is the server's."""
+def list_row(entry: Entry, tool: Tool) -> dict[str, Any]:
+    """Return the line of a tool in a list: the members of a hit's, so that a program reads both; nothing was ranked."""
     return {
-        **({"server_name": entry.server, "transport": entry.transport} if first else {}),
         "tool_path": clean(tool_path(entry.server, tool.name)),
         "description": fitted(tool.description or tool.title, *TERSE_DESCRIPTION),
+        "server_name": entry.server,
+        "transport": entry.transport,
+        "relevance_score": 0.0,
         "signature": requirements(tool, TERSE_PARAMETERS),
     }
 

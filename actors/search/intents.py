@@ -19,7 +19,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
 
 from actors.search.spans import without_spans
 from actors.search.text import stem, words
@@ -115,11 +114,6 @@ def _rule(cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -> _Rule:
     return _Rule(tuple(steps), cue[:1] == [_START], cue[-1:] == [_END], needs)
 
 
-@lru_cache(maxsize=1)
-def _rules() -> Rules:
-    return compiled(RULES)
-
-
 @dataclass(frozen=True, slots=True)
 class _Word:
     text: str
@@ -127,9 +121,11 @@ class _Word:
     kinds: frozenset[str]
 
 
-def understood(text: str, rules: Rules | None = None) -> Understood:
+_OURS = compiled(RULES)  # here and not with the first query: it takes as long as twenty of these
+
+
+def understood(text: str, known: Rules = _OURS) -> Understood:
     """Return what a text means by these rules (default: ours). In other words it means no more than it says."""
-    known = _rules() if rules is None else rules
     sentence = _read(text)
     places: dict[str, list[int]] = defaultdict(list)
     for place, word in enumerate(sentence):

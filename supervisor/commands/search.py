@@ -55,8 +55,7 @@ def _show(found: dict[str, Any]) -> None:
     rows = table("PATH", "SCORE", "DESCRIPTION", right=("SCORE",))
     for hit in found["tools"]:
         path = hit.get("tool_path") or hit.get("uri") or hit.get("prompt") or ""
-        score = f"{hit['relevance_score']:.3f}" if "relevance_score" in hit else "-"  # of a list nothing was ranked
-        rows.add_row(plain(path), score, plain(hit.get("description", "")))
+        rows.add_row(plain(path), f"{hit['relevance_score']:.3f}", plain(hit.get("description", "")))
     out = console()
     if found["tools"]:
         out.print(rows)

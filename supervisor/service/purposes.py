@@ -34,6 +34,8 @@ terraform time todoist trello twilio twitter vercel weather wikipedia wordpress 
 _KNOWN = frozenset(_NAMES.split())
 """Names that say what a server is for to whoever has read a little: the others are explained first."""
 _WORDS = re.compile(r"[^\W_]+")
+SERVERS_TOKENS = 150
+"""For the servers that can be used, in an answer in which nothing fits: of the others it has the reasons."""
 
 
 class _Info(msgspec.Struct):

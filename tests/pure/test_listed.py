@@ -91,17 +91,21 @@ def test_550_tools_are_listed_completely_and_each_once(query: str | None) -> Non
         assert page["notice"].startswith(f"{done + 1} to {done + here} of 550")
         done += here
     assert pages[-1]["notice"].endswith("550 of 550, the end.")
-    assert sum(counter.count(encode(page).decode()) for page in pages) < 550 * 40
+    assert sum(counter.count(encode(page).decode()) for page in pages) < 550 * 60
 
 
-def test_a_line_of_a_list_is_short_and_its_transport_is_said_once() -> None:
+def test_a_line_of_a_list_is_short_and_has_the_members_of_a_hit() -> None:
     first, second, *_ = ask(MANY)["tools"]
-    assert (first.pop("server_name"), first.pop("transport")) == ("a", "stdio")
     for row, name in ((first, "t_0000"), (second, "t_0001")):
-        assert row == {"tool_path": f"a:{name}", "description": row["description"], "signature": "(owner, ...)"}
+        assert row == {
+            "tool_path": f"a:{name}",
+            "description": row["description"],
+            "server_name": "a",
+            "transport": "stdio",
+            "relevance_score": 0.0,
+            "signature": "(owner, ...)",
+        }
         assert len(row["description"]) < 70
-    rows = [row for page in walk(MANY, limit=40) for row in page["tools"]]
-    assert [row["server_name"] for row in rows if "transport" in row] == ["a"] * 8 + ["c"] * 7
 
 
 @pytest.mark.parametrize("query", ["c:*", "server:c", "c/", "server: c"])
