@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
+import numpy.typing as npt
 
 from actors.search.copies import CROWD, NAME, TEXT, originals_first
 from actors.search.corpus import Corpus
@@ -166,12 +167,25 @@ def _with_originals_first(corpus: Corpus, query: str, ordered: Sequence[int], ex
     def by_text(number: int) -> int | None:
         return None if number in exact else int(corpus.prints[number, TEXT]) or None
 
-    ordered = originals_first(ordered, by_name, asked_for, server, corpus.copied, corpus.sizes, 2)
+    if len(exact) > 1:
+        ordered = originals_first(ordered, by_name, asked_for, server, corpus.copied, corpus.sizes, 2)
+    if not _is_crowded(corpus.prints[ordered, TEXT]):
+        return ordered
     return originals_first(ordered, by_text, asked_for, server, corpus.copied, corpus.sizes, CROWD)
+
+
+def _is_crowded(prints: npt.NDArray[np.int64]) -> bool:
+    """Say whether so many have the same text that copies change places; hardly ever, and it is soon seen."""
+    if len(prints) < CROWD:
+        return False
+    found = np.sort(prints)
+    return bool(((found[CROWD - 1 :] == found[: len(found) - CROWD + 1]) & (found[CROWD - 1 :] != 0)).any())
 
 
 def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:
     """Let exact hits by path and by name take turns: with a name a server must not crowd out paths, nor vice versa."""
+    if len(exact) < 2:
+        return ordered
     written = [number for number in ordered if exact.get(number, 0) >= _AS_WRITTEN]
     by_path = [number for number in ordered if _BY_PATH <= exact.get(number, 0) < _AS_WRITTEN]
     by_name = [number for number in ordered if _BY_NAME <= exact.get(number, 0) < _BY_PATH]

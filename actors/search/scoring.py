@@ -121,11 +121,12 @@ def _best(corpus: Corpus, term: Term) -> _Best:
     text, name = np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32)
     cap = float(corpus.idf[term.own]) * corpus.tuning.rarity_cap if term.own >= 0 else math.inf
     top = 0.0
-    for match, weight in term.matches.items():
+    for place, (match, weight) in enumerate(term.matches.items()):
         rarity = float(corpus.idf[match])
         gain = weight * (min(rarity, cap) if weight < 1 else rarity)
         documents, impacts = corpus.postings.of(match)
-        text[documents] = np.maximum(text[documents], impacts * np.float32(gain))
+        gained = impacts * np.float32(gain)
+        text[documents] = np.maximum(text[documents], gained) if place else gained
         top = max(top, gain)
         documents, _ = corpus.names.of(match)
         if len(documents):
@@ -156,8 +157,9 @@ def chances_of(values: Floats, elsewhere: Floats, perfect: float, terms: Sequenc
 
 def falling(values: Floats, best: float) -> Floats:
     """Return per document by how much it is less likely to be meant than one with the best score."""
-    share = np.maximum(values, 0) / np.float32(max(best, _TINY))
-    out: Floats = np.power(share, np.float32(_CHANCE_FALLS)).astype(np.float32)
+    out = np.zeros(len(values), np.float32)
+    scored = np.flatnonzero(values > 0)  # a power of zero takes ten times as long as one of a number
+    out[scored] = np.power(values[scored] / np.float32(max(best, _TINY)), np.float32(_CHANCE_FALLS))
     return out
 
 
@@ -214,11 +216,14 @@ def _with_servers(corpus: Corpus, values: Floats) -> Floats:
     """Add a share of the mean score of a server's documents to those that match themselves."""
     if not corpus.tuning.server_prior:
         return values
-    sizes = corpus.sizes
-    sums = np.bincount(corpus.segment_of, weights=values, minlength=len(sizes))
-    # A server may have no documents at all.
-    means = (sums / np.sqrt(np.maximum(sizes, 1) * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
-    out: Floats = np.where(values > 0, values + np.float32(corpus.tuning.server_prior) * means[corpus.segment_of], 0)
+    held = corpus.sizes > 0  # a server may have no documents at all
+    sizes, firsts = corpus.sizes[held], np.array(corpus.firsts, np.intp)[held]
+    sums = np.add.reduceat(values, firsts, dtype=np.float64) if len(firsts) else np.zeros(0)
+    means = (sums / np.sqrt(sizes * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
+    gains = np.repeat(np.float32(corpus.tuning.server_prior) * means, sizes)
+    gains += values
+    gains *= values > 0
+    out: Floats = gains
     return out
 
 
