@@ -9,13 +9,14 @@ Articles and possessives are passed over, so no cue has any. The meaning is one 
 one or several words of which the best counts. The words of the cue are taken for what they mean: they count less
 themselves, unless the meaning has them, too. Of two rules about the same words the one with the longer cue counts.
 
-Rules are looked up by the first word of their cue, and a gap is bounded, so a query costs as much as it has words.
+Rules are looked up by the word of their cue that the fewest rules have, and a gap is bounded, so a query costs as much
+as it has words.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
+    number: int  # in the order of the lines
     steps: tuple[_Step, ...]
     at_start: bool
     at_end: bool
@@ -78,27 +80,30 @@ class _Rule:
 
 
 Rules = Mapping[str, Sequence[_Rule]]
-"""Rules by the stem, or the class, that the first word of their cue has."""
+"""Rules by the stems, or the classes, of one word of their cue: that which the fewest rules have."""
 
 
 def compiled(lines: Iterable[str]) -> Rules:
     """Return the rules of these lines, of which blank ones and comments (`# `) are none. Raises `ValueError`."""
-    out: dict[str, list[_Rule]] = defaultdict(list)
+    rules: list[_Rule] = []
     for line in lines:
         if not line.strip() or line.startswith("# "):
             continue
         cue, arrow, meaning = line.partition("=>")
         needs = tuple(tuple(need.split()) for need in meaning.split("/"))
-        rule = _rule(cue.split(), needs)
+        rule = _rule(len(rules), cue.split(), needs)
         if not arrow or not all(needs) or not rule.steps:
             raise ValueError(f"not a rule: {line!r}")
-        first = rule.steps[0]
-        for key in first.options:
+        rules.append(rule)
+    held = Counter(option for rule in rules for step in rule.steps for option in step.options)
+    out: dict[str, list[_Rule]] = defaultdict(list)
+    for rule in rules:
+        for key in min(rule.steps, key=lambda step: sum(held[option] for option in step.options)).options:
             out[key].append(rule)
     return out
 
 
-def _rule(cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -> _Rule:
+def _rule(number: int, cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -> _Rule:
     steps: list[_Step] = []
     gap = 0
     for element in cue:
@@ -111,7 +116,7 @@ def _rule(cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -> _Rule:
             kinds = said & _CLASSES
             steps.append(_Step(frozenset(map(stem, said - kinds)) | kinds, gap))
             gap = 0
-    return _Rule(tuple(steps), cue[:1] == [_START], cue[-1:] == [_END], needs)
+    return _Rule(number, tuple(steps), cue[:1] == [_START], cue[-1:] == [_END], needs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +137,10 @@ def understood(text: str, known: Rules = _OURS) -> Understood:
         for key in (word.stem, *word.kinds):
             places[key].append(place)
     # A rule is looked at once, and word by word only if all its words are there in some order.
-    candidates = {id(rule): rule for key in places for rule in known.get(key, ()) if rule.may_fit(places.keys())}
-    found = [_Meaning(rule.needs, met) for rule in candidates.values() if (met := _met(rule, sentence, places))]
+    candidates = {rule.number: rule for key in places for rule in known.get(key, ()) if rule.may_fit(places.keys())}
+    found = [
+        _Meaning(rule.needs, met) for _, rule in sorted(candidates.items()) if (met := _met(rule, sentence, places))
+    ]
     if not found:
         return NOTHING_MEANT
     found.sort(key=lambda meaning: (-len(meaning.places), min(meaning.places)))
