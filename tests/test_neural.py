@@ -218,6 +218,23 @@ def test_a_query_is_read_to_a_bound_and_remembered(tiny: SentenceModel) -> None:
     assert not tiny.embed_query("").any()
 
 
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [
+        ("a cat. find it", "a cat. find it"),
+        ("Hello there! find a cat. Thanks a lot.", "find a cat."),
+        (f"{'a ' * MAX_QUERY_PIECES}. find it", "find it"),
+        (f"find. {'cat ' * MAX_QUERY_PIECES}", "cat " * (MAX_QUERY_PIECES - 2)),
+        ("Thanks a lot.", "Thanks a lot."),
+    ],
+    ids=["all", "without courtesy", "what fits", "the last one alone", "nothing else"],
+)
+def test_of_a_long_query_the_last_sentences_are_read(tiny: SentenceModel, query: str, read: str) -> None:
+    found = tiny.embed_query(query)
+    assert found.any()
+    assert found.tolist() == tiny.embed([read])[0].tolist()
+
+
 def installed(source: Source, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(root))
     importlib.invalidate_caches()

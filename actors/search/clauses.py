@@ -1,4 +1,4 @@
-"""One query, several wishes: "find the venue and tell the team" asks for two tools. Pure.
+"""A query's sentences, and its wishes: "find the venue and tell the team" asks for two tools. Pure.
 
 A query is divided where a sentence ends, and where "and", "then" or a comma is followed by another request: a verb of
 doing something, or a question. What a wish leaves to a pronoun ("send it to them") it takes from the one before.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actors.search.words_common import STOP_WORDS, VERB_CLASS
+from actors.search.words_phrases import COURTESY
 
 _MAX_CLAUSES = 6
 _MAX_CHARS = 1000
@@ -19,6 +20,8 @@ _ALSO = r"(?:then|also|if so|if it is|if yes|afterwards|please|finally)"
 _BORDER = re.compile(
     rf"[.;!?]\s+|\n+|\s*,?\s+(?:and|then|but|so|plus)\s+(?:{_ALSO}\s*,?\s+){{0,3}}|,\s+(?:then\s+)?", re.IGNORECASE
 )
+_SENTENCE_END = re.compile(r"(?<=[.!?;:\n])\s+|\n+")
+_COURTESY = re.compile(COURTESY, re.IGNORECASE)
 _QUOTE = re.compile(r"\"[^\"]{1,300}\"|\u201c[^\u201d]{1,300}\u201d")
 _ACTION_WORDS = """
 add allow announce answer append apply archive arrange ask assign attach block book bring build bump buy call cancel
@@ -49,6 +52,16 @@ class Clause:
 
     text: str
     refers: bool
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, without empty ones; a colon and a semicolon end one, too."""
+    return [part for part in _SENTENCE_END.split(text) if part.strip()]
+
+
+def is_courtesy(sentence: str) -> bool:
+    """Say whether a sentence greets, thanks or tells the circumstances of what is asked."""
+    return _COURTESY.match(sentence) is not None
 
 
 def clauses(query: str) -> Sequence[Clause]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from actors.search.corpus import Corpus
 from actors.search.embedding import query_levels
+from actors.search.intents import understood
 from actors.search.postings import Bools, Floats
 from actors.search.rank import Allowed
 from actors.search.scoring import Scores, falling
@@ -60,13 +61,16 @@ def _weight(corpus: Corpus, query: str, share: float) -> float:
     """Return how much nearness counts for a query whose best document has this share of a perfect score.
 
     Where the words say it all, there is less to add. A misspelt word falls into pieces that mean something else, so the
-    words, which are read as what they should be, go before. Of a long query, only the beginning has a meaning.
+    words, which are read as what they should be, go before. So do the rules of paraphrase, whose needs are in the words
+    of tools. Of a long query, only some sentences are embedded.
     """
     tuning = corpus.tuning
     asked = [word for word in words(query) if len(word) >= _LEAST_LETTERS][:_MAX_WORDS]
     unknown = sum(word not in corpus.vocabulary for word in asked) / max(1, len(asked))
+    explained = len(understood(query).taken.intersection(asked)) / max(1, len(asked)) if tuning.intents else 0.0
+    unsure = (1 - tuning.semantic_sure * min(1.0, share)) * (1 - tuning.semantic_explained * explained)
     read = min(1.0, tuning.semantic_words / max(1, len(query.split())))
-    return tuning.semantic * (1 - tuning.semantic_sure * min(1.0, share)) * (1 - unknown) ** 2 * read
+    return tuning.semantic * unsure * (1 - unknown) ** 2 * read
 
 
 def _usual(nearness: Floats, having: Bools) -> np.float32:

@@ -5,26 +5,22 @@ In a long query every sentence is scored on its own; in one of several wishes ("
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from actors.search.clauses import clauses
+from actors.search.clauses import clauses, is_courtesy, sentences
 from actors.search.corpus import Corpus
 from actors.search.document import Document
 from actors.search.postings import Bools
 from actors.search.scoring import Scorer, Scores
 from actors.search.terms import Reader, Term, is_verb
-from actors.search.words_phrases import COURTESY
 
 Allowed = Callable[[Document], bool]
 """A filter on single documents."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?;:\n])\s+|\n+")
 _MAX_SENTENCES = 12
-_COURTESY = re.compile(COURTESY, re.IGNORECASE)
 
 
 def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None = None) -> Scores | None:
@@ -86,12 +82,12 @@ def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[
     least = reader.tuning.sentences_from
     if not least or len(terms) < least / 2 or len(query.split()) < least:
         return []
-    texts = [text for text in _SENTENCE_END.split(query) if text.strip()]
+    texts = sentences(query)
     if not 1 < len(texts) <= _MAX_SENTENCES:
         return []
     courtesy = reader.tuning.courtesy
     read = [
-        (courtesy if _COURTESY.match(text) else 1.0, _rarest(reader.corpus, reader.terms(text, wordy=True)))
+        (courtesy if is_courtesy(text) else 1.0, _rarest(reader.corpus, reader.terms(text, wordy=True)))
         for text in texts
     ]
     read = [(weight, part) for weight, part in read if any(term.matches for term in part)]

@@ -391,6 +391,8 @@ make|place .. phone call|calls => call phone outbound
 
 # Web
 find|search|look ... about|mentioning|containing|regarding => search find
+  find|search|look|get|give|gather|collect .. information|info|articles|article|facts|sources ..
+  about|on|regarding|concerning => search / web
 look|search|check|google|find ... up|on|in .. web|online|internet|google => search / web
 google|bing for => search / web
 what .. happening|happened|news|going|latest .. with|on|in|about|to|world => search news web

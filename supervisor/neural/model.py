@@ -7,14 +7,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from actors.search.clauses import is_courtesy, sentences
 from actors.search.postings import Floats
 from supervisor.neural.transformer import Transformer
 from supervisor.neural.wordpiece import WordPieces
 
 MAX_PIECES = 96
 """Of a document that are read; its name and two or three sentences."""
-MAX_QUERY_PIECES = 14
-"""Of a query that are read: the time that it takes grows with them, and someone waits."""
+MAX_QUERY_PIECES = 16
+"""Of a query that are read: as many as a register of the processor holds, so one more would take a fifth longer."""
 
 _REMEMBERED_QUERIES = 256
 
@@ -41,9 +42,24 @@ class SentenceModel:
         return self._remembered(text)
 
     def _query(self, text: str) -> Floats:
-        out = self._vector(text, MAX_QUERY_PIECES)
+        out = self._vector(self._asked(text), MAX_QUERY_PIECES)
         out.flags.writeable = False
         return out
+
+    def _asked(self, text: str) -> str:
+        """Return the last sentences of a query that are read whole, without those that greet or tell the circumstances.
+
+        Who writes much begins with these, and ends with what is to be done. If the last one is too long, it is alone.
+        """
+        out: list[str] = []
+        left = MAX_QUERY_PIECES - 2
+        for sentence in reversed([part for part in sentences(text) if not is_courtesy(part)] or [text]):
+            size = len(self._pieces.cut(sentence, MAX_QUERY_PIECES)) - 2
+            if out and size > left:
+                break
+            out.append(sentence)
+            left -= max(0, size)
+        return " ".join(reversed(out))
 
     def _vector(self, text: str, most: int) -> Floats:
         numbers = self._pieces.cut(text, most)
