@@ -92,7 +92,7 @@ def compiled(lines: Iterable[str]) -> Rules:
         cue, arrow, meaning = line.partition("=>")
         needs = tuple(tuple(need.split()) for need in meaning.split("/"))
         rule = _rule(len(rules), cue.split(), needs)
-        if not arrow or not all(needs) or not rule.steps:
+        if not arrow or not all(needs) or not rule.steps or "|" in meaning:  # or two rules that run into one
             raise ValueError(f"not a rule: {line!r}")
         rules.append(rule)
     held = Counter(option for rule in rules for step in rule.steps for option in step.options)

@@ -15,7 +15,7 @@ put|pencil|book|squeeze|slot|pop me .. #time => create manage / event calendar
 put|enter|note|add|pop|stick ... in|into|on|to calendar|diary|agenda => create manage / event calendar
 block|keep|hold|reserve .. off|out|free .. #time => create manage / event focus calendar
 block|hold|reserve .. #time => create manage / event focus calendar
-  put|set|schedule|arrange|organise|organize|plan|book ..
+put|set|schedule|arrange|organise|organize|plan|book ..
   meeting|call|appointment|standup|lunch|dinner|catchup|interview|sync => create manage schedule / event calendar
   meeting
 appointment|dentist|doctor|hairdresser|haircut|checkup .. #time => event calendar appointment
@@ -391,7 +391,7 @@ make|place .. phone call|calls => call phone outbound
 
 # Web
 find|search|look ... about|mentioning|containing|regarding => search find
-  find|search|look|get|give|gather|collect .. information|info|articles|article|facts|sources ..
+find|search|look|get|give|gather|collect .. information|info|articles|article|facts|sources ..
   about|on|regarding|concerning => search / web
 look|search|check|google|find ... up|on|in .. web|online|internet|google => search / web
 google|bing for => search / web
@@ -420,7 +420,7 @@ thorough|deep|detailed|full|proper|in depth report|research|analysis|dive|look =
 picture|pictures|photo|photos|images of|showing|from .. web|online|internet => image search
 videos|video|clips|youtube of|about|on => video search
 where .. can|do|could .. i|we .. eat|buy|get|find|go|stay|park|drink => search places local nearby
-  good|best|nice|nearest|closest|cheap ..
+good|best|nice|nearest|closest|cheap ..
   restaurant|cafe|pub|bar|bakery|hotel|pharmacy|garage|shop|place|dentist|plumber => search places local nearby
 anywhere|somewhere .. to|for|near|around => search places local nearby
 restaurant|cafe|pub|bakery|pharmacy|hotel|chemist|supermarket .. near|nearby|around|in|close => search places local
@@ -498,7 +498,8 @@ what|which .. running|exists|exist|deployed|there|sitting|got in|on ..
   cluster|account|group|subscription|namespace|cloud => list get resources
 is|are .. pods|pod|service|deployment|container|app .. up|running|healthy|ok|alive => get list / pods status
 what|which .. pods|pod|containers|services|deployments .. running|up|crash|crashing|down => get list / pods
-keeps|keep|always crashing|restarting|dying|failing => logs describe events troubleshoot why ..
+keeps|keep|always crashing|restarting|dying|failing => logs describe events troubleshoot
+why ..
   pod|container|deployment|service|task|tasks ..
   crash|crashes|crashing|restart|restarting|fail|fails|failing|down|not|start|die|dies => logs describe events
   troubleshoot
@@ -757,7 +758,8 @@ lines|entries|messages .. from|in|with|of .. past|last hour|day|minutes|hours|we
 signed|sign up|ups|joined|registered .. last|past|since|per => query users
 info|knowledge|data|memory .. out|outdated .. date => docs documentation query
 very|brand latest|newest|new .. react|next|vue|angular|svelte|django|rails|python|library|framework => docs
-  documentation query library how do|does|can ... work|works|use in ..
+  documentation query library
+how do|does|can ... work|works|use in ..
   next|react|vue|angular|svelte|django|rails|flask|pandas|spring|tailwind|typescript => docs documentation query
   library
 lat|long|lats|longs|latlong|gps|coords => coordinates geocode

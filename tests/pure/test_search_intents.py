@@ -117,7 +117,8 @@ def test_a_text_in_other_words_means_no_more_than_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["put me down", "put => ", "=> event", "put => a / ", "put the => a", "put #thing => a"]
+    "line",
+    ["put me down", "put => ", "=> event", "put => a / ", "put the => a", "put #thing => a", "put => a set|lay => b"],
 )
 def test_a_line_that_is_no_rule_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="not a rule"):

@@ -92,6 +92,17 @@ def test_the_less_the_words_say_and_the_more_of_them_are_known_the_more_a_meanin
     assert _weight(corpus, "", 0.0) == full
 
 
+def test_a_meaning_counts_less_the_more_of_the_words_a_rule_of_paraphrase_explains() -> None:
+    query = "find articles about animals"  # the first three are the cue of a rule
+    index = {part: built(FakeEmbedder(SAME), Tuning(semantic_explained=part)) for part in (0.0, 0.5, 1.0)}
+    without, half, whole = (_weight(found._corpus, query, 0.0) for found in index.values())
+    assert 0 < whole < half < without
+    assert half == pytest.approx(without * (1 - 0.5 * 3 / 4))
+    assert whole == pytest.approx(without / 4)
+    unruled = built(FakeEmbedder(SAME), Tuning(intents=0))._corpus
+    assert _weight(unruled, query, 0.0) == without
+
+
 def test_vectors_that_come_later_give_what_those_made_at_once_give() -> None:
     embedder = FakeEmbedder(SAME)
     index = built(None)
