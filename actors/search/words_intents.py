@@ -494,8 +494,8 @@ left|leaving|leaves|fired|quit .. company|team|us => delete / user
 give|make|create|issue .. access|api keys|key|credentials => create / access key
 what|which .. running|exists|exist|deployed|there|sitting|got in|on ..
   cluster|account|group|subscription|namespace|cloud => list get resources
-is|are .. pods|pod|service|deployment|container|app .. up|running|healthy|ok|alive => get list / pods status
-what|which .. pods|pod|containers|services|deployments .. running|up|crash|crashing|down => get list / pods
+is|are .. pods|pod|service|deployment|container|app .. up|running|healthy|ok|alive => get list / pods kubectlget status
+what|which .. pods|pod|containers|services|deployments .. running|up|crash|crashing|down => get list / pods kubectlget
 keeps|keep|always crashing|restarting|dying|failing => logs describe events troubleshoot why ..
   pod|container|deployment|service|task|tasks ..
   crash|crashes|crashing|restart|restarting|fail|fails|failing|down|not|start|die|dies => logs describe events
