@@ -20,6 +20,8 @@ from supervisor.service.purposes import purpose
 
 FITS = 0.5
 """A hit with a smaller distance fits, any other is rather noise; the distances are calibrated to mean that."""
+NOTHING = 0.8
+"""From this distance of the best hit on nothing fits; between `FITS` and this one it is not sure."""
 MOST = 5
 """So many servers that a query may be about are named; those it names itself are all named."""
 MAX_LOOKED_AT = 100

@@ -53,6 +53,11 @@ class Row:
         self._tool = tool
         self._terse: tuple[dict[str, Any], int] | None = None
 
+    @property
+    def is_signature(self) -> bool:
+        """Whether it is a tool that is shown with its signature alone."""
+        return "signature" in self.value
+
     def complete(self) -> None:
         """Give the complete schema, whatever it costs."""
         if self._tool is not None:
