@@ -109,8 +109,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def left(self, frame: Mapping[str, Any]) -> int:
-        """Return the tokens that an answer has for its rows."""
-        shown = f"{encode(frame['query']).decode()}{frame.get('notice', '')}"
+        """Return the tokens that an answer, of a search or a list, has for its rows."""
+        shown = f"{encode(frame.get('query', '')).decode()}{frame.get('notice', '')}"
         return self.budget - FRAME_TOKENS - estimate_tokens(shown)
 
 

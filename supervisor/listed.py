@@ -14,14 +14,13 @@ import msgspec
 from actors.catalogue.entries import Resource, Tool
 from actors.catalogue.naming import resource_path, tool_path
 from actors.catalogue.snapshot import Catalogue
-from actors.protocol.jsonrpc import encode
 from actors.search import Document, Hit, Kind
-from supervisor.answers import FRAME_TOKENS, Context, sentences
+from supervisor.answers import Context, sentences
 from supervisor.inventory import MAX_ITEMS, Item, Position, Thing, encode_cursor, items, shown, total
 from supervisor.listings import resource_row
 from supervisor.resourcing import Listing as ResourceListing
-from supervisor.rows import Row, list_row, other_row
-from supervisor.shown import clean, estimate_tokens, fitted
+from supervisor.rows import Row, list_row, other_row, row_tokens
+from supervisor.shown import clean, fitted
 
 CURSOR_TOKENS = 80
 RESOURCES = frozenset({"resource", "template"})
@@ -77,7 +76,7 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
     totals = {kind: total(seen, servers, {kind}, wanted) for kind in sorted(RESOURCES)}
     remark = remark or ("" if any(totals.values()) else _no_resources(seen, asked, servers))
     found = items(seen, servers, RESOURCES, asked.after, wanted)
-    left = context.budget - FRAME_TOKENS - CURSOR_TOKENS - estimate_tokens(remark)
+    left = context.left({"notice": remark}) - CURSOR_TOKENS
     rows, following = _page(found, lambda item: _resource(seen, item), left, MAX_ITEMS)
     answer: dict[str, Any] = {
         **({"notice": remark} if remark else {}),
@@ -111,7 +110,7 @@ def _page(
     last: Position | None = None
     for item in found:
         value = row(item)
-        left -= estimate_tokens(encode(value).decode())
+        left -= row_tokens(value)
         if rows and (left < 0 or len(rows) >= limit):
             return rows, last
         rows.append(value)

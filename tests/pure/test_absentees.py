@@ -114,6 +114,12 @@ def test_a_path_of_a_server_that_is_there_is_answered_about_that_server() -> Non
     assert {row["server_name"] for row in ask("github: read a file")["tools"]} <= {"github"}
 
 
+def test_words_that_the_search_passes_over_tell_of_no_server() -> None:
+    seen, described = SEEN, {"gdrive": "Here you should be able to have everything between these"}
+    done = searched(seen, Discover(query="should everything be here"), lambda: 0.0, described)
+    assert "gdrive" not in done.servers
+
+
 def test_a_word_with_a_hyphen_is_no_path() -> None:
     assert "files:read_file" in paths(ask("mail-like file reading"))
 
