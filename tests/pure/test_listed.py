@@ -116,6 +116,14 @@ def test_a_page_of_a_list_fills_its_budget() -> None:
     assert all(1600 <= tokens <= 2000 for tokens in full)
 
 
+def test_a_long_cursor_is_part_of_the_budget() -> None:
+    found = tuple(Tool(name=f"{n:03}_" + "describe_table_" * 16, description="Do it. " * 20) for n in range(40))
+    count = Tiktoken(load_encoding()).count
+    pages = walk(catalogue(service=Offer(tools=found)))
+    assert len(pages) == 3
+    assert all(count(encode(page).decode()) <= 2000 for page in pages)
+
+
 def test_a_line_of_a_list_is_short_and_has_the_members_of_a_hit() -> None:
     first, second, *_ = ask(MANY)["tools"]
     for row, name in ((first, "t_0000"), (second, "t_0001")):
