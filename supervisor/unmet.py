@@ -19,21 +19,26 @@ MAX_NEEDS = 3
 _SHOWN = (60, 30)
 
 
+def needs(query: str) -> tuple[str, ...]:
+    """Return the needs of a query that has two or three, as they are written; nothing for any other."""
+    if len(query) > MAX_CHARS:
+        return ()
+    found = tuple(clause.text for clause in clauses(query))
+    return found if len(found) <= MAX_NEEDS else ()
+
+
 def unmet(query: str, found: Found, search: Callable[[str], Found]) -> tuple[str, ...]:
     """Return the needs, as they were written, for which `search` finds nothing at all; `found` is for all of them."""
-    if len(query) > MAX_CHARS or not found.hits or found.hits[0].distance >= FITS or found.hits[0].exact:
+    if not found.hits or found.hits[0].distance >= FITS or found.hits[0].exact:
         return ()
-    needs = [clause.text for clause in clauses(query)]
-    if len(needs) > MAX_NEEDS:
-        return ()
-    return tuple(need for need in needs if _best(search(need)) >= NOTHING)
+    return tuple(need for need in needs(query) if _best(search(need)) >= NOTHING)
 
 
-def told(needs: tuple[str, ...]) -> str:
+def told(missing: tuple[str, ...]) -> str:
     """Return that nothing answers these needs, in words; empty for none."""
-    if not needs:
+    if not missing:
         return ""
-    named = " and ".join(repr(fitted(" ".join(need.split()), *_SHOWN)) for need in needs)
+    named = " and ".join(repr(fitted(" ".join(need.split()), *_SHOWN)) for need in missing)
     return f"Nothing fits {named}."
 
 
