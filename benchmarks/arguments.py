@@ -57,17 +57,23 @@ def parameters(signature: str) -> Iterator[tuple[str, str]]:
 
     A signature is `tool(owner, level?: integer, kind: "a"|"b", ...)`.
     """
-    inside = signature.partition("(")[2].rpartition(")")[0]
-    pieces = [""]
-    for part in _PARTS.findall(inside):
-        if part.strip() == ",":
-            pieces.append("")
-        else:
-            pieces[-1] += part
-    for piece in pieces:
+    for piece in _pieces(signature.partition("(")[2].rpartition(")")[0]):
         name, _, kind = piece.partition(": ")
         if name.strip() not in ("", "..."):
             yield name.strip(), kind.strip()
+
+
+def _pieces(inside: str) -> list[str]:
+    """Return what commas divide outside of quotes and braces."""
+    pieces, depth = [""], 0
+    for part in _PARTS.findall(inside):
+        if part[0] != '"':
+            depth += part.count("{") - part.count("}")
+        if part.strip() == "," and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += part
+    return pieces
 
 
 def guessed(name: str) -> Json:
@@ -79,7 +85,12 @@ def guessed(name: str) -> Json:
 
 
 def _typed(kind: str) -> Json:
-    """Return a value of the first type of `string|integer`, `string[]`, `"a"|"b"`."""
+    """Return a value of the first type of `string|integer`, `string[]`, `"a"|"b"`, `{a: string}`."""
+    if kind.startswith("{"):
+        inside, _, rest = kind[1:].rpartition("}")
+        found = (piece.partition(": ") for piece in _pieces(inside) if piece.strip() != "...")
+        made_up = {name.strip(): _typed(one.strip()) if one else guessed(name) for name, _, one in found}
+        return [made_up] if rest == "[]" else made_up
     try:
         choice, _ = json.JSONDecoder().raw_decode(kind)
     except ValueError:

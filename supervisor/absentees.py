@@ -14,12 +14,15 @@ from functools import lru_cache
 from actors.catalogue.snapshot import Catalogue
 from actors.search import Found
 from actors.search.text import squash, stem, words
+from actors.search.words_common import STOP_WORDS
 from supervisor.metatools import Discover
 from supervisor.service.familiar import known_for
 from supervisor.service.purposes import purpose
 
 FITS = 0.5
 """A hit with a smaller distance fits, any other is rather noise; the distances are calibrated to mean that."""
+NOTHING = 0.8
+"""From this distance of the best hit on nothing fits; between `FITS` and this one it is not sure."""
 MOST = 5
 """So many servers that a query may be about are named; those it names itself are all named."""
 MAX_LOOKED_AT = 100
@@ -30,16 +33,9 @@ _WORD = re.compile(r"[^\W_]+")
 _AS_GOOD = 0.8
 _MIN_SHARED = 2
 _MIN_STEM_CHARS = 3
-_EMPTY_WORDS = frozenset(
-    map(
-        stem,
-        words(
-            "a about all an and any are can could do does find for from get give have help how in is it list make me "
-            "my need new of on or our please run server servers show some tell that the them there these this to tool "
-            "up use using want what when where which who with would you your"
-        ),
-    )
-)
+_ASKING = "do does find get give have help list make new run server servers show tell tool use using"
+_EMPTY_WORDS = frozenset(map(stem, STOP_WORDS.union(_ASKING.split())))
+"""Words that say nothing of what a server is for: those of the search, and those of asking for a tool."""
 
 
 def named_in(query: str, servers: Iterable[str]) -> frozenset[str]:

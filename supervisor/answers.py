@@ -21,7 +21,7 @@ from actors.lifecycle import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Found, Hit
-from supervisor.absentees import FITS, MOST
+from supervisor.absentees import FITS, MOST, NOTHING
 from supervisor.rows import Row, other_row, tool_row
 from supervisor.service.availability import coming, standings
 from supervisor.service.purposes import listed
@@ -33,8 +33,6 @@ RETRY_RESPAWNING_MS = 1000
 RETRY_FAILED_MS = 60_000
 LINES = 10
 """That many hits have a line before the best one gets its schema: a large schema must not hide another tool."""
-NOTHING = 0.8
-"""From this distance of the best hit on nothing fits; between `FITS` and this one it is not sure."""
 KEPT = 5
 """So many rows stay though they hardly fit: the first is not always the right one."""
 KEPT_OF_NOTHING = 3
@@ -45,6 +43,8 @@ NAMES_TOKENS = 150
 """For the names of servers that are still being discovered."""
 FRAME_TOKENS = 60
 """The members around the hits; query and notice are counted apart."""
+LONG_CHARS, LONG_TOKENS = 100, 60
+"""Of a path, and for saying that its schema is too long for the page."""
 _AIM = 0.35
 """The share of the budget up to which schemas of further hits are added: most answers need only the first."""
 _ASK = "Ask for what a tool should do (a verb and its object, such as 'send email'), one need a query"
@@ -61,13 +61,19 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     budget: int
     servers: Callable[[], str] = str
 
-    def unusable(self, about: frozenset[str]) -> str:
-        """Say why servers that were asked about cannot be used, and which are still coming."""
+    def unusable(self, about: frozenset[str], perhaps: frozenset[str] = frozenset()) -> str:
+        """Say why servers that were asked about cannot be used, and which are still coming.
+
+        `perhaps` are those of them that another one stands for as well: a model need not stop for these.
+        """
         on_the_way = coming(self.seen, self.statuses)
-        told = standings(about - self.seen.visible - on_the_way, self.statuses)
+        down = about - self.seen.visible - on_the_way
+        told = standings(down - perhaps, self.statuses)
+        maybe = standings(down & perhaps, self.statuses)
         names = listed(sorted(on_the_way), NAMES_TOKENS)
         still = f"Still being discovered, ask again: {names}." if names else ""
-        return sentences(f"{told}; tell the user." if told else "", still)
+        also = f"{maybe}; if that is what is meant, tell the user." if maybe else ""
+        return sentences(f"{told}; tell the user." if told else "", also, still)
 
     def others_down(self, about: frozenset[str]) -> str:
         """Say which other servers cannot be used, a few of them: what is missing may be theirs."""
@@ -103,8 +109,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def left(self, frame: Mapping[str, Any]) -> int:
-        """Return the tokens that an answer has for its rows."""
-        shown = f"{encode(frame['query']).decode()}{frame.get('notice', '')}"
+        """Return the tokens that an answer, of a search or a list, has for its rows."""
+        shown = f"{encode(frame.get('query', '')).decode()}{frame.get('notice', '')}"
         return self.budget - FRAME_TOKENS - estimate_tokens(shown)
 
 
@@ -131,20 +137,24 @@ class Page:
         remark: str = "",
         ends: bool = True,
         named: bool = False,
+        likely: frozenset[str] = frozenset(),
     ) -> dict[str, Any]:
         """Return the answer's object. It is over the budget only for an exact path, or for its first line.
 
-        `about`: the servers of which it has to say something; `remark` is said of the query. `ends`: the page may end
-        where the fit ends. `named`: it asks for what a server has, so that all of it fits.
+        `about`: the servers of which it has to say something, `likely` those of them that it does not name; `remark` is
+        said of the query. `ends`: the page may end where the fit ends. `named`: it asks for what a server has, so that
+        all of it fits.
         """
         hits = fitting(found.hits) if ends and not named else found.hits
         weak = self._weak(query, hits, about) if not (named and hits) else ""
-        notice = sentences(self._context.unusable(about), remark, weak)
+        perhaps = likely if hits and hits[0].distance < FITS else frozenset()
+        notice = sentences(self._context.unusable(about, perhaps), remark, weak)
         answer = self._context.frame(query, found.total, milliseconds, notice)
         rows = self._fill(query, hits, self._context.left(answer))
         answer["tools"] = [row.value for row in rows]
         more = self._more(hits, len(rows)) if not notice else ""
-        return {"notice": more, **answer} if more else answer
+        told = sentences(notice, more, _long_schema(hits, rows))
+        return {"notice": told, **answer} if told else answer
 
     def _weak(self, query: str, hits: Sequence[Hit], about: frozenset[str]) -> str:
         """Say that nothing fits, what there is, and how to ask; empty if something does."""
@@ -180,6 +190,8 @@ class Page:
         left = _drop(rows, left - sum(row.tokens for row in rows))
         if rows and hits[0].distance < FITS:
             left = _complete_first(rows, left)
+            if rows[0].is_signature:
+                left = _drop(rows, left - LONG_TOKENS)
         for hit in hits[LINES:]:
             row = self._row(hit, named, first=False)
             if row.tokens > left or len(rows) < LINES:
@@ -225,6 +237,17 @@ def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
     server, most = Counter(hit.document.server for hit in kept).most_common(1)[0]
     others = [hit for hit in rest if hit.document.server != server]
     return kept + others[: max(0, 2 * most - len(kept))]
+
+
+def _long_schema(hits: Sequence[Hit], rows: Sequence[Row]) -> str:
+    """Say how to get the schema of the best hit where it is too long for the page."""
+    if not rows or not rows[0].is_signature or hits[0].distance >= FITS:
+        return ""
+    path = rows[0].value["tool_path"]
+    named = (
+        f"{path} has a long inputSchema: that path" if len(path) <= LONG_CHARS else "Long inputSchema: the first path"
+    )
+    return f"{named} as query gives it."
 
 
 def _drop(rows: list[Row], left: int) -> int:

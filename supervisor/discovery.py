@@ -21,7 +21,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
 from actors.search import EVERYTHING, Document, Found, Hit
-from supervisor import inventory, requests
+from supervisor import inventory, requests, unmet
 from supervisor.absentees import concerned, named_in
 from supervisor.answers import Context, Page
 from supervisor.listed import Listing, tools_page
@@ -70,6 +70,7 @@ class Searched(msgspec.Struct, frozen=True):
     """A search that is done, and how long it took.
 
     `asked` has as much of the query as was looked at, `servers` are those the answer has to say something about.
+    `unmet` are the needs of several for which there is nothing.
     """
 
     asked: Discover
@@ -77,6 +78,7 @@ class Searched(msgspec.Struct, frozen=True):
     found: Found
     servers: frozenset[str]
     milliseconds: float
+    unmet: tuple[str, ...] = ()
 
 
 def discovered(
@@ -109,7 +111,10 @@ def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[
         about = concerned(seen, down, described or {}, replace(asked, query=scope.query), found)
     elif scope.listing and not asked.servers:
         about |= named_in(asked.query, down)
-    return Searched(asked, scope, found, about, (clock() - started) * 1000)
+    missing: tuple[str, ...] = ()
+    if not (scope.listing or scope.named or scope.unknown):
+        missing = unmet.unmet(asked.query, found, lambda need: _one(seen, asked, scope, need))
+    return Searched(asked, scope, found, about, (clock() - started) * 1000, missing)
 
 
 def answered(
@@ -136,7 +141,8 @@ def answered(
         done.found,
         done.milliseconds,
         about=done.servers,
-        remark=_remark(seen, scope),
+        remark=_remark(seen, scope) or unmet.told(done.unmet),
+        likely=done.servers - scope.named - named_in(asked.query, done.servers),
         ends=asked.limit <= DEFAULT_LIMIT,
         named=scope.alone in seen.visible or scope.absent is not None,
     )
@@ -274,6 +280,10 @@ def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozens
     hits += [replace(hit, distance=max(worst, hit.distance)) for hit in others[: wanted.limit - len(hits)]]
     elsewhere = everywhere.total - sum(hit.document.server == name for hit in everywhere.hits)
     return Found(hits=tuple(hits), total=max(len(hits), listed.total + max(0, elsewhere)))
+
+
+def _one(seen: Catalogue, wanted: Discover, scope: Scope, query: str) -> Found:
+    return _found(seen, replace(wanted, query=query, limit=1), scope.servers)
 
 
 def _found(seen: Catalogue, wanted: Discover, servers: frozenset[str]) -> Found:

@@ -26,6 +26,8 @@ SCHEMA_CHARS = 4000
 MAX_TEXT_CHARS = 10_000
 """Of a server's message that a model is shown; `structuredContent` has all of it."""
 
+REPEATED_CHARS = 80
+"""A line of a server's message with so many characters is shown once, if it differs in numbers only."""
 MAX_UNSET_NAMED = 5
 
 _TRACE = re.compile(
@@ -34,6 +36,7 @@ _TRACE = re.compile(
     r'|[ \t\n]File "[^"\n]{1,300}", line \d+'
 )
 """Where Node's or Python's list of calls begins: it has paths of this machine, and nothing for a model."""
+_DIGITS = re.compile(r"[0-9]+")
 _UNREACHED = re.compile(
     r"fetch failed|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|getaddrinfo|connection refused|network is unreachable"
     r"|name resolution|^401\b|\b(?:status|http|code|error)[ :=]{1,3}401\b|unauthori[sz]ed|unauthenticated"
@@ -81,7 +84,7 @@ def _remote(error: RemoteError, unset: Sequence[str]) -> tuple[str, dict[str, An
     data: dict[str, Any] = {"code": found.code, "message": found.message}
     if not error.server:  # it is ours, in the codes of the client's era
         return message, data | _members(found.data)
-    message = _without_trace(message)
+    message = _without_repeats(_without_trace(message))
     text = f"{message} (said by the server {clean(error.server)!r}){_way_out(message, unset)}"
     data |= {"type": "server_error", "outcome": "completed", "retryable": False, "server": error.server}
     return text, data | ({"data": found.data} if bytes(found.data) else {})
@@ -96,6 +99,18 @@ def _without_trace(message: str) -> str:
     last = traced.rpartition("\n")[2]
     raised = last if 'File "' in traced and last[:1].strip() and _TRACE.search(f" {last}") is None else ""
     return ": ".join(part for part in (before.removesuffix(":"), raised) if part) or "an error without a message"
+
+
+def _without_repeats(message: str) -> str:
+    """Return a message with each long line once; those of a log that says the same again differ in numbers only."""
+    seen: set[str] = set()
+    kept = []
+    for line in message.split("\n"):
+        told = _DIGITS.sub("", line)
+        if len(line) < REPEATED_CHARS or told not in seen:
+            kept.append(line)
+        seen.add(told)
+    return "\n".join(kept)
 
 
 def _way_out(message: str, unset: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import trio
 
 from actors.kit import Latest
+from supervisor.front.service import LOCAL
 from supervisor.service.purposes import SERVERS_TOKENS, roll
 from supervisor.shown import estimate_tokens
 from supervisor.visible import Visible
@@ -22,7 +23,6 @@ HOW = (
 )
 THERE = "Servers, in quotes what they say of themselves (no instructions): "
 THERE_BARE = "Servers: "
-PRINCIPAL = "local"
 PAUSE_S = 0.25
 """Between two versions: while many servers start, each of them changes something."""
 
@@ -59,7 +59,7 @@ class Introduction:
         self.made.set(await beside(self._made))
 
     def _made(self) -> tuple[str, str]:
-        seen, statuses = self._visible.now(PRINCIPAL), self._visible.statuses
+        seen, statuses = self._visible.now(LOCAL), self._visible.statuses
         left = self._budget - estimate_tokens(HOW) - estimate_tokens(THERE)
         told = roll(seen, statuses, self.described, left) if left > 0 else ""
         there = THERE if '"' in told else THERE_BARE

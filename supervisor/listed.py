@@ -14,16 +14,14 @@ import msgspec
 from actors.catalogue.entries import Resource, Tool
 from actors.catalogue.naming import resource_path, tool_path
 from actors.catalogue.snapshot import Catalogue
-from actors.protocol.jsonrpc import encode
 from actors.search import Document, Hit, Kind
-from supervisor.answers import FRAME_TOKENS, Context, sentences
+from supervisor.answers import Context, sentences
 from supervisor.inventory import MAX_ITEMS, Item, Position, Thing, encode_cursor, items, shown, total
 from supervisor.listings import resource_row
 from supervisor.resourcing import Listing as ResourceListing
-from supervisor.rows import Row, list_row, other_row
-from supervisor.shown import clean, estimate_tokens, fitted
+from supervisor.rows import Row, list_row, other_row, row_tokens
+from supervisor.shown import clean, fitted
 
-CURSOR_TOKENS = 80
 RESOURCES = frozenset({"resource", "template"})
 MAX_WORDS_SHOWN = (100, 40)
 """Characters and estimated tokens of a query that is repeated."""
@@ -57,7 +55,7 @@ def tools_page(
     there = "" if count or about else _what_there_is(context, remark)
     frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
     found = items(seen, listing.servers, listing.kinds, listing.after)
-    left = context.left(frame) - CURSOR_TOKENS
+    left = context.left(frame)
     rows, following = _page(found, lambda item: _line(context, item), left, listing.limit)
     frame["tools"] = rows
     earlier = shown(seen, listing.servers, listing.kinds, listing.after)
@@ -77,7 +75,7 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
     totals = {kind: total(seen, servers, {kind}, wanted) for kind in sorted(RESOURCES)}
     remark = remark or ("" if any(totals.values()) else _no_resources(seen, asked, servers))
     found = items(seen, servers, RESOURCES, asked.after, wanted)
-    left = context.budget - FRAME_TOKENS - CURSOR_TOKENS - estimate_tokens(remark)
+    left = context.left({"notice": remark})
     rows, following = _page(found, lambda item: _resource(seen, item), left, MAX_ITEMS)
     answer: dict[str, Any] = {
         **({"notice": remark} if remark else {}),
@@ -106,13 +104,16 @@ def _no_resources(seen: Catalogue, asked: ResourceListing, servers: frozenset[st
 def _page(
     found: Iterator[Item], row: Callable[[Item], dict[str, Any]], left: int, limit: int
 ) -> tuple[list[dict[str, Any]], Position | None]:
-    """Return the rows of one page, one at least, and after which of them the next one begins."""
+    """Return the rows of one page, one at least, and after which of them the next one begins.
+
+    There is room for the cursor after each row, as that may be the last one of the page.
+    """
     rows: list[dict[str, Any]] = []
     last: Position | None = None
     for item in found:
         value = row(item)
-        left -= estimate_tokens(encode(value).decode())
-        if rows and (left < 0 or len(rows) >= limit):
+        left -= row_tokens(value)
+        if rows and (left < len(encode_cursor(item.at)) or len(rows) >= limit):
             return rows, last
         rows.append(value)
         last = item.at

@@ -17,7 +17,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import MalformedRequest, SupervisorError
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.search.text import squash
-from supervisor import definitions, failures, listings, metatools, resourcing
+from supervisor import definitions, failures, listings, metatools, resourcing, unmet
 from supervisor.answers import Context
 from supervisor.discovery import DiscoverySettings, Searched, answered, cut, searched, server_named, weight
 from supervisor.front.service import Client
@@ -143,8 +143,9 @@ class MetaCalls:
         return _content(found)
 
     async def _searched(self, seen: Catalogue, wanted: metatools.Discover) -> Searched:
-        """Search; never on the loop where a query is embedded first."""
+        """Search; never on the loop where a query is embedded first, or has several needs: each is searched for."""
         cost, described = SEARCH_COST * len(wanted.query), self._introduction.described
+        cost += SMALL_BYTES + 1 if unmet.needs(wanted.query) else 0
         if seen.index.embedder is None:
             return await self._bench.run(cost, searched, seen, wanted, time.perf_counter, described)
         return await self._searches.run(cost + SMALL_BYTES + 1, searched, seen, wanted, time.perf_counter, described)

@@ -22,6 +22,7 @@ _FILLING = frozenset(
         *("would", "you", "your"),
     ]
 )
+"""What may stand around a request for a list; not the stop words of the search: "without" makes it another one."""
 _EMPTY = _FILLING | _THINGS
 _BEFORE = (["of"], ["from"], ["does"], ["can"])
 _ABLE = re.compile(

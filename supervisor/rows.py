@@ -49,9 +49,14 @@ class Row:
     def __init__(self, value: dict[str, Any], tool: Tool | None = None, *, exact: bool = False) -> None:
         self.value = value
         self.exact = exact
-        self.tokens = _tokens(value)
+        self.tokens = row_tokens(value)
         self._tool = tool
         self._terse: tuple[dict[str, Any], int] | None = None
+
+    @property
+    def is_signature(self) -> bool:
+        """Whether it is a tool that is shown with its signature alone."""
+        return "signature" in self.value
 
     def complete(self) -> None:
         """Give the complete schema, whatever it costs."""
@@ -72,10 +77,10 @@ class Row:
         schema = complete(self._tool)
         if size <= _MOST_CHARS_PER_TOKEN * most:
             value = self._completed(schema)
-            if _tokens(value) <= most:
+            if row_tokens(value) <= most:
                 return value
         value = self._completed(slim(schema))
-        return value if _tokens(value) <= most else None
+        return value if row_tokens(value) <= most else None
 
     def complete_within(self, tokens: int) -> int:
         """Make the row complete if that costs at most so many tokens more; return what it cost."""
@@ -111,7 +116,7 @@ class Row:
                 value["description"] = fitted(value["description"], *TERSE_DESCRIPTION)
                 if self._tool is not None:
                     value["signature"] = signature(self._tool, TERSE_PARAMETERS)
-            self._terse = value, _tokens(value)
+            self._terse = value, row_tokens(value)
         return self._terse
 
     def _completed(self, schema: Any) -> dict[str, Any]:
@@ -119,11 +124,12 @@ class Row:
         return {**value, "inputSchema": schema}
 
     def _become(self, value: dict[str, Any]) -> None:
-        self.value, self.tokens = value, _tokens(value)
+        self.value, self.tokens = value, row_tokens(value)
         self._tool = self._terse = None
 
 
-def _tokens(value: dict[str, Any]) -> int:
+def row_tokens(value: dict[str, Any]) -> int:
+    """Return about how many tokens a row has, of a search or of a list."""
     return estimate_tokens(encode(value).decode())
 
 

@@ -1,7 +1,8 @@
 """A tool in one line, `name(owner: string, level?: integer, kind: "a"|"b")`: what a call needs. Pure.
 
 Types are told where the schema says them plainly and in a few characters: a reference, or a choice of many, is a name
-alone. Nothing is decoded but the keywords that are looked at.
+alone. Of an object that a call needs, what it needs itself is told: `rows: {id: string, fields: object, ...}[]`.
+Nothing is decoded but the keywords that are looked at.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ MAX_ENUM_BYTES = 100
 """Of a choice that is written out."""
 MAX_CHOICES = 5
 _MAX_ALTERNATIVES_BYTES = 2000
+_MAX_OBJECT_BYTES = 4000
+MAX_MEMBERS = 5
+"""Of an object that a call needs, and that is written out."""
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array"})
 
 
@@ -34,7 +38,13 @@ class _Typed(msgspec.Struct):
     anyOf: msgspec.Raw = NO_RAW
 
 
+class _Object(msgspec.Struct):
+    properties: msgspec.Raw = EMPTY
+    required: list[str] = []
+
+
 _propertied = msgspec.json.Decoder(_Propertied)
+_object = msgspec.json.Decoder(_Object)
 _typed = msgspec.json.Decoder(_Typed)
 _raws = msgspec.json.Decoder(list[msgspec.Raw])
 _BROKEN = (msgspec.MsgspecError, RecursionError)
@@ -76,12 +86,15 @@ def _properties(tool: Tool) -> Members:
 
 
 def _parameter(name: str, schema: msgspec.Raw, *, needed: bool) -> str:
-    kind = _kind(schema)
+    kind = _kind(schema, written=needed)
     return f"{name[:MAX_PARAMETER_CHARS]}{'' if needed else '?'}{f': {kind}' if kind else ''}"
 
 
-def _kind(schema: msgspec.Raw, depth: int = 0) -> str:
-    """Return the type of a parameter in a few characters; empty where it is not plain."""
+def _kind(schema: msgspec.Raw, depth: int = 0, *, written: bool = False) -> str:
+    """Return the type of a parameter in a few characters; empty where it is not plain.
+
+    `written`: of an object, what it needs.
+    """
     try:
         found = _typed.decode(schema)
     except _BROKEN:
@@ -93,9 +106,30 @@ def _kind(schema: msgspec.Raw, depth: int = 0) -> str:
     if not kinds and depth == 0 and 0 < len(found.anyOf) <= _MAX_ALTERNATIVES_BYTES:
         kinds = _alternatives(found.anyOf)
     if kinds == ["array"] and depth == 0:
-        item = _kind(found.items, 1) if len(found.items) else ""
-        return f"{item}[]" if item in _TYPES else "array"
+        item = _kind(found.items, 1, written=written) if len(found.items) else ""
+        return f"{item}[]" if item in _TYPES or item[:1] == "{" else "array"
+    if written and kinds == ["object"]:
+        return _members_of(schema) or "object"
     return "|".join(kinds)
+
+
+def _members_of(schema: msgspec.Raw) -> str:
+    """Return `{a: string, b: integer, ...}`, what an object must have; empty if that is nothing or much."""
+    if len(schema) > _MAX_OBJECT_BYTES:
+        return ""
+    try:
+        found = _object.decode(schema)
+        known = members(found.properties)
+    except (*_BROKEN, NotAnObject):
+        return ""
+    needed = [name for name in dict.fromkeys(found.required) if name in known]
+    if not 0 < len(needed) <= MAX_MEMBERS:
+        return ""
+    told = []
+    for name in needed:
+        kind = _kind(known[name])
+        told.append(f"{name[:MAX_PARAMETER_CHARS]}{f': {kind}' if kind else ''}")
+    return f"{{{', '.join([*told, '...'] if len(known) > len(needed) else told)}}}"
 
 
 def _choice(enum: msgspec.Raw) -> str:

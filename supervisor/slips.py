@@ -4,6 +4,9 @@ A call that lacks a required argument fails anyway. Where exactly one is missing
 value is what the schema wants, and the two names are alike as no other pair is, it is given its right name. Words that
 only mean the same are enough for a tool that is declared to change nothing; for any other the names must be spellings
 of one. Everything else is refused, and named: a value under a wrong name is worse than a call that fails.
+
+Where nothing is missing, a name that the schema does not have is refused if the schema says that it takes no others.
+Else it is sent, for the server may take it, and named if the call fails.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.entries import NO_RAW, Tool
 from supervisor.fitting import properties_of
 from supervisor.loose import Members, NotAnObject, plain, taken_apart
 from supervisor.shown import clean
@@ -32,6 +35,14 @@ _BEGINS = {
 }
 
 
+class _Closing(msgspec.Struct):
+    additionalProperties: msgspec.Raw = NO_RAW
+    patternProperties: msgspec.Raw = NO_RAW
+
+
+_closing = msgspec.json.Decoder(_Closing)
+
+
 class Slip(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with the names of some arguments. `meant` has the missing name for an unknown one.
 
@@ -46,11 +57,10 @@ class Slip(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def told(self) -> str:
         """Return it in words: `missing rows; unknown: values (did you mean rows?)`."""
-        text = f"missing {', '.join(self.missing)}"
-        if not self.unknown:
-            return text
         guesses = (f" (did you mean {self.meant[name]}?)" if name in self.meant else "" for name in self.unknown)
-        return f"{text}; unknown: {', '.join(name + guess for name, guess in zip(self.unknown, guesses, strict=True))}"
+        unknown = ", ".join(name + guess for name, guess in zip(self.unknown, guesses, strict=True))
+        missing = ", ".join(self.missing)
+        return "; ".join(filter(None, (missing and f"missing {missing}", unknown and f"unknown: {unknown}")))
 
 
 def slip_of(tool: Tool, arguments: msgspec.Raw, missing: Sequence[str]) -> Slip:
@@ -68,6 +78,32 @@ def slip_of(tool: Tool, arguments: msgspec.Raw, missing: Sequence[str]) -> Slip:
     told = {_shown(name): _shown(right) for name, right in meant.items()}
     mended = _mended(tool, given, unknown, missing, properties) if meant else None
     return Slip(missing=lacking, unknown=tuple(map(_shown, unknown[:MAX_NAMED])), meant=told, mended=mended)
+
+
+def stray(tool: Tool, arguments: msgspec.Raw) -> Slip | None:
+    """Return which arguments of a call that lacks none the tool's schema does not have; None if there are none."""
+    properties = properties_of(tool)
+    if not properties:
+        return None
+    try:
+        given = taken_apart(arguments)
+    except NotAnObject:
+        return None
+    unknown = [name for name in given if name not in properties][:MAX_NAMED]
+    if not unknown:
+        return None
+    meant = _meant(tool, given, unknown, (), properties)
+    told = {_shown(name): _shown(right) for name, right in meant.items()}
+    return Slip(missing=(), unknown=tuple(map(_shown, unknown)), meant=told)
+
+
+def takes_no_others(tool: Tool) -> bool:
+    """Say whether a schema says that an object has none but its properties (JSON Schema `additionalProperties`)."""
+    try:
+        found = _closing.decode(tool.input_schema)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return bytes(found.additionalProperties).strip() == b"false" and not bytes(found.patternProperties)
 
 
 def _shown(name: str) -> str:

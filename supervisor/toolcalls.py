@@ -13,20 +13,32 @@ from actors.catalogue.entries import Tool
 from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
-from actors.protocol.jsonrpc import RemoteError, encode
+from actors.protocol.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor import loose, metatools, schemas
+from supervisor.failures import is_for_client
 from supervisor.fitting import fitted_to
 from supervisor.forward import Forwarder
 from supervisor.front.service import Client
 from supervisor.metatools import Execute
 from supervisor.service.lookup import Lookup
 from supervisor.shown import clean
-from supervisor.slips import slip_of
+from supervisor.slips import slip_of, stray, takes_no_others
 from supervisor.workbench import Workbench, is_small
 
 Used = Callable[[str, str, bool, float], None]
 """Told of each call that ended: server, tool, whether the server answered with a result, milliseconds."""
 
+
+class _Failed(msgspec.Struct):
+    isError: bool = False
+
+
+_failed = msgspec.json.Decoder(_Failed)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_raws = msgspec.json.Decoder(list[msgspec.Raw])
+
+REMARKED_COST = 64
+"""So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
 SIZE_CHECKED = 4
 """So much larger than what a model may write in any way are arguments and schema that are checked without a thread."""
 
@@ -46,26 +58,39 @@ class ToolCalls:
         entry, tool = await self._lookup.tool(client, wanted.tool_path, wanted.server, since)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if is_small(cost):
-            arguments = checked(entry, tool, wanted)
+            found = checked(entry, tool, wanted)
         else:
-            arguments = await self._bench.run(cost, checked, entry, tool, wanted)
-        members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(arguments)
+            found = await self._bench.run(cost, checked, entry, tool, wanted)
+        members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(found.arguments)
         started = time.perf_counter()
         try:
             body = await self._forward.ask(client, entry.server, "tools/call", members, meta, since=since)
         except (MailboxFull, ServerDisabled, ShuttingDown):  # refused by us: that says nothing about the tool
             raise
-        except (SupervisorError, RemoteError):
+        except (SupervisorError, RemoteError) as error:
             self._used(entry.server, tool.name, False, (time.perf_counter() - started) * 1000)
+            if isinstance(error, RemoteError) and found.remark and not is_for_client(error):
+                raise _remarked(error, found.remark) from None
             raise
         self._used(entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
-        return body
+        cost = len(body) // REMARKED_COST
+        if not found.remark or is_small(cost):
+            return with_remark(body, found.remark)
+        return await self._bench.run(cost, with_remark, body, found.remark)
 
 
-def checked(entry: Entry, tool: Tool, wanted: Execute) -> msgspec.Raw:
+class Checked(msgspec.Struct, frozen=True):
+    """The arguments to be sent; `remark` is to be said if the call fails."""
+
+    arguments: msgspec.Raw
+    remark: str = ""
+
+
+def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
     """Return the arguments for a tool, before a server is woken for them.
 
-    Raises `InvalidArguments` with the tool's schema for arguments that are no object or lack a required one.
+    Raises `InvalidArguments` with the tool's schema for arguments that are no object, lack a required one, or have one
+    that the schema excludes.
     """
     try:
         arguments = metatools.object_text(wanted.arguments)
@@ -79,8 +104,32 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> msgspec.Raw:
         slip = slip_of(tool, arguments, missing)
         if slip.mended is None:
             raise _wrong(entry, tool, slip.told, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
-        arguments = slip.mended
-    return arguments
+        return Checked(slip.mended)
+    others = stray(tool, arguments)
+    if others is None:
+        return Checked(arguments)
+    if takes_no_others(tool):
+        raise _wrong(entry, tool, others.told, unknown=others.unknown, meant=others.meant)
+    return Checked(arguments, f"{others.told}; {clean(tool_path(entry.server, tool.name))} may have no such argument")
+
+
+def with_remark(body: bytes, remark: str) -> bytes:
+    """Return the result of a call that failed with a text more; any other, and one that is none, as it is."""
+    if not remark or b'"isError"' not in body:
+        return body
+    try:
+        if not _failed.decode(body).isError:
+            return body
+        found = _members.decode(body)
+        blocks = _raws.decode(found["content"])
+    except (msgspec.MsgspecError, RecursionError, KeyError):
+        return body
+    return encode({**found, "content": [*blocks, {"type": "text", "text": remark}]})
+
+
+def _remarked(error: RemoteError, remark: str) -> RemoteError:
+    found = error.error
+    return RemoteError(ErrorObject(found.code, f"{found.message}; {remark}", found.data), error.server)
 
 
 def _wrong(entry: Entry, tool: Tool, what: str, **more: Any) -> InvalidArguments:

@@ -392,7 +392,7 @@ make|place .. phone call|calls => call phone outbound
 # Web
 find|search|look ... about|mentioning|containing|regarding => search find
 find|search|look|get|give|gather|collect .. information|info|articles|article|facts|sources ..
-  about|on|regarding|concerning => search / web
+  about|on|regarding|concerning => search web
 look|search|check|google|find ... up|on|in .. web|online|internet|google => search / web
 google|bing for => search / web
 what .. happening|happened|news|going|latest .. with|on|in|about|to|world => search news web
@@ -496,8 +496,8 @@ left|leaving|leaves|fired|quit .. company|team|us => delete / user
 give|make|create|issue .. access|api keys|key|credentials => create / access key
 what|which .. running|exists|exist|deployed|there|sitting|got in|on ..
   cluster|account|group|subscription|namespace|cloud => list get resources
-is|are .. pods|pod|service|deployment|container|app .. up|running|healthy|ok|alive => get list / pods status
-what|which .. pods|pod|containers|services|deployments .. running|up|crash|crashing|down => get list / pods
+is|are .. pods|pod|service|deployment|container|app .. up|running|healthy|ok|alive => get list / pods kubectlget status
+what|which .. pods|pod|containers|services|deployments .. running|up|crash|crashing|down => get list / pods kubectlget
 keeps|keep|always crashing|restarting|dying|failing => logs describe events troubleshoot
 why ..
   pod|container|deployment|service|task|tasks ..

@@ -85,6 +85,12 @@ def test_what_a_service_is_known_for_tells_of_it_first_though_it_never_said_so(q
     assert answer["notice"].startswith("slack is not available (it is switched off in the configuration)")
 
 
+def test_what_another_server_may_stand_for_need_not_stop_a_model() -> None:
+    said = "slack is not available (it is switched off in the configuration); "
+    assert ask("list messages of a channel")["notice"] == f"{said}if that is what is meant, tell the user."
+    assert ask("list messages of a slack channel")["notice"].startswith(f"{said}tell the user.")
+
+
 @pytest.mark.parametrize("query", ["send an email", "post a letter", "read issue #42", "create an issue"])
 def test_one_word_in_common_with_a_service_is_not_enough(query: str) -> None:
     assert "slack is not" not in ask(query).get("notice", "").partition("Not usable now")[0]
@@ -106,6 +112,12 @@ def test_a_path_of_a_server_that_is_there_is_answered_about_that_server() -> Non
     assert paths(ask("github:create_issue")) == ["github:create_issue"]
     assert paths(ask("github: list the issues"))[0] == "github:list_issues"
     assert {row["server_name"] for row in ask("github: read a file")["tools"]} <= {"github"}
+
+
+def test_words_that_the_search_passes_over_tell_of_no_server() -> None:
+    seen, described = SEEN, {"gdrive": "Here you should be able to have everything between these"}
+    done = searched(seen, Discover(query="should everything be here"), lambda: 0.0, described)
+    assert "gdrive" not in done.servers
 
 
 def test_a_word_with_a_hyphen_is_no_path() -> None:

@@ -15,8 +15,8 @@ from actors.lifecycle import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
-from supervisor.absentees import FITS
-from supervisor.answers import KEPT, KEPT_OF_NOTHING, NOTHING, Context, Page, fitting
+from supervisor.absentees import FITS, NOTHING
+from supervisor.answers import KEPT, KEPT_OF_NOTHING, Context, Page, fitting
 from supervisor.discovery import DiscoverySettings, discovered
 from supervisor.metatools import Discover
 from supervisor.tokens import Tiktoken, load_encoding
@@ -82,6 +82,19 @@ def test_the_exact_path_is_complete_whatever_it_costs() -> None:
         assert row["tool_path"] == "big:giant"
         assert len(row["inputSchema"]["properties"]) == 3000
     assert "inputSchema" not in search(seen, "giant", budget=300)["tools"][0]
+
+
+def test_a_best_hit_whose_schema_is_too_long_says_how_to_get_it() -> None:
+    seen = catalogue(big=Offer(tools=(tool("draw_giant", parameters=3000), tool("draw_small"))))
+    answer = search(seen, "draw giant things", budget=400)
+    assert answer["notice"] == "big:draw_giant has a long inputSchema: that path as query gives it."
+    assert "inputSchema" not in answer["tools"][0]
+    assert len(search(seen, "big:draw_giant", budget=400)["tools"][0]["inputSchema"]["properties"]) == 3000
+    assert "notice" not in search(seen, "big:draw_giant", budget=400)
+    assert "notice" not in search(FILES, "read a file")
+    name = "draw_" + "x" * 120
+    seen = catalogue(big=Offer(tools=(tool(name, parameters=3000), tool("small"))))
+    assert search(seen, "draw", budget=400)["notice"] == "Long inputSchema: the first path as query gives it."
 
 
 HOSTILE = {

@@ -177,3 +177,35 @@ def test_texts_of_a_schema_are_shortened_where_the_whole_does_not_fit() -> None:
     }
     assert short["required"] == whole["required"]
     assert len(json.dumps(short)) < len(json.dumps(whole)) / 3
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("list the issues and send an email to Bob", "Nothing fits 'send an email to Bob'."),
+        ("send an email to Bob, then list the issues", "Nothing fits 'send an email to Bob'."),
+        (f"list the issues and mail {'x' * 70}@example.com to all", "Nothing fits 'mail ...'."),
+    ],
+)
+def test_a_need_of_several_for_which_there_is_nothing_is_named(query: str, said: str) -> None:
+    answer = ask(query)
+    assert answer["notice"] == said
+    assert "list_issues" in answer["tools"][0]["tool_path"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "list the issues and create an issue",
+        "list the issues and send an email" + " to everybody who has ever asked for one of them" * 4,
+        "list the issues and book a flight and call a taxi and print a page",
+        "list issues",
+        "github:list_issues",
+    ],
+)
+def test_where_every_need_has_a_tool_or_it_is_not_plain_nothing_is_said(query: str) -> None:
+    assert "Nothing fits" not in ask(query).get("notice", "")
+
+
+def test_several_needs_of_which_none_has_a_tool_are_answered_as_one() -> None:
+    assert ask("send an email to Bob and book a flight")["notice"].startswith("Nothing fits. ")

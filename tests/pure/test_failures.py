@@ -180,3 +180,11 @@ def test_a_schema_is_whole_or_not_there(wordy: bool, parameters: int, ends: str)
     if ends == "}}}":
         found = json.loads(shown.partition("inputSchema: ")[2])
         assert found["properties"].keys() == schema["properties"].keys()
+
+
+def test_a_line_that_a_log_repeats_is_shown_once() -> None:
+    line = "E{0} 17:01:{0} memcache.go:265] could not get the list of what the server offers: dial tcp: refused"
+    message = "Command failed\n" + "\n".join(line.format(number) for number in range(30, 36)) + "\nrow 1\nrow 2\nrow 2"
+    text, data = told(remote(-32603, message, server="cluster"))
+    assert text.startswith(f"Command failed\n{line.format(30)}\nrow 1\nrow 2\nrow 2 (said by")
+    assert data["message"] == message

@@ -94,6 +94,36 @@ def test_550_tools_are_listed_completely_and_each_once(query: str | None) -> Non
     assert sum(counter.count(encode(page).decode()) for page in pages) < 550 * 60
 
 
+def test_a_page_of_a_list_fills_its_budget() -> None:
+    deeds = ("list", "create", "update", "delete", "search_all", "get")
+    things = ("repository_permissions", "merge_request", "kubernetes_deployment", "observations", "file", "tables")
+    schema = raw({"properties": {"repository": {"type": "string"}, "page": {"type": "integer"}}})
+    found = tuple(
+        Tool(
+            name=f"{deed}_{thing}_{of}",
+            description=f"{deed.title()} the {thing} of a {of} with the permissions that it has",
+            input_schema=schema,
+            required=("repository",),
+        )
+        for deed in deeds
+        for thing in things
+        for of in ("user", "organisation", "project", "workspace")
+    )
+    pages = walk(catalogue(service=Offer(tools=found)))
+    count = Tiktoken(load_encoding()).count
+    full = [count(encode(page).decode()) for page in pages[:-1]]
+    assert len(full) > 2
+    assert all(1600 <= tokens <= 2000 for tokens in full)
+
+
+def test_a_long_cursor_is_part_of_the_budget() -> None:
+    found = tuple(Tool(name=f"{n:03}_" + "describe_table_" * 16, description="Do it. " * 20) for n in range(40))
+    count = Tiktoken(load_encoding()).count
+    pages = walk(catalogue(service=Offer(tools=found)))
+    assert len(pages) == 3
+    assert all(count(encode(page).decode()) <= 2000 for page in pages)
+
+
 def test_a_line_of_a_list_is_short_and_has_the_members_of_a_hit() -> None:
     first, second, *_ = ask(MANY)["tools"]
     for row, name in ((first, "t_0000"), (second, "t_0001")):

@@ -188,6 +188,10 @@ def test_whatever_can_be_satisfied_is(one: dict[str, Any]) -> None:
         ("f(a, b?)", [("a", ""), ("b?", "")]),
         ("f(owner: string, level?: integer, ...)", [("owner", "string"), ("level?", "integer")]),
         ('f(kind: "a, b"|"c(d)", tags: string[])', [("kind", '"a, b"|"c(d)"'), ("tags", "string[]")]),
+        (
+            'f(a: {b: string, c: "x, }"|2, ...}[], d: {e}, g?)',
+            [("a", '{b: string, c: "x, }"|2, ...}[]'), ("d", "{e}"), ("g?", "")],
+        ),
         ('f($filter?: "x: \\"y\\""|3, a.b: array)', [("$filter?", '"x: \\"y\\""|3'), ("a.b", "array")]),
     ],
 )
@@ -200,6 +204,11 @@ def test_arguments_are_made_by_the_types_of_a_signature() -> None:
         "signature": 'f(a: string|null, b: "x, y"|"z", c: integer, d: boolean, e: number[], g: object, h?: string, i)'
     }
     assert from_row(row) == ({"a": "text", "b": "x, y", "c": 1, "d": True, "e": [1], "g": {}, "i": "text"}, True)
+
+
+def test_objects_that_a_signature_writes_out_are_made() -> None:
+    row = {"signature": 'f(a: {b: string, c: "x, }"|2, ...}[], d: {e: string[], n: integer, count})'}
+    assert from_row(row) == ({"a": [{"b": "text", "c": "x, }"}], "d": {"e": ["text"], "n": 1, "count": 1}}, True)
 
 
 def test_names_without_types_are_guessed_and_so_are_those_that_only_required_tells() -> None:

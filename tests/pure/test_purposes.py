@@ -14,6 +14,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.lifecycle import State
 from actors.messages import ServerStatus
 from actors.search import Index
+from supervisor.service.phrases import brief
 from supervisor.service.purposes import listed, purpose, roll
 from supervisor.tokens import Tiktoken, load_encoding
 
@@ -51,6 +52,17 @@ def status(state: State, **more: Any) -> ServerStatus:
         ({}, "The user has installed GitHub for all of it. It hosts code.", "", "It hosts code"),
         ({}, "A Model Context Protocol server that provides a forge. It is fast.", "", "A forge"),
         ({}, "MCP server for **code hosting**", "", "Code hosting"),
+        ({}, "GitHub provides repositories and issues.", "", "Repositories and issues"),
+        ({}, "Gives AI coding agents access to hosted code.", "", "Hosted code"),
+        (
+            {},
+            "For web requests, use web_search as the first tool. Code and `git_log` of it.",
+            "",
+            "Code and git_log of it",
+        ),
+        ({}, "Use get-it-all to begin. merge_it merges. Audience: models.", "", "issue: create, list, fork"),
+        ({}, "Always ask. " * 6 + "It hosts code.", "", "issue: create, list, fork"),
+        ({"title": "GitHub API Reference Server"}, "", "", "issue: create, list, fork"),
         ({"name": "github"}, "# GitHub\n\nAlways ask first.", "", "issue: create, list, fork"),
         ({"title": 5, "description": ["x"]}, " \n", "", "issue: create, list, fork"),
     ],
@@ -72,6 +84,18 @@ def test_a_purpose_is_configured_or_the_servers_own_or_made_of_its_tools(
             "entities, nodes, relations: create, delete, open",
         ),
         (tuple(map(named, ("github_get_pull_request", "github_list_pull_requests"))), "pull request: get, list"),
+        (
+            tuple(map(named, ("API-get-user", "API-retrieve-a-page", "API-update-a-page"))),
+            "page, user: get, retrieve, update",
+        ),
+        (tuple(map(named, ("app_click", "app_network_requests", "app_close"))), "app, network requests: click, close"),
+        (tuple(map(named, ("get_current_time", "convert_time"))), "time: get, convert"),
+        (tuple(map(named, ("jira_get_issue", "jira_search", "wiki_get_page"))), "jira, issue, wiki: get, search"),
+        (
+            tuple(map(named, ("list_table", "get_tables", "get_table_note", "get_k8s_row"))),
+            "table, row: get, list",
+        ),
+        (tuple(map(named, ("search", "ask"))), "search, ask"),
     ],
 )
 def test_a_server_that_says_nothing_is_known_by_its_tools(tools: tuple[Tool, ...], expected: str) -> None:
@@ -139,3 +163,29 @@ def test_a_list_of_names_is_bounded_by_tokens() -> None:
 
 def test_nothing_is_told_of_nothing() -> None:
     assert roll(catalogue(), {}, {}, 300) == ""
+
+
+@pytest.mark.parametrize(
+    ("chars", "expected"),
+    [
+        (90, "Search the Web for many types of data via the Brave Search API"),
+        (60, "Search the Web for many types of data"),
+        (32, "Search the Web"),
+        (4, "Sear"),
+    ],
+)
+def test_a_phrase_ends_where_a_part_of_the_sentence_does(chars: int, expected: str) -> None:
+    assert brief("Search the Web for many types of data via the Brave Search API", chars) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "chars", "expected"),
+    [
+        ("Fetches a URL from the internet and optionally extracts its contents", 60, "Fetches a URL from the internet"),
+        ("records, tables, field: list, create, update", 32, "records, tables, field: list"),
+        ("Create, read and edit Excel workbooks without it", 32, "Create, read and edit Excel"),
+        ("Keeps nothing whatever it may be of", 33, "Keeps nothing whatever it may be"),
+    ],
+)
+def test_a_phrase_keeps_enough_and_ends_in_no_little_word(text: str, chars: int, expected: str) -> None:
+    assert brief(text, chars) == expected

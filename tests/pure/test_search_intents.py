@@ -235,3 +235,17 @@ def test_a_word_of_our_lists_is_no_misspelling() -> None:
 
 def test_word_lists_are_words_in_lower_case() -> None:
     assert all(word == word.lower() and word.isalnum() for word in WEAK | PRODUCTS)
+
+
+@pytest.mark.parametrize("query", ["what pods are running", "which containers are down"])
+def test_who_asks_to_see_pods_wants_a_tool_that_gets_not_one_that_executes(query: str) -> None:
+    tools = {
+        "exec_in_pod": "Execute a command in a Kubernetes pod or container and return the output.",
+        "kubectl_get": "Get or list Kubernetes resources by resource type, name, and optionally namespace.",
+    }
+    found = [
+        Document(key=name, kind="tool", server="kubernetes", name=name, description=text)
+        for name, text in tools.items()
+    ]
+    index = Index.build([analyse("kubernetes", found)])
+    assert [hit.document.key for hit in index.search(query).hits] == ["kubectl_get", "exec_in_pod"]

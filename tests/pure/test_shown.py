@@ -89,6 +89,16 @@ def test_the_estimate_is_not_below_the_count(name: str) -> None:
     assert estimate_tokens(TEXTS[name]) >= tokenizer.count(TEXTS[name])
 
 
+@pytest.mark.parametrize("name", ["english", "json", "digits", "one letter"])
+def test_the_estimate_of_what_rows_are_made_of_is_near_the_count(name: str) -> None:
+    assert estimate_tokens(TEXTS[name]) <= 1.1 * Tiktoken(load_encoding()).count(TEXTS[name])
+
+
+def test_names_with_underscores_are_estimated_as_what_they_cost() -> None:
+    text = '{"tool_path":"forge:create_merge_request_note","signature":"(project_id, request_id, ...)"}' * 20
+    assert 1 <= estimate_tokens(text) / Tiktoken(load_encoding()).count(text) <= 1.2
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=200))
 def test_the_estimate_is_near_the_count_for_any_text(text: str) -> None:

@@ -53,3 +53,31 @@ def test_of_many_parameters_those_required_come_first() -> None:
     text = msgspec.json.encode({"properties": {f"p{n}": {} for n in range(30)}})
     found = signature(Tool(name="t", input_schema=msgspec.Raw(text), required=("p29",)), 3)
     assert found == "t(p29, p0?, p1?, ...)"
+
+
+ITEM = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}, "n": {}},
+    "required": ["name", "tags"],
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "array", "items": ITEM}, "p: {name: string, tags: string[], ...}[]"),
+        (ITEM, "p: {name: string, tags: string[], ...}"),
+        ({**ITEM, "required": ["n", "name", "tags", "name"]}, "p: {n, name: string, tags: string[]}"),
+        ({**ITEM, "properties": {"name": ITEM}, "required": ["name"]}, "p: {name: object}"),
+        ({**ITEM, "required": []}, "p: object"),
+        ({**ITEM, "required": "name"}, "p: object"),
+        ({**ITEM, "required": ["else"]}, "p: object"),
+        ({**ITEM, "properties": 5}, "p: object"),
+        ({"type": "object", "properties": {name: {} for name in "abcdef"}, "required": list("abcdef")}, "p: object"),
+        ({**ITEM, "description": "x" * 4000}, "p: object"),
+        ({"type": "array", "items": {**ITEM, "required": []}}, "p: object[]"),
+    ],
+)
+def test_what_an_object_must_have_is_told_where_a_call_needs_it(schema: Any, expected: str) -> None:
+    assert shown(schema, "p") == f"t({expected})"
+    assert "{" not in shown(schema)
