@@ -12,7 +12,7 @@ import msgspec
 
 from actors.catalogue.entries import Offer
 from actors.kit.mailbox import Ask
-from actors.lifecycle import State, Wanted
+from actors.life.lifecycle import State, Wanted
 from actors.protocol.versions import Era
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from actors import server
-from actors.directory import Directory
 from actors.errors import ShuttingDown, TooManyCalls
 from actors.kit import Actor, Ask, Reply
+from actors.kit.directory import Directory
 from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, WakeServer
 
 

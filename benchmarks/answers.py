@@ -19,8 +19,8 @@ from jsonschema.validators import validator_for
 
 from actors.protocol.jsonrpc import encode
 from benchmarks.search import Query, Tool, asking, build
-from supervisor.discovery import DiscoverySettings
-from supervisor.tokens import Tiktoken, load_encoding
+from supervisor.metatools.discovery import DiscoverySettings
+from supervisor.tokens.tokenizer import Tiktoken, load_encoding
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

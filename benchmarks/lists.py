@@ -21,9 +21,9 @@ import trio
 from benchmarks.stall import Ticker
 from supervisor.config import load
 from supervisor.daemon import Daemon
-from supervisor.datadir import open_data_dir
-from supervisor.front.serve import open_sockets
-from supervisor.pauses import switch_often
+from supervisor.front.edge.serve import open_sockets
+from supervisor.host.datadir import open_data_dir
+from supervisor.host.pauses import switch_often
 
 SERVER = Path(__file__).with_name("list_server.py")
 MIB = 1024 * 1024

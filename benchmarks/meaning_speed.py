@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import trio
 
+from actors.registry.vectors import BATCH
 from actors.search import Embedder, Index, text_of
-from actors.vectors import BATCH
 from benchmarks.meanings import load_embedder, memory_mb
 from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile
-from supervisor.metacalls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE
-from supervisor.pauses import switch_often
-from supervisor.workbench import SMALL_BYTES, Workbench
+from supervisor.host.pauses import switch_often
+from supervisor.host.workbench import SMALL_BYTES, Workbench
+from supervisor.service.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE
 
 AT_ONCE = 16
 EMBEDDED = 60

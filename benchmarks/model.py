@@ -17,8 +17,8 @@ from benchmarks.arguments import from_row, from_schema
 from benchmarks.client import Tool as Call
 from benchmarks.search import Query, ToolPath
 from benchmarks.strict_server import RAN, REFUSED
-from supervisor.absentees import FITS
-from supervisor.definitions import DISCOVER, EXECUTE
+from supervisor.metatools.definitions import DISCOVER, EXECUTE
+from supervisor.metatools.servers.unavailable import FITS
 
 ROWS_LOOKED_AT = 5
 SCHEMA = "inputSchema: "

@@ -28,9 +28,9 @@ from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.jsonrpc import encode
 from actors.search import Index, analyse
 from benchmarks import meanings
-from supervisor import metatools
-from supervisor.absentees import FITS
-from supervisor.discovery import DiscoverySettings, discovered
+from supervisor.metatools.arguments import tools
+from supervisor.metatools.discovery import DiscoverySettings, discovered
+from supervisor.metatools.servers.unavailable import FITS
 
 ToolPath = tuple[str, str]
 Answer = Callable[[str], list[ToolPath]]
@@ -93,7 +93,7 @@ def asking(catalogue: Catalogue, top: int, settings: DiscoverySettings | None = 
 
     def ask(query: str) -> Any:
         arguments = msgspec.Raw(msgspec.json.encode({"query": query, "limit": top}))
-        wanted = metatools.discover(arguments, bounds.discover_limit_max)
+        wanted = tools.discover(arguments, bounds.discover_limit_max)
         return discovered(catalogue, {}, wanted, bounds, time.perf_counter)
 
     return ask

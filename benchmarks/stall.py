@@ -21,13 +21,13 @@ from msgspec.structs import replace
 from actors.catalogue.entries import Offer
 from actors.catalogue.validation import tool as checked
 from actors.messages import ServerListed
-from actors.registry import Registry
+from actors.registry.actor import Registry
 from benchmarks.honest import honest
 from benchmarks.search import Tool
-from supervisor.counting import TokenCounter
-from supervisor.memory import StoreMemory
-from supervisor.pauses import keep_what_lives, switch_often
+from supervisor.host.pauses import keep_what_lives, switch_often
 from supervisor.store import Store, open_store
+from supervisor.store.memory import StoreMemory
+from supervisor.tokens.counting import TokenCounter
 
 TICK_S = 0.001
 LIMIT_S = 120.0

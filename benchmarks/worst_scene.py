@@ -24,9 +24,9 @@ import trio
 from benchmarks.machine import ROOT
 from supervisor.config import load
 from supervisor.daemon import Daemon
-from supervisor.datadir import open_data_dir
-from supervisor.front.serve import open_sockets
-from supervisor.pauses import switch_often
+from supervisor.front.edge.serve import open_sockets
+from supervisor.host.datadir import open_data_dir
+from supervisor.host.pauses import switch_often
 
 TICK_S = 0.001
 SETTLE_S = 0.05

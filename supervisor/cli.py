@@ -21,17 +21,17 @@ from supervisor.commands.outcomes import EXIT_INTERRUPTED, EXIT_WANT
 from supervisor.host.loading import loading
 
 _MODULES = {
-    "run": "run",
-    "check": "check",
-    "status": "status",
-    "logs": "logs",
-    **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "orders"),
-    "tools": "tools",
-    "tokens": "tokens",
-    "search": "search",
-    "call": "call",
-    "watch": "watch",
-    "demo": "demo",
+    "run": "supervisor.commands.run",
+    "check": "supervisor.commands.check",
+    "status": "supervisor.commands.status",
+    "logs": "supervisor.commands.logs",
+    **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),
+    "tools": "supervisor.commands.tools",
+    "tokens": "supervisor.commands.tokens",
+    "search": "supervisor.commands.search",
+    "call": "supervisor.commands.call",
+    "watch": "supervisor.commands.watch",
+    "demo": "supervisor.demo.command",
 }
 """Where each command is; it has the same name there."""
 
@@ -50,7 +50,7 @@ class Commands(click.Group):
         if cmd_name not in _MODULES:
             return None
         with loading():
-            found = getattr(import_module(f"supervisor.commands.{_MODULES[cmd_name]}"), cmd_name)
+            found = getattr(import_module(_MODULES[cmd_name]), cmd_name)
         assert isinstance(found, click.Command)
         return found
 

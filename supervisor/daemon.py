@@ -23,31 +23,31 @@ from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError, SupervisorError
 from actors.kit import Conditions, Latest, first_of, is_want
 from actors.protocol.era import Identity
-from actors.registry import Registry
+from actors.registry.actor import Registry
+from actors.registry.vectors import Embedding
 from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
-from actors.transport.containment import default_containment
-from actors.transport.orphans import become_subreaper
-from actors.vectors import Embedding
+from actors.transport.stdio.containment import default_containment
+from actors.transport.stdio.orphans import become_subreaper
 from supervisor import __version__, neural
 from supervisor.config import Configuration, ServerConfig, launch_digest, placeholders
-from supervisor.control import Operation
-from supervisor.counting import TokenCounter
-from supervisor.datadir import DataDir
-from supervisor.front.api import View
+from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
-from supervisor.gateway import Gateway, GatewaySettings
+from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
 from supervisor.host.hard_end import HardEnd
+from supervisor.host.logs import records_lost
+from supervisor.host.pauses import keep_catalogue, switch_often
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
-from supervisor.logs import records_lost
-from supervisor.memory import StoreMemory, StoreVectors
-from supervisor.pauses import keep_catalogue, switch_often
-from supervisor.room import Room
-from supervisor.servers import Servers, mask_of, starts_of, transport_of
+from supervisor.servers.capacity import Room
+from supervisor.servers.children import Servers, mask_of, starts_of, transport_of
+from supervisor.servers.control import Operation
+from supervisor.service.gateway import Gateway, GatewaySettings
 from supervisor.store import Store, open_store
-from supervisor.usage import Usage
+from supervisor.store.memory import StoreMemory, StoreVectors
+from supervisor.store.usage import Usage
+from supervisor.tokens.counting import TokenCounter
 
 log = logging.getLogger(__name__)
 

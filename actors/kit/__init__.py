@@ -1,10 +1,10 @@
 """The actor kit: mailboxes, actors, cells that always hold the newest value, and how want of resources is met."""
 
 from actors.kit.actor import Actor as Actor
+from actors.kit.cells import Feed as Feed
+from actors.kit.cells import Latest as Latest
 from actors.kit.gate import Gate as Gate
 from actors.kit.gate import Turn as Turn
-from actors.kit.latest import Feed as Feed
-from actors.kit.latest import Latest as Latest
 from actors.kit.mailbox import Address as Address
 from actors.kit.mailbox import Ask as Ask
 from actors.kit.mailbox import Envelope as Envelope

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from actors.search.spans import without_spans
 from actors.search.text import stem, words
-from actors.search.words_everyday import PEOPLE, TIMES
-from actors.search.words_intents import RULES
+from actors.search.words.everyday import PEOPLE, TIMES
+from actors.search.words.intents import RULES
 
 _ARTICLES = "a an the my our your his their its this that these those some any please just also"
 _PRONOUNS = "him them everyone everybody someone somebody anyone team people crew staff"

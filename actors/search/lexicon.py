@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.search.text import stem
-from actors.search.words_everyday import WEAK
-from actors.search.words_intents import RULES
-from actors.search.words_phrases import IDIOMS, OPENINGS, PHRASES, TARGET
-from actors.search.words_synonyms import ABBREVIATIONS, SYNONYMS
+from actors.search.words.everyday import WEAK
+from actors.search.words.intents import RULES
+from actors.search.words.phrases import IDIOMS, OPENINGS, PHRASES, TARGET
+from actors.search.words.synonyms import ABBREVIATIONS, SYNONYMS
 
 _SEVERAL_MEANINGS = 0.85
 _MAX_ALTERNATIVE = 0.9

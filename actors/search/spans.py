@@ -11,7 +11,7 @@ from collections.abc import Container
 
 from actors.search.text import clean, words
 from actors.search.tuning import Tuning
-from actors.search.words_common import FILE_EXTENSIONS
+from actors.search.words.common import FILE_EXTENSIONS
 
 Weighted = tuple[str, float]
 

@@ -23,9 +23,9 @@ from actors.search.lexicon import (
 )
 from actors.search.spans import Weighted, argument_words, weighted_words
 from actors.search.text import as_written, is_cjk, stem
-from actors.search.words_common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
-from actors.search.words_everyday import WEAK
-from actors.search.words_products import PRODUCTS
+from actors.search.words.common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
+from actors.search.words.everyday import WEAK
+from actors.search.words.products import PRODUCTS
 
 Adder = Callable[[str, float], None]
 Weights = dict[int, float]

@@ -12,12 +12,13 @@ from typing import Any
 
 import trio
 
-from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
 from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
-from actors.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.kit import Actor, Reply, Starts
-from actors.lifecycle import State
+from actors.kit.reporter import Reporter
+from actors.life import lifecycle as lc
+from actors.life.lifecycle import State
+from actors.life.policy import RestartLog
 from actors.messages import (
     CallServer,
     ReadServer,
@@ -29,11 +30,10 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
-from actors.policy import RestartLog
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
-from actors.reporter import Reporter
 from actors.server.inbox import CallAbandoned, Message, PageRead, TimerFired
+from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.server.journal import Journal
 from actors.server.link import Launcher
 from actors.server.performer import Performer

@@ -15,7 +15,8 @@ from actors.catalogue.draft import Draft
 from actors.catalogue.entries import Offer
 from actors.catalogue.pages import Page, read_page
 from actors.kit import Address, Pauses, is_want
-from actors.lifecycle import Life, State
+from actors.kit.timers import Timers
+from actors.life.lifecycle import Life, State
 from actors.protocol import conversation as talk
 from actors.protocol.listing import Listed, PageArrived, PageSummary
 from actors.server.inbox import Message, PageRead
@@ -23,7 +24,6 @@ from actors.server.link import Link
 from actors.server.lists import Lists
 from actors.server.record import Record
 from actors.server.settings import ServerSettings
-from actors.timers import Timers
 
 AT_ONCE_BYTES = 16 * 1024
 """A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""

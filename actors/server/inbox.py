@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from actors.catalogue.pages import Page
-from actors.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.listing import PageArrived
+from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 
 
 class CallAbandoned(msgspec.Struct, frozen=True):

@@ -20,10 +20,10 @@ from typing import Literal
 import msgspec
 
 from actors.kit import Latest
-from actors.transport.asides import Source
 from actors.transport.mask import Mask
+from actors.transport.redaction import HIDDEN, KeyLines, without_secrets
+from actors.transport.side_output import Source
 from actors.transport.stderr_tail import visible
-from actors.transport.telltale import HIDDEN, KeyLines, without_secrets
 
 Level = Literal["debug", "info", "warning"]
 Tell = Callable[[Level, str], None]

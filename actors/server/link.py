@@ -7,7 +7,6 @@ from contextlib import suppress
 import trio
 
 from actors.errors import ProtocolViolation
-from actors.incarnation import Incarnation
 from actors.kit import Address, Mark, Starts
 from actors.protocol.conversation import Conversation, Fact
 from actors.protocol.era import Identity
@@ -16,9 +15,10 @@ from actors.protocol.opening import Message as Said
 from actors.protocol.opening import Opened, text_of
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
+from actors.server.incarnation import Incarnation
 from actors.server.settings import ServerSettings
-from actors.transport.asides import Hear
 from actors.transport.base import Transport
+from actors.transport.side_output import Hear
 
 _NO_BATCHES = "a batch, which this version of the protocol does not have"
 

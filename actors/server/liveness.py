@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import trio
 
+from actors.kit.timers import Timers
 from actors.server.link import Link
-from actors.timers import Timers
 
 
 class Liveness:

@@ -7,7 +7,7 @@ from typing import Any
 
 from actors.errors import ServerError, SupervisorError
 from actors.kit.mailbox import Reply
-from actors.lifecycle import RESTING, State
+from actors.life.lifecycle import RESTING, State
 from actors.messages import Refreshed
 
 

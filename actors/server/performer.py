@@ -11,17 +11,18 @@ from functools import partial
 
 import trio
 
-from actors import lifecycle as lc
 from actors.catalogue.entries import Offer
 from actors.errors import ProtocolViolation
-from actors.incarnation import Broken, Ended, NotStarted, Received, Started
 from actors.kit import Address
-from actors.lifecycle import State
+from actors.kit.timers import Timers
+from actors.life import lifecycle as lc
+from actors.life.lifecycle import State
+from actors.life.policy import RestartLog
 from actors.messages import ServerStatus
-from actors.policy import RestartLog
 from actors.protocol import conversation as talk
 from actors.server.discovery import LATE, Discovery
 from actors.server.inbox import Message, PageRead, TimerFired
+from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started
 from actors.server.link import Launcher, Link
 from actors.server.lists import Lists
 from actors.server.liveness import Liveness
@@ -32,7 +33,6 @@ from actors.server.settings import ServerSettings
 from actors.server.startup import Startup
 from actors.server.story import listed_change
 from actors.server.traffic import Traffic
-from actors.timers import Timers
 
 
 class Performer:

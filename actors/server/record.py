@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from actors.calls import Calls
 from actors.catalogue.entries import Offer
-from actors.lifecycle import Life, State
+from actors.kit.reporter import Reporter
+from actors.life.lifecycle import Life, State
+from actors.life.policy import RestartType
 from actors.messages import Activity, EraLearned, ServerChanged, ServerListed, ServerStatus
-from actors.policy import RestartType
 from actors.protocol.versions import Era
-from actors.reporter import Reporter
+from actors.server.calls import Calls
 from actors.server.journal import Journal
 from actors.server.link import Link
 from actors.server.recovery import Recovery

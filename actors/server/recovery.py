@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 import trio
 
-from actors.calls import Calls
 from actors.errors import ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError
-from actors.lifecycle import AskPolicy, Life, State
+from actors.kit.timers import Timers
+from actors.life.lifecycle import AskPolicy, Life, State
+from actors.life.policy import RestartLog
 from actors.messages import Activity
-from actors.policy import RestartLog
+from actors.server.calls import Calls
 from actors.server.orders import Orders
-from actors.timers import Timers
 
 STARTING_RETRY_S = 5.0
 DELAYS: Mapping[Activity, tuple[str, float]] = {

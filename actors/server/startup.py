@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import trio
 
-from actors.lifecycle import Wanted
+from actors.life.lifecycle import Wanted
 from actors.messages import Activity
 from actors.protocol.versions import Era
 from actors.server.link import Link

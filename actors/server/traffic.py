@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from actors.calls import Call, Calls
 from actors.errors import CallTooLarge, Outcome, ProtocolViolation, SupervisorError, TooManyCalls
 from actors.kit.mailbox import Reply
 from actors.messages import CallServer, Result
 from actors.protocol import conversation as talk
 from actors.protocol.jsonrpc import RemoteError
+from actors.server.calls import Call, Calls
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
 

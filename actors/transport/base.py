@@ -14,7 +14,7 @@ import msgspec
 
 from actors.kit.decoding import decoded
 from actors.protocol.framing import Line, Pieces, may_be_message
-from actors.transport.asides import Asides
+from actors.transport.side_output import Asides
 
 BUSY_CPU_S = 0.02
 BUSY_BYTES = 1024

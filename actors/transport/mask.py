@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from urllib.parse import quote, quote_plus, urlsplit
 
-from actors.transport.telltale import HIDDEN, without_secrets
+from actors.transport.redaction import HIDDEN, without_secrets
 
 MIN_CHARACTERS = 4
 _NAME_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

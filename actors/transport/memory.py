@@ -14,8 +14,8 @@ import trio
 
 from actors.errors import ServerExited
 from actors.protocol.framing import Line, LineSplitter
-from actors.transport.asides import Asides
 from actors.transport.base import Counters, Exit, Work, received
+from actors.transport.side_output import Asides
 
 _PIPE_BYTES = 65536
 _KILLED = 9

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from actors.transport.mask import Mask
-from actors.transport.telltale import without_secrets
+from actors.transport.redaction import without_secrets
 
 _LINE_CHARACTERS = 1000
 _BEYOND = 400

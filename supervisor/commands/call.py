@@ -11,8 +11,8 @@ import msgspec
 from supervisor.client import Refused, connect
 from supervisor.commands.common import ask, json_option, print_json, readable, url_option
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
-from supervisor.definitions import EXECUTE
-from supervisor.shown import clean
+from supervisor.metatools.definitions import EXECUTE
+from supervisor.metatools.texts import clean
 
 MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from supervisor.client import DaemonUnreachable, Refused, connect
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
-from supervisor.shown import clean
+from supervisor.metatools.texts import clean
 
 T = TypeVar("T")
 

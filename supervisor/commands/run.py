@@ -23,10 +23,10 @@ from supervisor.config import Configuration, load
 from supervisor.config.address import split_address
 from supervisor.config.remarks import lines as lines_of
 from supervisor.config.structs import Settings
-from supervisor.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.interrupt import plain_interrupt
 from supervisor.host.loading import loading
-from supervisor.logs import logging_to_stderr
+from supervisor.host.logs import logging_to_stderr
 
 LISTENING = "listening on "
 
@@ -69,7 +69,7 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
     with plain_interrupt(), loading():
         # Imported here: the other commands start in half the time without the web server.
         from supervisor import daemon
-        from supervisor.front.serve import open_sockets
+        from supervisor.front.edge.serve import open_sockets
         from supervisor.host.signals import outlive_terminal
 
     outlive_terminal()

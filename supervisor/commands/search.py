@@ -9,7 +9,7 @@ import click
 from supervisor.client import SEARCH_TIMEOUT_S, Refused, connect
 from supervisor.commands.common import ask, console, json_option, plain, print_json, readable, table, url_option
 from supervisor.commands.outcomes import CommandFailed
-from supervisor.definitions import DISCOVER, KINDS
+from supervisor.metatools.definitions import DISCOVER, KINDS
 
 KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
 

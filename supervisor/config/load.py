@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.errors import ConfigError
-from actors.transport.command import resolve_command
+from actors.transport.stdio.command import resolve_command
 from supervisor.config.address import split_address
 from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home

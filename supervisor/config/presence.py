@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.errors import SpawnFailed
-from actors.transport.command import build_environment, check_directory, nearest_command, resolve_command
+from actors.transport.stdio.command import build_environment, check_directory, nearest_command, resolve_command
 from supervisor.config.remarks import Remark
 
 Resolve = Callable[..., str]

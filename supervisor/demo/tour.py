@@ -19,8 +19,8 @@ from rich.console import Console
 from supervisor.client import DaemonClient, DaemonUnreachable, Refused, Socket, connect, open_socket
 from supervisor.commands.common import console, plain
 from supervisor.commands.status import savings_line, servers_shown
-from supervisor.definitions import DISCOVER, EXECUTE
 from supervisor.demo.setting import IDLE_S, LOG_NAME, Daemon, TourFailed, configuration, last_lines, running_daemon
+from supervisor.metatools.definitions import DISCOVER, EXECUTE
 
 STEP_S = 15.0
 POLL_S = 0.1

@@ -10,26 +10,26 @@ import trio
 from actors.errors import ConfigError
 from actors.kit import Conditions
 from supervisor.config import Settings
-from supervisor.datadir import DataDir
-from supervisor.front.api import View, routes
-from supervisor.front.app import create_app
-from supervisor.front.asgi import Application, Receive, Scope, Send, respond
-from supervisor.front.budget import Budget
-from supervisor.front.connection import Counters
-from supervisor.front.drain import Drain
-from supervisor.front.guard import Guard
-from supervisor.front.listen import StreamLimit
-from supervisor.front.mcp_http import McpHttp
-from supervisor.front.mcp_websocket import McpWebSocket
-from supervisor.front.serve import ServeSettings, serve
-from supervisor.front.servers_api import server_routes
-from supervisor.front.service import Service
-from supervisor.front.settings import HttpSettings
-from supervisor.front.tools_api import tool_routes
-from supervisor.front.websocket_frames import FrameSettings
-from supervisor.front.websocket_session import WebSocketSettings
-from supervisor.front.welcome import welcome_routes
-from supervisor.sealed import Sealer
+from supervisor.front.edge.app import create_app
+from supervisor.front.edge.asgi import Application, Receive, Scope, Send, respond
+from supervisor.front.edge.budget import Budget
+from supervisor.front.edge.connection import Counters
+from supervisor.front.edge.guard import Guard
+from supervisor.front.edge.serve import ServeSettings, serve
+from supervisor.front.edge.websocket_frames import FrameSettings
+from supervisor.front.http.endpoint import McpHttp
+from supervisor.front.http.session_ids import Sealer
+from supervisor.front.http.settings import HttpSettings
+from supervisor.front.mcp.listen import StreamLimit
+from supervisor.front.pages.api import View, routes
+from supervisor.front.pages.servers import server_routes
+from supervisor.front.pages.tools import tool_routes
+from supervisor.front.pages.welcome import welcome_routes
+from supervisor.front.websocket.endpoint import McpWebSocket
+from supervisor.front.websocket.session import WebSocketSettings
+from supervisor.host.datadir import DataDir
+from supervisor.service.drain import Drain
+from supervisor.service.port import Service
 from supervisor.store import Store
 
 FAREWELL_S = 2.0

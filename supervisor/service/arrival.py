@@ -8,11 +8,11 @@ import trio
 
 from actors.errors import ServerGaveUp, SupervisorError, UnknownServer
 from actors.kit import Address
-from actors.lifecycle import State
+from actors.life.lifecycle import State
 from actors.messages import WakeServer
 from actors.router import Message as RouterMessage
-from supervisor.service.availability import advice, late, refusal
-from supervisor.visible import Visible
+from supervisor.metatools.servers.availability import advice, late, refusal
+from supervisor.service.visible import Visible
 
 
 class Arrival:

@@ -17,15 +17,15 @@ from actors.catalogue.resolution import Absent, Ambiguous, Meaning, Resolution, 
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.uris import resolve_bare, resolve_named
 from actors.errors import AmbiguousName, UnknownPrompt, UnknownTool
-from supervisor.definitions import SCHEMAS
-from supervisor.forward import Forwarder
-from supervisor.front.service import Client
-from supervisor.relay import not_found
+from supervisor.host.workbench import beside
+from supervisor.metatools.definitions import SCHEMAS
+from supervisor.metatools.servers.availability import refusal
+from supervisor.metatools.texts import clean
 from supervisor.service.arrival import Arrival
-from supervisor.service.availability import refusal
-from supervisor.shown import clean
-from supervisor.visible import Visible
-from supervisor.workbench import beside
+from supervisor.service.forward import Forwarder
+from supervisor.service.port import Client
+from supervisor.service.relay import not_found
+from supervisor.service.visible import Visible
 
 R = TypeVar("R", Resolution, Resolution | None)
 

@@ -1,7 +1,7 @@
 """The daemon's memory across restarts: catalogue, era verdicts, ended sessions, usage; SQLite behind a writer."""
 
-from supervisor.store.behind import Store, open_store
 from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, EraName, SavedEra, SavedServer, StoreStatus, ToolUsage
+from supervisor.store.write_behind import Store, open_store
 
 __all__ = [
     "ALL_UNTIL",

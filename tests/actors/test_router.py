@@ -13,13 +13,13 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors import server
-from actors.directory import Directory
 from actors.errors import MailboxFull, ServerDisabled, ShuttingDown, TooManyCalls, UnknownServer, UnknownTool
 from actors.kit import Mailbox, Reply
+from actors.kit.directory import Directory
+from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import CallServer, RefreshServer, RestartServer, Result, SleepServer, WakeServer
-from actors.policy import RestartLog, RestartPolicy
 from actors.router import BeginShutdown, ReadLoad, Router
-from supervisor.tree import supervise
+from supervisor.servers.tree import supervise
 
 
 def call(name: str = "s") -> CallServer:

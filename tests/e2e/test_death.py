@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import trio
 
+from tests.actors.transport.stdio.children import Monitor, Pulse, monitor
 from tests.e2e.daemons import Daemon, message, restarted, running, stand_in, text
 from tests.fakes.failures import failure
-from tests.process.children import Monitor, Pulse, monitor
 
 pytestmark = pytest.mark.e2e
 

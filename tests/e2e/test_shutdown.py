@@ -17,8 +17,8 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed
 
+from tests.actors.transport.stdio.children import monitor
 from tests.e2e.daemons import Daemon, log_of, message, running, spawn, stand_in, text
-from tests.process.children import monitor
 
 pytestmark = pytest.mark.e2e
 

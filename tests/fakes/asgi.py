@@ -10,8 +10,8 @@ import httpx2
 import msgspec
 import trio
 
-from supervisor.front.asgi import Application
-from supervisor.front.mcp_http import McpHttp
+from supervisor.front.edge.asgi import Application
+from supervisor.front.http.endpoint import McpHttp
 from tests.fakes.front_server import running
 
 JSON_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}

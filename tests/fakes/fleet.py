@@ -13,12 +13,12 @@ import trio
 
 from actors.catalogue.entries import Offer
 from actors.kit import Mailbox, Starts
-from actors.lifecycle import State
+from actors.life.lifecycle import State
 from actors.messages import CallServer, ReadServer, ServerChanged, ServerStatus
 from actors.protocol.era import Identity
 from actors.transport.memory import MemoryTransport
 from supervisor.config import ServerConfig
-from supervisor.servers import Servers
+from supervisor.servers.children import Servers
 from tests.fakes.mcp_server import FakeServer
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.front.asgi import Application
-from supervisor.front.budget import Budget
-from supervisor.front.connection import Counters
-from supervisor.front.serve import ServeSettings, open_sockets, serve
+from supervisor.front.edge.asgi import Application
+from supervisor.front.edge.budget import Budget
+from supervisor.front.edge.connection import Counters
+from supervisor.front.edge.serve import ServeSettings, open_sockets, serve
 
 
 class Started:

@@ -17,19 +17,19 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer
 from actors.catalogue.resolution import ServerNames
-from actors.directory import Directory
 from actors.kit import Starts
-from actors.lifecycle import State
+from actors.kit.directory import Directory
+from actors.kit.reporter import Reporter
+from actors.life.lifecycle import State
+from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import EraLearned, ServerChanged, ServerStatus, StopServer, WakeServer
-from actors.policy import RestartLog, RestartPolicy
 from actors.protocol.era import Identity
-from actors.registry import Registry
-from actors.reporter import Reporter
+from actors.registry.actor import Registry
 from actors.router import Router
 from actors.server import Message, ServerActor, ServerSettings
 from actors.transport.memory import MemoryPeer, MemoryTransport
-from supervisor.front.service import Client, answer
-from supervisor.gateway import Gateway, GatewaySettings
+from supervisor.service.gateway import Gateway, GatewaySettings
+from supervisor.service.port import Client, answer
 
 CLIENT = Client(version="2025-11-25")
 

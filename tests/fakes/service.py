@@ -9,7 +9,7 @@ import trio
 
 from actors.errors import UnknownMethod
 from actors.kit import Latest
-from supervisor.front.service import Client, Revisions
+from supervisor.service.port import Client, Revisions
 
 Behaviour = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 

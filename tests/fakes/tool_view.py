@@ -6,11 +6,11 @@ from typing import Any
 
 import trio
 
-from actors.directory import Directory
 from actors.kit import Feed, Latest
-from actors.lifecycle import State
+from actors.kit.directory import Directory
+from actors.life.lifecycle import State
 from actors.messages import ServerStatus
-from supervisor.front.api import View
+from supervisor.front.pages.api import View
 from tests.fakes.tool_catalogue import CATALOGUE, USED
 
 

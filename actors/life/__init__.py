@@ -1,0 +1,1 @@
+"""The life of a server: its states, its restarts, and their picture. Pure."""

@@ -1,0 +1,1 @@
+"""The registry: facts of all servers in, one catalogue with its index out."""

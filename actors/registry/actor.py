@@ -1,0 +1,295 @@
+"""The registry: facts of all servers in, one immutable catalogue out. It asks nobody.
+
+The costly parts, analysing texts for the index and counting tokens, run in worker threads of two child tasks; what they
+made comes back as messages, so the catalogue and its index are always published together, and no server waits to be
+found until another one's tokens are counted. Want of resources makes them wait, with what was published before still
+there; a bug with one server's texts costs that server its place in the search, or its counts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+import trio
+from msgspec.structs import replace
+
+from actors.catalogue.diff import Change, OfferChange
+from actors.catalogue.entries import Offer, unchanged
+from actors.catalogue.resolution import ServerNames
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
+from actors.life.lifecycle import State
+from actors.messages import EraLearned, Memory, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.registry.indexer import Indexed as Indexed
+from actors.registry.indexer import Indexer
+from actors.registry.vectors import Embedding
+from actors.search import Index
+
+log = logging.getLogger(__name__)
+
+Counter = Callable[[Offer], Awaitable[tuple[dict[str, int], bool]]]
+"""Counts the tokens of each tool of an offer; the flag says whether the counts are exact."""
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One entry of the event feed. `time` is unix seconds."""
+
+    type: str
+    time: float
+    server: str | None = None
+    revision: int | None = None
+    data: dict[str, Any] = {}
+
+
+class Uncountable(msgspec.Struct, frozen=True):
+    """A bug of ours keeps the tokens of one server's tools from being counted."""
+
+    server: str
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """The tokens of one server's tools are counted, for exactly this offer."""
+
+    server: str
+    offer: Offer
+    counts: dict[str, int]
+    exact: bool
+
+
+SAVE_AGAIN_S = 3600.0
+"""By how much the time of the last reading may be wrong in the store."""
+
+_AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
+"""What entering a state says about whether a server can be used; starting and stopping say nothing."""
+
+UNCOUNTED = "its tokens are not counted: a bug of this daemon, whose log says more"
+
+Message = ServerListed | ServerChanged | ServerRemoved | EraLearned | Indexed | Counted | Uncountable
+
+
+class Registry(Actor[Message]):
+    """One per daemon. `catalogue`, `statuses` and `feed` may be read by anybody."""
+
+    def __init__(
+        self,
+        known: Mapping[str, tuple[str, Offer]],
+        memory: Memory,
+        count: Counter,
+        clock: Callable[[], float],
+        *,
+        feed_size: int = 1000,
+        embedding: Embedding | None = None,
+        conditions: Conditions | None = None,
+        names: ServerNames | None = None,
+    ) -> None:
+        """`names` are those of all configured servers, also of those that cannot run.
+
+        `embedding` makes vectors for the index. `conditions` is told when something waits for resources.
+        """
+        super().__init__(4096)
+        first = Catalogue(index=Index.empty(), indexed=not known, names=names or ServerNames({}))
+        self.catalogue: Latest[Catalogue] = Latest(first)
+        self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
+        self.feed: Feed[Happening] = Feed(feed_size)
+        self._memory = memory
+        self._count = count
+        self._clock = clock
+        self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
+        self._saved_at: dict[str, float] = {}
+        self._dirty: set[str] = set(self._entries)
+        self._restored: set[str] = set(self._entries)
+        self._work = trio.Event()
+        self._uncounted: dict[str, Offer] = {}
+        self._counting = trio.Event()
+        self._unembedded = trio.Event()
+        self._indexer = Indexer()
+        self._embedding = embedding
+        self._conditions = conditions or Conditions(clock)
+
+    def started(self) -> None:
+        """Start the tasks that index, embed and count."""
+        self.nursery.start_soon(self._index_for_ever)
+        if self._embedding is not None:
+            self.nursery.start_soon(self._embed_for_ever, self._embedding)
+        self.nursery.start_soon(self._count_for_ever)
+        self._work.set()
+
+    def offer(self, server: str) -> Offer | None:
+        """Return what is known of a server's lists now."""
+        entry = self._entries.get(server)
+        return entry.offer if entry is not None else None
+
+    def handle(self, message: Message, reply: Reply[Any] | None) -> None:
+        """Take in one fact."""
+        match message:
+            case ServerChanged():
+                self._on_changed(message)
+            case ServerListed(server=server, offer=offer):
+                self._on_listed(server, offer)
+            case ServerRemoved(server=server):
+                self._entries.pop(server, None)
+                self._saved_at.pop(server, None)
+                self._memory.forget(server)
+                self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
+                self._mark(server)
+            case EraLearned(server=server):
+                self._memory.save_era(server, message)
+            case Indexed():
+                self._on_indexed(message)
+            case Counted():
+                self._on_counted(message)
+            case Uncountable(server=server):
+                self.catalogue.set(self.catalogue.value.with_problem(server, UNCOUNTED))
+
+    def _on_changed(self, message: ServerChanged) -> None:
+        status = message.status
+        before = self.statuses.value.get(status.server)
+        self.statuses.set({**self.statuses.value, status.server: status})
+        if before is None or message.previous is not status.state or before.disabled != status.disabled:
+            self._emit_state(message)
+            self._make_available(status)
+
+    def _make_available(self, status: ServerStatus) -> None:
+        available = False if status.disabled else _AVAILABLE.get(status.state)
+        entry = self._entries.get(status.server)
+        if entry is not None and available is not None and entry.available != available:
+            self._entries[status.server] = replace(entry, available=available)
+            self._mark(status.server)
+
+    def _emit_state(self, message: ServerChanged) -> None:
+        status = message.status
+        data = {"state": status.state.value, "previous": message.previous.value, "incarnation": status.incarnation}
+        if status.pid is not None:
+            data["pid"] = status.pid
+        if message.reason or status.state in (State.FAILED, State.RESPAWNING):
+            data["reason"] = message.reason or status.last_error or ""
+        self._emit("server_state", status.server, data)
+
+    def _on_listed(self, server: str, offer: Offer) -> None:
+        status = self.statuses.value.get(server)
+        before = self._entries.get(server)
+        if before is not None and _same(before.offer, offer):
+            offer = replace(offer, token_counts=before.offer.token_counts, tokens_exact=before.offer.tokens_exact)
+        kind = status.transport if status is not None else "stdio"
+        available = status is None or status.state is not State.FAILED
+        self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
+        self._restored.discard(server)
+        if before is not None and before.available == available and unchanged(before.offer, offer):
+            self._save_again(server, offer)
+            return
+        self._entries[server] = Entry.make(server, kind, offer, available=available)
+        self._save(server, offer)
+        self._mark(server)
+
+    def _save(self, server: str, offer: Offer) -> None:
+        if offer.tools or not offer.partial:
+            self._saved_at[server] = self._clock()
+            self._memory.save_offer(server, offer)
+
+    def _save_again(self, server: str, offer: Offer) -> None:
+        """Nothing but the time of its reading is new: that is worth a write of the whole only now and then."""
+        if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:
+            self._save(server, offer)
+
+    def _mark(self, server: str) -> None:
+        self._dirty.add(server)
+        self._work.set()
+
+    def _on_indexed(self, message: Indexed) -> None:
+        catalogue = self.catalogue.value
+        entries = {name: self._with_counts(entry) for name, entry in message.entries.items()}
+        following, changes = catalogue.with_entries(entries, message.index, message.changes)
+        for server in message.removed:
+            following, changes[server] = following.without(server, message.index)
+        self.catalogue.set(following)
+        for server, change in changes.items():
+            if server not in self._restored:
+                self._emit_change(server, change)
+        self._restored -= message.entries.keys()
+        self._unembedded.set()
+        self._uncounted.update({name: entry.offer for name, entry in entries.items() if not _counted(entry.offer)})
+        self._counting.set()
+
+    def _with_counts(self, entry: Entry) -> Entry:
+        """Fill in what was counted while the entry was being indexed."""
+        newest = self._entries.get(entry.server)
+        if newest is None or newest.offer is entry.offer or not _same(newest.offer, entry.offer):
+            return entry
+        offer = newest.offer
+        return replace(
+            entry, offer=replace(entry.offer, token_counts=offer.token_counts, tokens_exact=offer.tokens_exact)
+        )
+
+    def _on_counted(self, message: Counted) -> None:
+        entry = self._entries.get(message.server)
+        if entry is None or not _same(entry.offer, message.offer):
+            return
+        offer = replace(entry.offer, token_counts=message.counts, tokens_exact=message.exact)
+        self._entries[message.server] = replace(entry, offer=offer)
+        self._save(message.server, offer)
+        shown = self.catalogue.value.entries.get(message.server)
+        if shown is not None and _same(shown.offer, message.offer):
+            self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
+
+    def _emit_change(self, server: str, change: OfferChange) -> None:
+        for kind in ("tools", "resources", "prompts"):
+            part: Change = getattr(change, kind)
+            if part:
+                data = {name: value for name, value in msgspec.to_builtins(part).items() if value}
+                self._emit(f"{kind}_changed", server, data)
+
+    def _emit(self, type_: str, server: str | None, data: dict[str, Any]) -> None:
+        revision = self.catalogue.value.revision
+        self.feed.append(Happening(type=type_, time=self._clock(), server=server, revision=revision, data=data))
+
+    # The child tasks ------------------------------------------------------------------------------------------------
+
+    async def _index_for_ever(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work = trio.Event()
+            dirty, self._dirty = self._dirty, set()
+            await self.address.tell(await persist(self._conditions, "search index", self._index_now, dirty))
+
+    async def _index_now(self, dirty: set[str]) -> Indexed:
+        entries = {name: self._entries[name] for name in sorted(dirty) if name in self._entries}
+        return await self._indexer.take(entries, frozenset(dirty - entries.keys()))
+
+    async def _embed_for_ever(self, embedding: Embedding) -> None:
+        if not await persist(self._conditions, "sentence model", embedding.open):
+            return
+        while True:
+            await self._unembedded.wait()
+            self._unembedded = trio.Event()
+            made = await persist(self._conditions, "vectors", embedding.step, self.catalogue.value.index)
+            if made is not None:
+                self._indexer.put(made)
+                self._work.set()  # what it publishes leads back here, until there is nothing left to do
+
+    async def _count_for_ever(self) -> None:
+        while True:
+            await self._counting.wait()
+            self._counting = trio.Event()
+            while self._uncounted:
+                server, offer = self._uncounted.popitem()
+                await self.address.tell(await persist(self._conditions, "token counts", self._count_now, server, offer))
+
+    async def _count_now(self, server: str, offer: Offer) -> Counted | Uncountable:
+        try:
+            return Counted(server, offer, *await self._count(offer))
+        except Exception as error:
+            if is_want(error):
+                raise
+            log.exception("a bug while counting the tokens of %s", server)
+            return Uncountable(server)
+
+
+def _counted(offer: Offer) -> bool:
+    return offer.tokens_exact and offer.token_counts.keys() >= {tool.name for tool in offer.tools}
+
+
+def _same(before: Offer, after: Offer) -> bool:
+    return before.tools == after.tools  # quick: a tool that did not change is the same object

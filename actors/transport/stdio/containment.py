@@ -1,0 +1,276 @@
+"""How the processes of one server are kept together, so that none of them outlives it or us.
+
+A `Containment` starts a program and gives a `Contained`: its pipes, its pid, and ways to end all of it. Two of them:
+
+- `ShimContainment` (Linux): each server runs below `kill_shim.py`, which removes the whole tree, daemonised
+  grandchildren included, when the server ends, when it is asked to, and when this process dies in any way.
+- `GroupContainment` (any POSIX system): own session, signals to its process group. What leaves the group escapes.
+
+Nothing here uses `preexec_fn`: trio starts processes in threads that retire, and what the kernel ties to the parent
+(PR_SET_PDEATHSIG) is tied to that thread.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import trio
+
+from actors.errors import SpawnFailed
+from actors.kit import Conditions
+from actors.transport.stdio.command import explain_exec
+from actors.transport.stdio.descriptors import StartShare
+from actors.transport.stdio.orphans import sweep
+
+UMASK = 0o077
+_POLL_S = 0.005
+_REAP_S = 1.0
+_SHIM = str(Path(__file__).with_name("kill_shim.py"))
+
+
+class Contained(Protocol):
+    """The processes of one incarnation."""
+
+    pid: int
+    """The server's own process id, which is also its process group and session."""
+
+    process: trio.Process
+    """What we started: owns the three pipes. Its pid may be a helper's."""
+
+    def terminate(self) -> None:
+        """Ask the server's group to end: SIGTERM, then SIGCONT in case it is stopped."""
+
+    def kill(self) -> None:
+        """Kill everything, without waiting."""
+
+    def destroy(self) -> None:
+        """Kill everything with all means, also if a helper does not answer; frees what `kill` needed."""
+
+    async def wait(self) -> tuple[int | None, int | None]:
+        """Wait until all of it is gone; return (exit code, None), (None, signal number) or (None, None) if unknown.
+
+        For one task only.
+        """
+
+
+class Containment(Protocol):
+    """Starts contained programs. One may be shared by all servers."""
+
+    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
+        """Start `argv` (the program is an absolute path). Raises `SpawnFailed`.
+
+        Cancelled or not, either a `Contained` is returned or nothing is left running.
+        """
+
+
+def default_containment(descriptors: int = 0, conditions: Conditions | None = None) -> Containment:
+    """Return the strongest containment this platform has; the arguments are those of `ShimContainment`."""
+    if sys.platform != "linux":
+        return GroupContainment()
+    return ShimContainment(descriptors=descriptors, conditions=conditions)
+
+
+async def _open(
+    argv: Sequence[str], program: str, env: Mapping[str, str], cwd: str, *, own_session: bool, fds: Sequence[int] = ()
+) -> trio.Process:
+    """Start a process with three pipes, in a process group of its own and in our session or its own.
+
+    A cancellation does not come between the start and the return: trio's thread is not abandoned.
+    """
+    try:
+        return await trio.lowlevel.open_process(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            cwd=cwd,
+            umask=UMASK,
+            start_new_session=own_session,
+            process_group=None if own_session else 0,
+            pass_fds=fds,
+        )
+    except OSError as error:
+        raise explain_exec(program, error) from error
+
+
+def _signal_group(pid: int, number: int) -> None:
+    """Signal a process group that may be gone, or have become another user's."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+class GroupContainment:
+    """Own session and process group: works everywhere, holds only what stays in the group."""
+
+    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
+        """See `Containment.spawn`."""
+        return _Group(await _open(argv, argv[0], env, cwd, own_session=True))
+
+
+class _Group:
+    def __init__(self, process: trio.Process) -> None:
+        self.process = process
+        self.pid = process.pid
+
+    def terminate(self) -> None:
+        if self.process.returncode is None:
+            _signal_group(self.pid, signal.SIGTERM)
+            _signal_group(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        if self.process.returncode is None:
+            _signal_group(self.pid, signal.SIGKILL)
+
+    destroy = kill
+
+    async def wait(self) -> tuple[int | None, int | None]:
+        code = await self.process.wait()
+        _signal_group(self.pid, signal.SIGKILL)  # what the leader left behind keeps the group's id in use
+        return (code, None) if code >= 0 else (None, -code)
+
+
+class ShimContainment:
+    """One `kill_shim.py` for each server: about 8 ms at the start and 4 MB of memory each."""
+
+    def __init__(
+        self,
+        *,
+        python: str = sys.executable,
+        start_s: float = 10.0,
+        descriptors: int = 0,
+        conditions: Conditions | None = None,
+    ) -> None:
+        """`descriptors` is the soft limit (RLIMIT_NOFILE) that servers get, 0 leaves them ours. `conditions` is told
+        while no server can be started for want of something.
+        """
+        self._python = python
+        self._start_s = start_s
+        self._descriptors = descriptors
+        self._share = StartShare(conditions or Conditions())
+
+    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
+        """See `Containment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
+        try:
+            async with self._share.start():
+                return await self._spawn(argv, env, cwd)
+        except OSError as error:
+            raise explain_exec(argv[0], error) from error
+
+    async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise explain_exec(argv[0], error) from error
+        ours.setblocking(False)
+        with theirs:
+            shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), str(self._descriptors), "--", *argv]
+            try:
+                process = await _open(shim, argv[0], env, cwd, own_session=False, fds=(theirs.fileno(),))
+            except BaseException:
+                ours.close()
+                raise
+        contained = _Shimmed(process, ours)
+        try:
+            with trio.move_on_after(self._start_s):
+                await contained.started(argv[0])
+                return contained
+            raise SpawnFailed(f"{argv[0]} could not be started within {self._start_s:g} s")
+        except BaseException:
+            contained.destroy()
+            _close_pipes(process)
+            with trio.move_on_after(_REAP_S, shield=True):
+                await process.wait()
+            raise
+
+
+def _close_pipes(process: trio.Process) -> None:
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if isinstance(stream, trio.lowlevel.FdStream):
+            stream.close()
+
+
+class _Shimmed:
+    """Our side of a shim's control socket."""
+
+    def __init__(self, process: trio.Process, control: socket.socket) -> None:
+        self.process = process
+        self.pid = 0
+        self._control = control
+        self._received = b""
+
+    async def started(self, program: str) -> None:
+        """Wait for the shim's first line. Raises `SpawnFailed`."""
+        while b"\n" not in self._received and await self._receive():
+            pass
+        line, _, self._received = self._received.partition(b"\n")
+        word, _, number = line.partition(b" ")
+        if word == b"failed":
+            raise explain_exec(program, OSError(int(number), os.strerror(int(number))))
+        if word != b"pid":
+            # Ours, before the server ran at all: mostly the system was out of something.
+            raise SpawnFailed(f"the process that should start {program} died first", scarce=True)
+        self.pid = int(number)
+
+    def terminate(self) -> None:
+        self._ask(b"T")
+
+    def kill(self) -> None:
+        self._ask(b"K")
+
+    def destroy(self) -> None:
+        """The server dies with the shim; its group is still ours to name while the shim is not reaped."""
+        self._close_control()
+        if self.process.returncode is None:
+            self.process.kill()
+            if self.pid:
+                _signal_group(self.pid, signal.SIGKILL)
+
+    async def wait(self) -> tuple[int | None, int | None]:
+        while await self._receive():
+            pass
+        await self.process.wait()
+        self._close_control()
+        word, _, number = self._received.partition(b" ")
+        if word == b"exit":
+            return int(number), None
+        if word == b"signal":
+            return None, int(number)
+        await self._sweep()
+        return None, signal.SIGKILL
+
+    def _close_control(self) -> None:
+        if self._control.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._control)
+            self._control.close()
+
+    def _ask(self, request: bytes) -> None:
+        """Best effort: a shim that is gone, or was asked a hundred times without looking, is not asked again."""
+        with suppress(OSError):
+            self._control.send(request)
+
+    async def _receive(self) -> bool:
+        """Wait for more of the shim's lines; False at the end, which a reset is too."""
+        try:
+            await trio.lowlevel.wait_readable(self._control)
+            data = self._control.recv(256)
+        except BlockingIOError:
+            return True
+        except (OSError, ValueError, trio.ClosedResourceError):  # closed by `destroy`, before or while we waited
+            return False
+        self._received += data
+        return bool(data)
+
+    async def _sweep(self) -> None:
+        """The shim was killed. The server dies by the kernel's hand; see to its group and to what was left to us."""
+        with trio.move_on_after(_REAP_S):
+            while sweep(self.pid):  # noqa: ASYNC110 - others' processes: no event tells of them
+                await trio.sleep(_POLL_S)

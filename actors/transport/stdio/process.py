@@ -1,0 +1,291 @@
+"""The stdio transport: one server as a child process, JSON-RPC lines over its pipes.
+
+- The exit is the fact, not the end of a pipe: a grandchild may hold stdout open, and a server may close it and live on.
+- One task sends, one task receives; both touch the pipe directly. In the background, for each process: one task drains
+  stderr (a full pipe blocks the server), one waits for the exit.
+- Every end is bounded: close stdin, `stop_eof_s`, SIGTERM and SIGCONT to the group, `stop_term_s`, SIGKILL to the whole
+  tree, `reap_s`. (MCP 2025-11-25 basic/lifecycle "Shutdown"; MCP 2026-07-28 basic/transports/stdio.)
+- What the processes of a server are held together by is `containment.py`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+import trio
+
+from actors.errors import ServerExited, SpawnFailed
+from actors.protocol.framing import Line, LineSplitter
+from actors.transport.base import Counters, Exit, Work, received
+from actors.transport.mask import Mask
+from actors.transport.side_output import Asides
+from actors.transport.stdio.command import build_environment, check_directory, check_strings, no_thread, resolve_command
+from actors.transport.stdio.containment import Contained, Containment, default_containment
+from actors.transport.stdio.input import Input
+from actors.transport.stdio.work import look
+
+_CHUNK_BYTES = 65536
+"""What a pipe holds on Linux: more is never there to be read at once."""
+_TAIL_LINES = 20
+_STDERR_END_S = 0.5
+_IDLE_TICK_S = 0.05
+
+_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What to start. `env` is added to the few variables a server inherits; `cwd` is ours if it is empty."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str = ""
+
+
+class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of one process; the three steps of a stop add up to at most 5 s by default."""
+
+    max_line_bytes: int = 16 * 1024 * 1024
+    stop_eof_s: float = 2.0
+    stop_term_s: float = 2.0
+    reap_s: float = 1.0
+    stderr_ring_bytes: int = 256 * 1024
+
+
+class ProcessTransport:
+    """Starts a server as a child process. One `connect` is one incarnation."""
+
+    kind = "stdio"
+
+    def __init__(
+        self, launch: Launch, limits: ProcessLimits | None = None, *, containment: Containment | None = None
+    ) -> None:
+        self.launch = launch
+        self.limits = limits or ProcessLimits()
+        self._containment = containment or default_containment()
+        self._mask = Mask(launch.env, launch.args)
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[ProcessConnection]:
+        """Start the server, and kill what is left of it at the end of the block: shielded, within `reap_s`.
+
+        Entering raises `SpawnFailed`: the program was executed when it does not.
+        """
+        contained = await self._spawn()
+        connection = ProcessConnection(contained, self.limits, self._mask)
+        failure: Exception | None = None
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(connection._run)
+                try:
+                    yield connection
+                except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
+                    failure = error
+                finally:
+                    with trio.move_on_after(2 * self.limits.reap_s, shield=True):
+                        await connection._close()
+                    connection._background.cancel()
+        finally:
+            connection._release()
+        if failure is not None:
+            raise failure
+
+    async def _spawn(self) -> Contained:
+        """Start the program. No secret is in the message of a `SpawnFailed`, though a path or a name may hold one."""
+        try:
+            argv, env, cwd = await trio.to_thread.run_sync(self._resolve)
+            return await self._containment.spawn(argv, env=env, cwd=cwd)
+        except SpawnFailed as error:
+            message, detail = self._mask(error.message), self._mask(error.detail)
+            raise SpawnFailed(message, permanent=error.permanent, scarce=error.scarce, detail=detail) from None
+        except RuntimeError as error:
+            raise no_thread(error) from error
+
+    def _resolve(self) -> tuple[list[str], dict[str, str], str]:
+        """Look at the file system: what to execute, with which environment, where. Blocks."""
+        launch = self.launch
+        env = build_environment(launch.env, os.environ)
+        cwd = os.path.abspath(launch.cwd)  # noqa: PTH100 - Path.resolve would follow links, which $PWD does not
+        check_strings(launch.args, env)
+        check_directory(cwd)
+        program = resolve_command(launch.command, path=env["PATH"], cwd=cwd)
+        return [program, *launch.args], env, cwd
+
+
+class ProcessConnection:
+    """One incarnation; see `Connection` for the contract of each method."""
+
+    def __init__(self, contained: Contained, limits: ProcessLimits, mask: Mask) -> None:
+        self.counters = Counters()
+        self._contained = contained
+        self._limits = limits
+        self._stdin = Input(_fd_stream(contained.process.stdin))
+        self._stdout = _fd_stream(contained.process.stdout)
+        self._stderr = _fd_stream(contained.process.stderr)
+        self._splitter = LineSplitter(limits.max_line_bytes)
+        self.asides = Asides(limits.stderr_ring_bytes, mask)
+        self._background = trio.CancelScope(shield=True)
+        self._exit: Exit | None = None
+        self._exited = trio.Event()
+        self._stderr_over = trio.Event()
+        self._stopping = False
+        self._asked = False
+        self._reads = 0
+        self._reading = False
+        self._taken_over = False
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id (not its shim's), which is also its process group."""
+        return self._contained.pid
+
+    async def send(self, data: bytes | memoryview) -> int:
+        """Write what the pipe takes. Raises `ServerExited` when nobody reads it any more."""
+        try:
+            taken = await self._stdin.write_some(data)
+        except trio.BrokenResourceError:
+            raise ServerExited("the server no longer reads its input") from None
+        self.counters.messages_sent += bytes(data[:taken]).count(b"\n")
+        return taken
+
+    async def input_closed(self) -> None:
+        """Wait until the last process that could read the input has closed it, or until the exit."""
+        if not await self._stdin.unread():
+            await self._exited.wait()
+
+    async def receive(self) -> list[Line]:
+        """Return all lines of one read, at least one, or an empty list at the end of the output."""
+        while not self._taken_over:
+            self._splitter.check()
+            data = await self._read()
+            if not data:
+                self._splitter.close()
+                return []
+            lines = await received(self._splitter.feed(data), self.counters, self.asides)
+            if lines:
+                return lines
+        await self._exited.wait()
+        return []
+
+    async def wait(self) -> Exit:
+        """Wait until nothing of the server is left."""
+        await self._exited.wait()
+        assert self._exit is not None
+        return self._exit
+
+    async def stop(self, *, term_s: float | None = None) -> None:
+        """Run the stop sequence; a second caller waits for the first one's end."""
+        self._asked = True
+        if self._stopping:
+            await self._exited.wait()
+            return
+        self._stopping = True
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._drain_stdout)
+            await self._stop_in_steps(term_s)
+            nursery.cancel_scope.cancel()
+
+    def kill(self) -> None:
+        """Kill the whole tree at once."""
+        self._asked = True
+        if self._exit is None:
+            self._contained.kill()
+
+    def last_stderr(self, lines: int = _TAIL_LINES) -> str:
+        """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
+        return self.asides.last_stderr(lines)
+
+    async def work(self) -> Work | None:
+        """Look into /proc; None where that cannot be done."""
+        return await look(self._contained.process.pid, self._contained.pid)
+
+    async def _read(self) -> bytes:
+        """Read what is there, empty at the end."""
+        self._reading = True
+        self._reads += 1
+        try:
+            return await self._stdout.receive_some(_CHUNK_BYTES)
+        except _GONE:
+            return b""
+        finally:
+            self._reading = False
+
+    async def _stop_in_steps(self, term_s: float | None) -> None:
+        limits = self._limits
+        self._stdin.close()
+        for grace_s, next_step in (
+            (limits.stop_eof_s if term_s is None else 0.0, self._contained.terminate),
+            (limits.stop_term_s if term_s is None else term_s, self._contained.kill),
+            (limits.reap_s, self._contained.destroy),
+        ):
+            with trio.move_on_after(grace_s):
+                await self._exited.wait()
+                return
+            next_step()
+
+    async def _drain_stdout(self) -> None:
+        """Keep a stopping server from blocking on a full pipe, once nobody else reads: its last words may be answers.
+
+        Nobody reads if two looks find no `receive` and none in between.
+        """
+        await self._no_reader()
+        self._taken_over = True
+        with suppress(*_GONE):
+            while await self._stdout.receive_some(_CHUNK_BYTES):
+                pass
+
+    async def _no_reader(self) -> None:
+        seen = -1
+        while self._reading or seen != self._reads:
+            seen = self._reads
+            await trio.sleep(_IDLE_TICK_S)
+
+    async def _run(self) -> None:
+        """The background of one process, shielded: it must outlive a cancelled block to see the exit."""
+        with self._background:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._drain_stderr)
+                nursery.start_soon(self._watch)
+
+    async def _drain_stderr(self) -> None:
+        with suppress(*_GONE):
+            while data := await self._stderr.receive_some(_CHUNK_BYTES):
+                self.counters.stderr_bytes += len(data)
+                self.asides.stderr(data)
+        self._stderr_over.set()
+
+    async def _watch(self) -> None:
+        """Wait for the exit and publish it. The ends of the pipes follow it at once, unless a process escaped."""
+        code, number = await self._contained.wait()
+        with trio.move_on_after(_STDERR_END_S):
+            await self._stderr_over.wait()
+        self._exit = Exit(code=code, signal=number, last_stderr=self.last_stderr(), asked=self._asked)
+        self._exited.set()
+        while True:  # a reader that waits in vain is told the end; one that is merely slow is left alone
+            seen = self._reads
+            await trio.sleep(self._limits.reap_s)
+            if self._reading and seen == self._reads:
+                self._stdout.close()
+                return
+
+    async def _close(self) -> None:
+        """Kill what is left and see it die, within twice `reap_s`."""
+        for step in self._contained.kill, self._contained.destroy:
+            if not self._exited.is_set():
+                step()
+                with trio.move_on_after(self._limits.reap_s):
+                    await self._exited.wait()
+
+    def _release(self) -> None:
+        """Free the descriptors; nothing of it waits."""
+        self._contained.destroy()
+        for stream in (self._stdin, self._stdout, self._stderr):
+            stream.close()
+
+
+def _fd_stream(stream: object) -> trio.lowlevel.FdStream:
+    assert isinstance(stream, trio.lowlevel.FdStream), "a process is opened with three pipes"
+    return stream

@@ -1,0 +1,1 @@
+"""From sockets to ASGI: connections, their bounds, and whom we talk to."""

@@ -1,0 +1,1 @@
+"""MCP over Streamable HTTP, both eras."""

@@ -1,0 +1,171 @@
+"""MCP over Streamable HTTP for clients of every revision: a piece of ASGI middleware for one path.
+
+Rules of this file:
+- Nothing is known of a request's era before its body is read; what can be refused without the body is refused first
+  (method, content type, `Accept`, announced length).
+- The guard for `Host` and `Origin` runs before this, for every route of the daemon.
+- A vanished client is no error, and bugs behind the service are answered by its border.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final
+
+import trio
+
+from actors.kit.decoding import decoded
+from actors.protocol.jsonrpc import INVALID_REQUEST
+from actors.protocol.weight import LARGE_BYTES
+from supervisor.front.edge.asgi import Application, Receive, Scope, Send
+from supervisor.front.edge.budget import RETRY_S, Budget
+from supervisor.front.http.classify import classify
+from supervisor.front.http.exchange import CLOSE, BodyLimits, ClientGone, Headers, KeepAlive, read_body, reply
+from supervisor.front.http.head import Head, scan
+from supervisor.front.http.legacy import LegacyFront
+from supervisor.front.http.modern import ModernFront, WantedHeaders
+from supervisor.front.http.session_ids import Sealer
+from supervisor.front.http.sessions import Sessions
+from supervisor.front.http.settings import HttpSettings
+from supervisor.front.mcp.listen import StreamLimit
+from supervisor.front.mcp.verdict import NULL, ModernRequest, Refused, Verdict, refuse
+from supervisor.service.drain import Drain
+from supervisor.service.port import LOCAL
+
+ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
+RETRY: Final[Headers] = ((b"retry-after", b"%d" % RETRY_S),)
+ALLOW_POST: Final[Headers] = ((b"allow", b"POST"),)
+
+
+def local_principal(scope: Scope) -> str:
+    """Return the one principal there is until identities are configured."""
+    return LOCAL
+
+
+class McpHttp:
+    """Serves `settings.path`; every other request goes to `inner`. `run` has to run as long as requests are served."""
+
+    def __init__(
+        self,
+        inner: Application,
+        drain: Drain,
+        *,
+        sealer: Sealer,
+        settings: HttpSettings | None = None,
+        now: Callable[[], float] = time.time,
+        ended: Callable[[str, float], None] = lambda digest, expires_at: None,
+        ended_until: Callable[[float], None] = lambda moment: None,
+        kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
+        already_ended: Mapping[str, float] | None = None,
+        limit: StreamLimit | None = None,
+        principal_of: Callable[[Scope], str] = local_principal,
+        wanted_headers: WantedHeaders | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
+        for session ids.
+
+        `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
+        earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
+        as long as is sensible. `limit` counts subscriptions and `budget` the bytes of requests; both may be shared with
+        other transports.
+        `wanted_headers` knows the `Mcp-Param-*` headers of tools whose schemas have `x-mcp-header`.
+        """
+        settings = settings or HttpSettings()
+        self._inner = inner
+        self._settings = settings
+        self._principal_of = principal_of
+        self._budget = budget or Budget()
+        self._body_limits = BodyLimits(settings.max_body_bytes, settings.body_timeout_s)
+        self._keep_alive = KeepAlive(settings.sse_keepalive_s)
+        self.sessions = Sessions(
+            sealer,
+            now=now,
+            idle_s=settings.session_idle_s,
+            max_age_s=settings.session_max_age_s,
+            max_sessions=settings.max_sessions,
+            ended=ended,
+            ended_until=ended_until,
+            already_ended=already_ended or {},
+        )
+        self._legacy = LegacyFront(drain, self.sessions, settings=settings, keep_alive=self._keep_alive, kept=kept)
+        self._modern = ModernFront(
+            drain,
+            settings=settings,
+            keep_alive=self._keep_alive,
+            limit=limit or StreamLimit(),
+            wanted_headers=wanted_headers,
+        )
+
+    async def run(self) -> None:
+        """Keep late answers alive until cancelled. Without it requests are served, but late ones stay silent."""
+        await self._keep_alive.run()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] != "http" or scope["path"] != self._settings.path:
+            await self._inner(scope, receive, send)
+            return
+        head = scan(scope["headers"])
+        method = scope["method"]
+        try:
+            if method == "POST":
+                await self._post(scope, head, receive, send)
+            elif method not in {"GET", "DELETE"}:
+                await _refused(send, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
+            elif head.has_body:
+                await _refused(send, refuse(400, NULL, INVALID_REQUEST, f"a {method} has no body here"), CLOSE)
+            elif method == "GET":
+                await self._get(scope, head, receive, send)
+            else:
+                await self._delete(scope, head, send)
+        except ClientGone:
+            return
+
+    async def _post(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+        accepts = head.accepts
+        if not head.is_json:
+            await _refused(send, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"), CLOSE)
+            return
+        if not (accepts.json or accepts.stream):
+            await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept application/json"), CLOSE)
+            return
+        with self._budget.share() as share:  # until the request is answered
+            body = await read_body(receive, head.declared_bytes, share, self._body_limits)
+            if isinstance(body, Refused):
+                await _refused(send, body, CLOSE if body.status != 503 else CLOSE + RETRY)
+                return
+            if len(body) < LARGE_BYTES:
+                verdict = classify(head, body)
+            else:
+                verdict = await decoded(partial(classify, head, body))
+            await self._serve(verdict, scope, head, receive, send)
+
+    async def _serve(self, verdict: Verdict, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+        accepts = head.accepts
+        if isinstance(verdict, Refused):
+            await _refused(send, verdict)
+        elif isinstance(verdict, ModernRequest):
+            await self._modern.request(verdict, scope["headers"], accepts, self._principal_of(scope), receive, send)
+        else:
+            await self._legacy.post(verdict, head, accepts, self._principal_of(scope), receive, send)
+
+    async def _get(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+        if head.session is None:
+            await _refused(send, refuse(405, NULL, INVALID_REQUEST, "a stream needs a session"), ALLOW_POST)
+        elif not head.accepts.stream:
+            await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept text/event-stream"))
+        else:
+            await self._legacy.stream(head, self._principal_of(scope), receive, send)
+
+    async def _delete(self, scope: Scope, head: Head, send: Send) -> None:
+        if head.session is None:
+            await _refused(send, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
+        else:
+            await self._legacy.delete(head, self._principal_of(scope), send)
+
+
+async def _refused(send: Send, refused: Refused, headers: Headers = ()) -> None:
+    await reply(send, refused.status, refused.body, headers)

@@ -1,0 +1,176 @@
+"""The modern era over HTTP: stateless requests and `subscriptions/listen`.
+
+Rules of this file:
+- Nothing is remembered between requests; a session id is neither read nor sent.
+- The client that closes its connection has cancelled its request (MCP 2026-07-28, basic/patterns/cancellation).
+- What this revision took away does not exist: 404 and -32601, whatever the service thinks of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.errors import SupervisorError, UnknownMethod
+from actors.protocol.jsonrpc import INVALID_REQUEST
+from supervisor.front.edge.asgi import Receive, Send
+from supervisor.front.http.classify import HEADER_MISMATCH
+from supervisor.front.http.exchange import EventStream, KeepAlive, cancel_when_gone, reply
+from supervisor.front.http.head import Accepts, Headers
+from supervisor.front.http.param_headers import ParamHeader, disagreement
+from supervisor.front.http.settings import HttpSettings
+from supervisor.front.http.streams import notify
+from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_subscription
+from supervisor.front.mcp.verdict import ModernRequest, Refused, refuse
+from supervisor.service.drain import Drain
+from supervisor.service.port import EMPTY_OBJECT, Answer, Client, failure
+
+REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""Methods of the legacy era only (MCP 2026-07-28, changelog)."""
+
+LISTEN: Final = "subscriptions/listen"
+
+
+WantedHeaders = Callable[[str, str], tuple[ParamHeader, ...]]
+"""From a principal and the name of a tool to the headers its schema wants; kept by whoever keeps the schemas."""
+
+
+class _Call(msgspec.Struct, frozen=True):
+    name: str
+    arguments: msgspec.Raw = EMPTY_OBJECT
+
+
+_call = msgspec.json.Decoder(_Call)
+
+
+class ModernFront:
+    """Serves classified modern requests."""
+
+    def __init__(
+        self,
+        drain: Drain,
+        *,
+        settings: HttpSettings,
+        keep_alive: KeepAlive,
+        limit: StreamLimit,
+        wanted_headers: WantedHeaders | None,
+    ) -> None:
+        self._wanted_headers = wanted_headers
+        self._drain = drain
+        self._service = drain.service
+        self._settings = settings
+        self._keep_alive = keep_alive
+        self._limit = limit
+
+    async def request(
+        self,
+        request: ModernRequest,
+        headers: Headers,
+        accepts: Accepts,
+        principal: str,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Answer one request; `headers` are all of its headers. A checkpoint."""
+        refused = self._check_params(request, headers, principal)
+        if refused is not None:
+            await reply(send, refused.status, refused.body)
+        elif request.method == LISTEN:
+            await self._listen(request, accepts, principal, receive, send)
+        elif request.method in REMOVED:
+            error = UnknownMethod(f"{request.method} does not exist in this revision")
+            found = failure(request.id, error)
+            await reply(send, found.status, found.body)
+        else:
+            await self._perform(request, accepts, principal, receive, send)
+
+    def _check_params(self, request: ModernRequest, headers: Headers, principal: str) -> Refused | None:
+        if self._wanted_headers is None or request.method != "tools/call":
+            return None
+        try:
+            call = _call.decode(request.params)
+            wanted = self._wanted_headers(principal, call.name)
+            wrong = disagreement(wanted, msgspec.json.decode(call.arguments), headers) if wanted else None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None  # the service says what is wrong with the parameters
+        if wrong is None:
+            return None
+        return refuse(400, request.id, HEADER_MISMATCH, f"the header {wrong} does not agree with the arguments")
+
+    async def _perform(
+        self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
+    ) -> None:
+        late = self._keep_alive.add(send, None) if accepts.stream_named else None
+        answers: list[Answer] = []
+        try:
+            async with trio.open_nursery() as nursery:
+                scope, client = nursery.cancel_scope, _client(request, principal)
+                nursery.start_soon(cancel_when_gone, receive, scope)
+                answers.append(await self._drain.answer(scope, client, request.id, request.method, request.params))
+                scope.cancel()
+        finally:
+            if late is not None:
+                self._keep_alive.remove(late)
+        found = answers[0] if answers else self._drain.last_answer(scope, request.id)
+        if found is None:
+            return  # the client is gone
+        if late is not None and late.committed:
+            await late.finish(found.body)
+        elif accepts.json or found.status != 200:
+            await reply(send, found.status, found.body)
+        else:
+            await EventStream(send).answer(found.body)
+
+    async def _listen(
+        self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
+    ) -> None:
+        if not accepts.stream:
+            refused = refuse(406, request.id, INVALID_REQUEST, f"{LISTEN} needs Accept: text/event-stream")
+            await reply(send, refused.status, refused.body)
+            return
+        try:
+            subscription = read_subscription(request.id, request.params)
+            with self._limit.place():
+                await self._stream(subscription, principal, receive, send)
+        except SupervisorError as error:  # only ever raised before the stream is committed to
+            found = failure(request.id, error)
+            await reply(send, found.status, found.body)
+
+    async def _stream(self, subscription: Subscription, principal: str, receive: Receive, send: Send) -> None:
+        settings = self._settings
+        watch = Watch(
+            self._service,
+            principal,
+            subscription.kinds,
+            min_interval_s=settings.list_changed_min_interval_s,
+            debounce_s=settings.list_changed_debounce_s,
+        )
+        stream = EventStream(send)
+        await stream.open()
+        await stream.event(subscription.acknowledged())
+        if subscription.kinds:
+            await notify(
+                stream,
+                watch,
+                receive,
+                message=subscription.changed,
+                go_on=lambda: True,
+                closing=self._drain.closing,
+                keepalive_s=settings.sse_keepalive_s,
+            )
+        # To a client that is gone this goes nowhere; everybody else learns that the end was meant.
+        await stream.event(subscription.complete())
+        await stream.close()
+
+
+def _client(request: ModernRequest, principal: str) -> Client:
+    return Client(
+        principal=principal,
+        era="modern",
+        version=request.version,
+        name=request.name,
+        capabilities=request.capabilities,
+    )

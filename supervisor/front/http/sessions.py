@@ -1,0 +1,232 @@
+"""The legacy sessions that are alive, and the ids under which clients may come back.
+
+Rules of this file:
+- A session id is a sealed token that carries everything a session needs, so a client survives a restart of the
+  daemon: an unknown but valid token silently becomes a live session again.
+- Unknown, forged, expired, idle, deleted and somebody else's: all of them are "no such session", without a difference
+  (MCP 2025-11-25, basic/transports, "Session Management").
+- What was deleted or fell idle stays dead: its digest is remembered here, and by `ended` beyond our life. Too many of
+  them are remembered as one moment: whatever expires by then and is not alive now is over. Nothing revives by that; a
+  client that comes back after a restart opens a new session.
+- Too many sessions: the longest idle is forgotten, not ended; its client comes back by its token, at its own cost.
+- No task: sessions are looked through when one is opened or asked for, oldest use first.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+import trio
+
+from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims, session_digest
+from supervisor.front.mcp.listen import NOTHING_TOLD
+from supervisor.front.mcp.verdict import Key
+from supervisor.service.port import Client, Revisions
+from supervisor.store import ALL_UNTIL
+
+NONCE_BYTES: Final = 16
+MAX_REMEMBERED: Final = 20_000
+
+
+class Session:
+    """One live legacy session.
+
+    `told` is what its client was last told of the lists; `stream` is the scope of its one event stream.
+    """
+
+    __slots__ = ("client", "digest", "expires_at", "in_flight", "last_used", "stream", "token", "told")
+
+    def __init__(self, token: bytes, digest: str, claims: SessionClaims, told: Revisions) -> None:
+        self.token = token
+        self.digest = digest
+        self.expires_at = claims.expires_at
+        self.client = Client(
+            principal=claims.principal,
+            version=claims.version,
+            name=claims.client_name,
+            capabilities=claims.capabilities,
+            session=digest,
+        )
+        self.told = told
+        self.last_used = 0.0
+        self.stream: trio.CancelScope | None = None
+        self.in_flight: dict[Key, trio.CancelScope] = {}
+
+    @property
+    def busy(self) -> bool:
+        """True while a stream is open or a request is in flight: such a session is not idle."""
+        return self.stream is not None or bool(self.in_flight)
+
+    def cancel(self, key: Key) -> None:
+        """Cancel the request with this id, if it is in flight in this session."""
+        scope = self.in_flight.get(key)
+        if scope is not None:
+            scope.cancel()
+
+
+class Sessions:
+    """All live sessions of the HTTP front, in the order of their last use."""
+
+    def __init__(
+        self,
+        sealer: Sealer,
+        *,
+        now: Callable[[], float],
+        idle_s: float,
+        max_age_s: float,
+        max_sessions: int,
+        ended: Callable[[str, float], None],
+        already_ended: Mapping[str, float],
+        ended_until: Callable[[float], None] = lambda moment: None,
+        clock: Callable[[], float] = trio.current_time,
+    ) -> None:
+        """`now` is wall time (unix s), `clock` measures idleness (s).
+
+        `ended(digest, expires_at)` must remember an ended session until then, and `ended_until(moment)` that all are
+        ended which expire by then; `already_ended` is what they remembered, the moment under `ALL_UNTIL`.
+        """
+        self._sealer = sealer
+        self._now = now
+        self._clock = clock
+        self._idle_s = idle_s
+        self._max_age_s = max_age_s
+        self._max_sessions = max_sessions
+        self._on_ended = ended
+        self._on_ended_until = ended_until
+        self._ended: dict[str, float] = {}
+        self._ended_until = 0.0
+        self._live: dict[bytes, Session] = {}
+        self.take_ended(already_ended)
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def open(
+        self,
+        *,
+        principal: str,
+        version: str,
+        client_name: str,
+        client_version: str,
+        capabilities: msgspec.Raw,
+        told: Revisions,
+    ) -> Session:
+        """Return a new session; its id is `session.token`."""
+        now = self._now()
+        token = self._sealer.seal(
+            SessionClaims(
+                nonce=secrets.token_bytes(NONCE_BYTES),
+                version=version,
+                client_name=client_name,
+                client_version=client_version,
+                capabilities=capabilities,
+                principal=principal,
+                issued_at=now,
+                expires_at=now + self._max_age_s,
+            )
+        )
+        # Unsealed again: a session has the same (fitted) claims before and after a restart.
+        return self._admit(token, session_digest(token), self._sealer.unseal(token, now), told)
+
+    def find(self, token: bytes, principal: str) -> Session | None:
+        """Return the live session with this id, made alive if it has to be; None if there is none for `principal`."""
+        session = self._live.get(token)
+        if session is None:
+            return self._revive(token, principal)
+        if session.client.principal != principal:
+            return None
+        moment = self._clock()
+        if moment - session.last_used > self._idle_s and not session.busy:
+            self.end(session)
+            return None
+        if self._now() >= session.expires_at:
+            self._forget(session)
+            return None
+        del self._live[token]  # and in again at the end: the order of the dict is the order of last use
+        self._live[token] = session
+        session.last_used = moment
+        return session
+
+    def end(self, session: Session) -> None:
+        """End a session for good; its stream ends, its requests in flight are cancelled."""
+        self._forget(session)
+        for scope in list(session.in_flight.values()):
+            scope.cancel()
+        self._remember(session.digest, session.expires_at)
+        self._on_ended(session.digest, session.expires_at)
+
+    def touch(self, session: Session) -> bool:
+        """Count the open stream of a session as use; False if the session is over."""
+        if self._live.get(session.token) is not session or self._now() >= session.expires_at:
+            return False
+        del self._live[session.token]
+        self._live[session.token] = session
+        session.last_used = self._clock()
+        return True
+
+    def _revive(self, token: bytes, principal: str) -> Session | None:
+        try:
+            text = token.decode("ascii")
+            claims = self._sealer.unseal(text, self._now())
+        except (UnicodeDecodeError, SealBroken):
+            return None
+        digest = session_digest(text)
+        if claims.principal != principal or digest in self._ended or claims.expires_at <= self._ended_until:
+            return None
+        # What its client was told is not known any more, so it is told once that everything may have changed.
+        return self._admit(text, digest, claims, NOTHING_TOLD)
+
+    def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions) -> Session:
+        self._sweep()
+        session = Session(token.encode("ascii"), digest, claims, told)
+        session.last_used = self._clock()
+        self._live[session.token] = session
+        return session
+
+    def _sweep(self) -> None:
+        """End what is idle and make room for one more; each session is looked at when it is the longest unused."""
+        moment = self._clock()
+        while self._live:
+            oldest = next(iter(self._live.values()))
+            if moment - oldest.last_used > self._idle_s:
+                if not oldest.busy:
+                    self.end(oldest)
+                elif not self.touch(oldest):
+                    self._forget(oldest)
+            elif len(self._live) >= self._max_sessions:
+                self._forget(oldest)
+            else:
+                return
+
+    def _forget(self, session: Session) -> None:
+        self._live.pop(session.token, None)
+        if session.stream is not None:
+            session.stream.cancel()
+
+    def take_ended(self, ended: Mapping[str, float]) -> None:
+        """Take what was remembered of ended sessions by earlier lives: those that are alive end."""
+        self._ended_until = max(self._ended_until, ended.get(ALL_UNTIL, 0.0))
+        self._ended |= {digest: until for digest, until in ended.items() if digest != ALL_UNTIL}
+        for session in [session for session in self._live.values() if session.digest in self._ended]:
+            self._forget(session)
+        self._bound()
+
+    def _remember(self, digest: str, expires_at: float) -> None:
+        self._ended[digest] = expires_at
+        self._bound()
+
+    def _bound(self) -> None:
+        """Forget the names of the half that expires first, for one moment that covers them all."""
+        if len(self._ended) <= MAX_REMEMBERED:
+            return
+        now = self._now()
+        kept = {digest: until for digest, until in self._ended.items() if until > now}
+        if len(kept) > MAX_REMEMBERED // 2:
+            moment = sorted(kept.values())[len(kept) - MAX_REMEMBERED // 2 - 1]
+            kept = {digest: until for digest, until in kept.items() if until > moment}
+            self._ended_until = max(self._ended_until, moment)
+            self._on_ended_until(self._ended_until)
+        self._ended = kept

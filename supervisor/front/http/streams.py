@@ -1,0 +1,42 @@
+"""The loop of every event stream that carries notifications, whatever it is open for.
+
+It ends when the client is gone, when the daemon closes, when somebody cancels its scope, or when its owner says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from supervisor.front.edge.asgi import Receive
+from supervisor.front.http.exchange import EventStream, cancel_when_gone, cancel_when_set
+from supervisor.front.mcp.listen import Kind, Watch
+
+
+async def notify(
+    stream: EventStream,
+    watch: Watch,
+    receive: Receive,
+    *,
+    message: Callable[[Kind], bytes],
+    go_on: Callable[[], bool],
+    closing: trio.Event,
+    keepalive_s: float,
+) -> None:
+    """Send what `watch` finds until the stream is over.
+
+    `go_on` is asked after each round, and at least every `keepalive_s`. A checkpoint.
+    """
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
+        nursery.start_soon(cancel_when_set, closing, nursery.cancel_scope)
+        while go_on():
+            kinds: tuple[Kind, ...] = ()
+            with trio.move_on_after(keepalive_s):
+                kinds = await watch.next()
+            for kind in kinds:
+                await stream.event(message(kind))
+            if not kinds:
+                await stream.comment()
+        nursery.cancel_scope.cancel()

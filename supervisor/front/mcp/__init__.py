@@ -1,0 +1,1 @@
+"""What clients say and are told, whatever carries it."""

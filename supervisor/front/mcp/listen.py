@@ -1,0 +1,170 @@
+"""What a stream is owed when the lists change: shared by HTTP streams, `subscriptions/listen` and WebSockets.
+
+Rules of this file:
+- Nothing is queued. A stream remembers the revisions it was told of and compares them with what there is now; however
+  often a list changes, a stream owes one notification per kind.
+- The last change is never lost: the version of the cell is read before the revisions are.
+- At most one notification per kind and interval; a first change waits a moment for others to join it.
+- A subscription is known by the id of its request, with its type; the acknowledgement goes first, only kinds that were
+  asked for follow, each stamped with the id (MCP 2026-07-28, basic/patterns/subscriptions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Literal
+
+import msgspec
+import trio
+
+from actors.errors import InvalidArguments, TooManyCalls
+from actors.protocol import jsonrpc
+from actors.protocol.versions import META_SUBSCRIPTION
+from supervisor.service.port import Revisions, Service
+
+Kind = Literal["tools", "resources", "prompts"]
+KINDS: Final[tuple[Kind, ...]] = ("tools", "resources", "prompts")
+MAX_SUBSCRIPTIONS: Final = 1024
+
+NOTHING_TOLD: Final = Revisions(tools=-1, resources=-1, prompts=-1)
+"""Differs from whatever there is: every kind is owed."""
+
+_FIELDS: Final[dict[Kind, str]] = {
+    "tools": "toolsListChanged",
+    "resources": "resourcesListChanged",
+    "prompts": "promptsListChanged",
+}
+
+
+def list_changed(kind: Kind, params: bytes | None = None) -> bytes:
+    """Return the bytes of one `list_changed` notification."""
+    return jsonrpc.notification(f"notifications/{kind}/list_changed", params)
+
+
+class Watch:
+    """Waits for changes of the lists of one principal, on behalf of one stream."""
+
+    def __init__(
+        self,
+        service: Service,
+        principal: str,
+        kinds: tuple[Kind, ...] = KINDS,
+        *,
+        told: Revisions | None = None,
+        min_interval_s: float = 1.0,
+        debounce_s: float = 0.25,
+    ) -> None:
+        """`told`: the revisions the client knows of already; without it, what there is now counts as known."""
+        self._service = service
+        self._principal = principal
+        self._kinds = kinds
+        self._min_interval_s = min_interval_s
+        self._debounce_s = debounce_s
+        self._since: dict[Kind, float] = {}
+        self._not_before: dict[Kind, float] = {}
+        self.told = service.revisions(principal) if told is None else told
+
+    async def next(self) -> tuple[Kind, ...]:
+        """Wait until notifications are owed and due; return their kinds, which count as told from now on.
+
+        A checkpoint. Cancelling it loses nothing.
+        """
+        await trio.lowlevel.checkpoint()
+        while True:
+            version = self._service.changes.version
+            revisions = self._service.revisions(self._principal)
+            due = self._due(revisions)
+            now = trio.current_time()
+            ready = tuple(kind for kind, moment in due.items() if moment <= now)
+            if ready:
+                self._tell(ready, revisions, now)
+                return ready
+            if due:
+                # Not woken by further changes: a storm of them costs a quiet stream one look per interval.
+                await trio.sleep_until(min(due.values()))
+            else:
+                await self._service.changes.changed(version)
+
+    def _due(self, revisions: Revisions) -> dict[Kind, float]:
+        """Return for each owed kind the moment (trio clock) from which it may be told."""
+        now = trio.current_time()
+        due: dict[Kind, float] = {}
+        for kind in self._kinds:
+            if getattr(revisions, kind) == getattr(self.told, kind):
+                self._since.pop(kind, None)
+                continue
+            since = self._since.setdefault(kind, now)
+            due[kind] = max(since + self._debounce_s, self._not_before.get(kind, since))
+        return due
+
+    def _tell(self, kinds: tuple[Kind, ...], revisions: Revisions, now: float) -> None:
+        self.told = msgspec.structs.replace(self.told, **{kind: getattr(revisions, kind) for kind in kinds})
+        for kind in kinds:
+            del self._since[kind]
+            self._not_before[kind] = now + self._min_interval_s
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """One `subscriptions/listen`: the id of its request as JSON text, and the kinds that are honoured."""
+
+    id: bytes
+    kinds: tuple[Kind, ...]
+
+    def acknowledged(self) -> bytes:
+        """Return the bytes of the first message of the stream."""
+        honoured = jsonrpc.encode({_FIELDS[kind]: True for kind in self.kinds})
+        params = self._meta() + b',"notifications":' + honoured + b"}"
+        return jsonrpc.notification("notifications/subscriptions/acknowledged", params)
+
+    def changed(self, kind: Kind) -> bytes:
+        """Return the bytes of a notification on this stream."""
+        return list_changed(kind, self._meta() + b"}")
+
+    def complete(self) -> bytes:
+        """Return the bytes of the answer that ends the stream gracefully."""
+        return jsonrpc.success(self.id, self._meta() + b',"resultType":"complete"}')
+
+    def _meta(self) -> bytes:
+        return b'{"_meta":{"' + META_SUBSCRIPTION.encode() + b'":' + self.id + b"}"
+
+
+class _Wishes(msgspec.Struct, frozen=True, rename="camel"):
+    tools_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    prompts_list_changed: bool | None = None
+
+
+class _ListenParams(msgspec.Struct, frozen=True):
+    notifications: _Wishes
+
+
+_listen_params = msgspec.json.Decoder(_ListenParams)
+
+
+def read_subscription(id_: bytes, params: msgspec.Raw) -> Subscription:
+    """Return what a listen request asks for; kinds we do not have are left out. Raises `InvalidArguments`."""
+    try:
+        wishes = _listen_params.decode(params).notifications
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise InvalidArguments('"params.notifications" must be an object of booleans') from None
+    return Subscription(id_, tuple(kind for kind in KINDS if getattr(wishes, f"{kind}_list_changed")))
+
+
+class StreamLimit:
+    """Counts the open subscriptions of all transports."""
+
+    def __init__(self, limit: int = MAX_SUBSCRIPTIONS) -> None:
+        self._limit = limit
+        self.open = 0
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Hold one place for the block. Raises `TooManyCalls` if there is none."""
+        if self.open >= self._limit:
+            raise TooManyCalls(f"the limit of {self._limit} open subscriptions is reached")
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1

@@ -1,0 +1,1 @@
+"""The pages for operators and programs."""

@@ -1,0 +1,151 @@
+"""The pages about tools: `/api/tools` selects by criteria, `/api/tokens` says what each tool costs a model.
+
+- Parameters are the fields of `Criteria` and `TokenQuery`. An unknown one or a bad value is 400 and says what is known.
+- A page is bounded by `limit`, and says how many there are in total.
+- Nothing here carries a payload of a call. Descriptions are the servers' own text: show it, never run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Annotated, Any
+
+import msgspec
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from actors.catalogue.criteria import Criteria, Selection, Text, Texts, select
+from actors.catalogue.naming import tool_path
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import InvalidArguments
+from supervisor.config.keys import nearest
+from supervisor.front.pages.api import View, token_savings
+from supervisor.front.pages.query import decode
+from supervisor.host.workbench import beside
+
+MAX_TOKEN_ROWS = 1000
+Parameters = Iterable[tuple[str, str]]
+
+
+class TokenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose tools `/api/tokens` lists; the totals are always of all servers."""
+
+    servers: Texts = ()
+    name: Text = ""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_TOKEN_ROWS)] = 100
+    offset: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+def tool_routes(view: View) -> Callable[[QuartTrio], None]:
+    """Return a function that adds the routes to an application."""
+
+    def register(app: QuartTrio) -> None:
+        async def tools() -> Response:
+            return await _answer(lambda parameters: _tools(view, parameters))
+
+        async def tokens() -> Response:
+            return await _answer(lambda parameters: _tokens(view, parameters))
+
+        app.add_url_rule("/api/tools", view_func=tools)
+        app.add_url_rule("/api/tokens", view_func=tokens)
+
+    return register
+
+
+async def _answer(made: Callable[[Parameters], Awaitable[bytes]]) -> Response:
+    try:
+        body, status = await made(request.args.items(multi=True)), 200
+    except InvalidArguments as error:
+        status = error.http_status
+        body = msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
+    return Response(body, status=status, content_type="application/json")
+
+
+async def _tools(view: View, parameters: Parameters) -> bytes:
+    criteria = decode(parameters, Criteria)
+    _check_servers(view, criteria.servers)
+    catalogue = view.catalogue.value
+    described = await view.described.of(catalogue)
+    usage = view.totals()
+    return await beside(lambda: _encoded(catalogue, criteria, select(catalogue, usage, criteria, described)))
+
+
+def _encoded(catalogue: Catalogue, criteria: Criteria, found: Selection) -> bytes:
+    page = {
+        "catalog_revision": catalogue.revision,
+        "total": found.total,
+        "offset": criteria.offset,
+        "limit": criteria.limit,
+        "by_safety": found.by_safety,
+        "groups": found.groups,
+        "tools": found.rows,
+    }
+    return msgspec.json.encode(page)
+
+
+async def _tokens(view: View, parameters: Parameters) -> bytes:
+    query = decode(parameters, TokenQuery)
+    _check_servers(view, query.servers)
+    catalogue = view.catalogue.value
+    return await beside(lambda: msgspec.json.encode(token_page(catalogue, query)))
+
+
+def _check_servers(view: View, asked: Iterable[str]) -> None:
+    """Raise `InvalidArguments` for a name that no server has: "none" would be taken for an answer."""
+    known = view.statuses.value.keys() | view.catalogue.value.entries.keys()
+    for name in asked:
+        if name not in known:
+            likely = nearest(name, known)
+            hint = f"did you mean {likely!r}?" if likely else "`mcpvisor status` lists them"
+            raise InvalidArguments(f"there is no server {name[:80]!a}; {hint}", details={"nearest": likely})
+
+
+def token_page(catalogue: Catalogue, query: TokenQuery) -> dict[str, Any]:
+    """Return what `/api/tokens` answers."""
+    servers = _per_server(catalogue)
+    rows = _per_tool(catalogue, query)
+    total = token_savings(catalogue)
+    return {
+        "catalog_revision": catalogue.revision,
+        "method": "cl100k_base" if total["exact"] else "estimate",
+        "savings": total,
+        "servers": servers,
+        "total": len(rows),
+        "offset": query.offset,
+        "limit": query.limit,
+        "tools": rows[query.offset : query.offset + query.limit],
+    }
+
+
+def _per_server(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Return each server with tools, the most expensive first. `counted`: how many of its tools have a count."""
+    rows = [
+        {
+            "server": name,
+            "tools": len(entry.offer.tools),
+            "counted": len(entry.offer.token_counts),
+            "tokens": sum(entry.offer.token_counts.values()),
+            "exact": entry.offer.tokens_exact,
+        }
+        for name, entry in catalogue.entries.items()
+        if entry.offer.tools
+    ]
+    return sorted(rows, key=lambda row: (-row["tokens"], row["server"]))
+
+
+def _per_tool(catalogue: Catalogue, query: TokenQuery) -> list[dict[str, Any]]:
+    """Return each tool asked for, the most expensive first, those without a count last."""
+    rows = [
+        {
+            "path": tool_path(server, tool.name),
+            "server": server,
+            "name": tool.name,
+            "tokens": entry.offer.token_counts.get(tool.name),
+            "exact": entry.offer.tokens_exact,
+        }
+        for server, entry in catalogue.entries.items()
+        if not query.servers or server in query.servers
+        for tool in entry.offer.tools
+        if query.name.lower() in tool.name.lower()
+    ]
+    return sorted(rows, key=lambda row: (row["tokens"] is None, -(row["tokens"] or 0), row["path"]))

@@ -1,0 +1,1 @@
+"""What a model is shown: pages, rows, lists. Pure."""

@@ -1,0 +1,174 @@
+"""Lists of resources, templates and prompts for MCP's own methods, and the row of a resource for a model. Pure.
+
+A cursor says after which entry of which server to go on. It is opaque to clients and means the same after a change of
+the catalogue, apart from the server that changed; clients are told of that by `list_changed`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Literal
+
+import msgspec
+
+from actors.catalogue.entries import Prompt, Resource
+from actors.catalogue.naming import resource_path, resource_uri
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.errors import InvalidArguments
+from actors.protocol.jsonrpc import encode
+from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
+from supervisor.metatools.texts import clean, clean_json, cleaned, shorten
+
+Listed = Literal["resources", "templates", "prompts"]
+
+PAGE_SIZE = 500
+MAX_ROWS = 1000
+"""So many entries of each kind and server are counted for what a list costs."""
+MAX_BYTES = 1_048_576
+"""About how many bytes a page of a list has at most."""
+MAX_CURSOR_CHARS = 4096
+DESCRIPTION_CHARS = 200
+META_BYTES = 4096
+
+
+class _Sized(msgspec.Struct):
+    size: int | None = None
+
+
+_sized = msgspec.json.Decoder(_Sized)
+
+
+class _Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Go on with this entry of this server, or with the next server if it is gone."""
+
+    kind: Listed
+    server: str
+    position: int
+
+
+def rewrite_meta(server: str, meta: msgspec.Raw, name: Callable[[str, str], str] = resource_path) -> Any:
+    """Return `_meta` with the UI resource's URI as `name` gives it, in both spellings (MCP Apps, SEP-1865)."""
+    if b"resourceUri" not in bytes(meta):
+        return meta
+    try:
+        found: dict[str, Any] = dict(members(meta))
+        ui = members(found["ui"]) if holds_object(found.get("ui")) else {}
+    except NotAnObject:
+        return meta
+    uri, flat = plain(ui.get("resourceUri")), plain(found.get("ui/resourceUri"))
+    if isinstance(uri, str):
+        found["ui"] = {**ui, "resourceUri": name(server, uri)}
+    if isinstance(flat, str):
+        found["ui/resourceUri"] = name(server, flat)
+    return found
+
+
+def shown_meta(server: str, meta: msgspec.Raw) -> Any:
+    """Return a `_meta` for a model's eyes: small, clean, its UI resource under its path; None if there is none."""
+    if not bytes(meta) or len(bytes(meta)) > META_BYTES:
+        return None
+    return clean_json(msgspec.Raw(encode(rewrite_meta(server, meta))))
+
+
+def ui_meta(server: str, meta: msgspec.Raw) -> dict[str, Any]:
+    """Return what of a tool's `_meta` a client of MCP Apps needs, clean; the rest is of frameworks and says nothing."""
+    if b"resourceUri" not in bytes(meta) or len(bytes(meta)) > META_BYTES:
+        return {}
+    found = rewrite_meta(server, meta)
+    if not isinstance(found, dict):
+        return {}
+    shown = {name: plain(msgspec.Raw(encode(found[name]))) for name in ("ui", "ui/resourceUri") if name in found}
+    return {name: cleaned(value) for name, value in shown.items()}
+
+
+def weight(catalogue: Catalogue, *kinds: Listed) -> int:
+    """Return about how many bytes a list of these kinds is made from; it is not read for that."""
+    return sum(
+        len(item.definition)
+        for entry in _visible(catalogue)
+        for kind in kinds
+        for item in islice(getattr(entry.offer, kind), MAX_ROWS)
+    )
+
+
+def _visible(catalogue: Catalogue) -> Iterable[Entry]:
+    return (entry for entry in catalogue.entries.values() if entry.available)
+
+
+def resource_row(entry: Entry, resource: Resource) -> dict[str, Any]:
+    """Return a resource, or a template, as a model sees it in a list."""
+    uri = resource_path(entry.server, resource.uri)
+    row: dict[str, Any] = {"uriTemplate" if resource.template else "uri": clean(uri), "name": clean(resource.name)}
+    if resource.title and resource.title != resource.name:
+        row["title"] = clean(resource.title)
+    if resource.description:
+        row["description"] = shorten(resource.description, DESCRIPTION_CHARS)
+    if resource.mime_type:
+        row["mimeType"] = clean(resource.mime_type)
+    size = _size(resource)
+    if size is not None:
+        row["size"] = size
+    row["server"] = entry.server
+    meta = shown_meta(entry.server, resource.meta)
+    if meta is not None:
+        row["_meta"] = meta
+    return row
+
+
+def _size(resource: Resource) -> int | None:
+    """Return the bytes that a server declares."""
+    try:
+        return _sized.decode(resource.definition).size
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def native_page(catalogue: Catalogue, kind: Listed, cursor: str | None) -> tuple[list[Any], str | None]:
+    """Return one page of definitions under their namespaced names, and the cursor of the next page if there is one.
+
+    Raises `InvalidArguments` for a cursor that is not ours.
+    """
+    start = _Cursor(kind, "", 0) if cursor is None else _decode_cursor(kind, cursor)
+    page: list[Any] = []
+    left = MAX_BYTES
+    for entry in _visible(catalogue):
+        if entry.server < start.server:
+            continue
+        items: tuple[Resource | Prompt, ...] = getattr(entry.offer, kind)
+        position = start.position if entry.server == start.server else 0
+        for number, item in enumerate(items[position:], position):
+            if len(page) == PAGE_SIZE or left < 0:
+                return page, _encode_cursor(_Cursor(kind, entry.server, number))
+            left -= len(item.definition)
+            page.append(_definition(catalogue, entry.server, item))
+    return page, None
+
+
+def _definition(catalogue: Catalogue, server: str, item: Resource | Prompt) -> dict[str, Any]:
+    definition: dict[str, Any] = msgspec.json.decode(item.definition, type=dict[str, msgspec.Raw])
+    if isinstance(item, Prompt):
+        definition["name"] = catalogue.prompt_name(server, item.name)
+    else:
+        definition["uriTemplate" if item.template else "uri"] = resource_uri(server, item.uri)
+    if "_meta" in definition:
+        definition["_meta"] = rewrite_meta(server, definition["_meta"], resource_uri)
+    return definition
+
+
+def _encode_cursor(cursor: _Cursor) -> str:
+    return base64.urlsafe_b64encode(encode(cursor)).decode()
+
+
+def _decode_cursor(kind: Listed, text: str) -> _Cursor:
+    if len(text) > MAX_CURSOR_CHARS:
+        raise InvalidArguments("'cursor' is not one that this list gave")
+    try:
+        found = msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=_Cursor)
+    except (msgspec.MsgspecError, binascii.Error, ValueError):
+        found = None
+    if found is None or found.kind != kind or found.position < 0:
+        raise InvalidArguments("'cursor' is not one that this list gave") from None
+    return found

@@ -1,0 +1,276 @@
+"""What `discover_mcp_tools` answers to a search: one page of hits, as JSON, within a budget of tokens. Pure.
+
+A tool asked for by its exact path comes alone and with its complete schema, whatever that costs. Else a page ends where
+the fit ends, after five rows at the earliest, and after three short ones where nothing fits. In the order of what
+matters most it has a line for each of the first ten hits (description, signature), the schema of the best if that fits
+what was asked, lines for the rest, and the schemas of the next that fit while the page is small. What cannot be used,
+and that nothing fits, is said before the rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.entries import Tool
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.life.lifecycle import State
+from actors.messages import ServerStatus
+from actors.protocol.jsonrpc import encode
+from actors.search import Found, Hit
+from supervisor.metatools.answers.rows import Row, other_row, tool_row
+from supervisor.metatools.servers.availability import coming, standings
+from supervisor.metatools.servers.purposes import listed
+from supervisor.metatools.servers.unavailable import FITS, MOST, NOTHING
+from supervisor.metatools.texts import estimate_tokens, fitted
+
+QUERY = (200, 60)
+NO_SERVERS = "No server is configured."
+RETRY_RESPAWNING_MS = 1000
+RETRY_FAILED_MS = 60_000
+LINES = 10
+"""That many hits have a line before the best one gets its schema: a large schema must not hide another tool."""
+KEPT = 5
+"""So many rows stay though they hardly fit: the first is not always the right one."""
+KEPT_OF_NOTHING = 3
+"""So many of a page on which nothing fits: they are there to show what there is."""
+NEAR = 0.95
+"""Further rows stay if the chance that they are meant is this share of the first one's."""
+NAMES_TOKENS = 150
+"""For the names of servers that are still being discovered."""
+FRAME_TOKENS = 60
+"""The members around the hits; query and notice are counted apart."""
+LONG_CHARS, LONG_TOKENS = 100, 60
+"""Of a path, and for saying that its schema is too long for the page."""
+_AIM = 0.35
+"""The share of the budget up to which schemas of further hits are added: most answers need only the first."""
+_ASK = "Ask for what a tool should do (a verb and its object, such as 'send email'), one need a query"
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What an answer is made from: what the client sees, how servers are doing, and how many tokens there are.
+
+    `servers` gives the servers with what they are for, a line within a budget of its own.
+    """
+
+    seen: Catalogue
+    statuses: Mapping[str, ServerStatus]
+    budget: int
+    servers: Callable[[], str] = str
+
+    def unusable(self, about: frozenset[str], perhaps: frozenset[str] = frozenset()) -> str:
+        """Say why servers that were asked about cannot be used, and which are still coming.
+
+        `perhaps` are those of them that another one stands for as well: a model need not stop for these.
+        """
+        on_the_way = coming(self.seen, self.statuses)
+        down = about - self.seen.visible - on_the_way
+        told = standings(down - perhaps, self.statuses)
+        maybe = standings(down & perhaps, self.statuses)
+        names = listed(sorted(on_the_way), NAMES_TOKENS)
+        still = f"Still being discovered, ask again: {names}." if names else ""
+        also = f"{maybe}; if that is what is meant, tell the user." if maybe else ""
+        return sentences(f"{told}; tell the user." if told else "", also, still)
+
+    def others_down(self, about: frozenset[str]) -> str:
+        """Say which other servers cannot be used, a few of them: what is missing may be theirs."""
+        down = self.seen.names.servers - self.seen.visible - about - coming(self.seen, self.statuses)
+        told = standings(down, self.statuses, MOST)
+        return f"Not usable now: {told}." if told else ""
+
+    def no_tools(self) -> str:
+        """Say why there is no tool at all, but for servers that are still coming: those are told of anyway."""
+        configured = self.seen.names.servers
+        if not configured:
+            return NO_SERVERS
+        told = standings(configured - coming(self.seen, self.statuses), self.statuses)
+        return f"No tool can be used: {told}; tell the user." if told else ""
+
+    def availability(self, server: str) -> dict[str, Any]:
+        """Return the members of a row whose server is down for the moment."""
+        status = self.statuses.get(server)
+        if status is None or status.state not in (State.RESPAWNING, State.FAILED):
+            return {}
+        wait = RETRY_RESPAWNING_MS if status.state is State.RESPAWNING else RETRY_FAILED_MS
+        return {"available": False, "retry_after_ms": wait}
+
+    def frame(self, query: str, total: int, milliseconds: float, notice: str) -> dict[str, Any]:
+        """Return an answer without its rows. What is to be noticed comes first, as a model reads from the top."""
+        return {
+            **({"notice": notice} if notice else {}),
+            "tools": [],
+            "total_found": total,
+            "search_time_ms": round(milliseconds, 2),
+            "query": fitted(query, *QUERY),
+            "catalog_revision": self.seen.revision,
+        }
+
+    def left(self, frame: Mapping[str, Any]) -> int:
+        """Return the tokens that an answer, of a search or a list, has for its rows."""
+        shown = f"{encode(frame.get('query', '')).decode()}{frame.get('notice', '')}"
+        return self.budget - FRAME_TOKENS - estimate_tokens(shown)
+
+
+def sentences(*parts: str) -> str:
+    """Return what there is to say, in one text."""
+    return " ".join(filter(None, parts))
+
+
+class Page:
+    """Builds the answer of `discover_mcp_tools` within a budget of tokens."""
+
+    def __init__(self, context: Context, limit_max: int = 50) -> None:
+        self._context = context
+        self._seen = context.seen
+        self._limit_max = limit_max
+
+    def build(
+        self,
+        query: str,
+        found: Found,
+        milliseconds: float,
+        *,
+        about: frozenset[str] = frozenset(),
+        remark: str = "",
+        ends: bool = True,
+        named: bool = False,
+        likely: frozenset[str] = frozenset(),
+    ) -> dict[str, Any]:
+        """Return the answer's object. It is over the budget only for an exact path, or for its first line.
+
+        `about`: the servers of which it has to say something, `likely` those of them that it does not name; `remark` is
+        said of the query. `ends`: the page may end where the fit ends. `named`: it asks for what a server has, so that
+        all of it fits.
+        """
+        hits = fitting(found.hits) if ends and not named else found.hits
+        weak = self._weak(query, hits, about) if not (named and hits) else ""
+        perhaps = likely if hits and hits[0].distance < FITS else frozenset()
+        notice = sentences(self._context.unusable(about, perhaps), remark, weak)
+        answer = self._context.frame(query, found.total, milliseconds, notice)
+        rows = self._fill(query, hits, self._context.left(answer))
+        answer["tools"] = [row.value for row in rows]
+        more = self._more(hits, len(rows)) if not notice else ""
+        told = sentences(notice, more, _long_schema(hits, rows))
+        return {"notice": told, **answer} if told else answer
+
+    def _weak(self, query: str, hits: Sequence[Hit], about: frozenset[str]) -> str:
+        """Say that nothing fits, what there is, and how to ask; empty if something does."""
+        if hits and hits[0].distance < FITS:
+            return ""
+        if not self._seen.visible:
+            return self._context.no_tools()
+        if len(query.strip()) < 2:
+            return "Say in a few words what a tool should do, or use '*' to list everything."
+        if about and not hits:
+            return ""
+        if hits and hits[0].distance < NOTHING:
+            return sentences(
+                "Not sure that anything fits; nearest first.", self._context.others_down(about), f"{_ASK}."
+            )
+        there = self._context.servers()
+        told = f"Servers: {there}." if there else ""
+        return sentences("Nothing fits.", self._context.others_down(about), told, f"{_ASK}; or '*' lists all.")
+
+    def _fill(self, query: str, hits: Sequence[Hit], left: int) -> list[Row]:
+        """Choose rows and what they show, in the order of what matters most."""
+        named = self._seen.find_tool(query)
+        rows = [self._row(hit, named, first=not place) for place, hit in enumerate(hits[:LINES])]
+        for hit, row in zip(hits[KEPT:], rows[KEPT:], strict=False):
+            if hit.distance >= FITS:
+                row.shrink()
+        for row in rows if hits and hits[0].distance >= NOTHING else ():
+            row.name()
+        for row in rows:
+            if row.exact:
+                row.complete()
+        aim = left - self._context.budget * (1 - _AIM)
+        left = _drop(rows, left - sum(row.tokens for row in rows))
+        if rows and hits[0].distance < FITS:
+            left = _complete_first(rows, left)
+            if rows[0].is_signature:
+                left = _drop(rows, left - LONG_TOKENS)
+        for hit in hits[LINES:]:
+            row = self._row(hit, named, first=False)
+            if row.tokens > left or len(rows) < LINES:
+                break
+            left -= row.tokens
+            rows.append(row)
+        spare = min(left, int(aim) - sum(row.tokens for row in rows))
+        for hit, row in zip(hits, rows, strict=False):
+            if hit.distance < FITS:
+                spare -= row.complete_within(spare)
+        return rows
+
+    def _more(self, hits: Sequence[Hit], shown: int) -> str:
+        """Say that rows are missing for want of tokens."""
+        if not 0 < shown < len(hits):
+            return ""
+        return f"{shown} of {len(hits)} shown, to save tokens; say more precisely what a tool should do."
+
+    def _row(self, hit: Hit, named: tuple[Entry, Tool] | None, *, first: bool) -> Row:
+        document = hit.document
+        if document.kind != "tool":
+            return Row(other_row(hit, self._seen.prompt_name))
+        entry = self._seen.entries[document.server]
+        tool = entry.tools[document.name]
+        value = tool_row(entry, tool, hit, first=first) | self._context.availability(entry.server)
+        exact = named is not None and named[0].server == entry.server and named[1] is tool
+        return Row(value, tool, exact=exact)
+
+
+def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Return the hits up to where the fit ends; five of them stay in any case, three where nothing fits.
+
+    If the best fits, those of other servers stay of the rest as long as one server fills more than half: a shorter page
+    must not be more of one server's than the ranking made it.
+    """
+    if hits and hits[0].distance >= NOTHING and not hits[0].exact:
+        return hits[:KEPT_OF_NOTHING]
+    border = min(FITS, 1 - NEAR * (1 - hits[0].distance)) if hits else FITS
+    ends = max(sum(hit.distance < border for hit in hits), KEPT)
+    kept, rest = list(hits[:ends]), hits[ends:]
+    if not rest or hits[0].distance >= FITS:
+        return kept
+    server, most = Counter(hit.document.server for hit in kept).most_common(1)[0]
+    others = [hit for hit in rest if hit.document.server != server]
+    return kept + others[: max(0, 2 * most - len(kept))]
+
+
+def _long_schema(hits: Sequence[Hit], rows: Sequence[Row]) -> str:
+    """Say how to get the schema of the best hit where it is too long for the page."""
+    if not rows or not rows[0].is_signature or hits[0].distance >= FITS:
+        return ""
+    path = rows[0].value["tool_path"]
+    named = (
+        f"{path} has a long inputSchema: that path" if len(path) <= LONG_CHARS else "Long inputSchema: the first path"
+    )
+    return f"{named} as query gives it."
+
+
+def _drop(rows: list[Row], left: int) -> int:
+    """Make lines terse, the last first, and drop them if need be, until no token is missing; return what is left."""
+    for row in reversed(rows[1:]):
+        if left >= 0:
+            break
+        left += row.shrink()
+    while left < 0 and len(rows) > 1:
+        left += rows.pop().tokens
+    return left
+
+
+def _complete_first(rows: Sequence[Row], left: int) -> int:
+    """Give the best hit its complete schema, if need be at the cost of the other lines; return what is left."""
+    cost = rows[0].complete_within(left)
+    if cost:
+        return left - cost
+    possible = left + sum(max(0, row.spare) for row in rows[1:])
+    cost = rows[0].complete_within(possible)
+    left -= cost
+    for row in reversed(rows[1:]):
+        if left >= 0:
+            break
+        left += row.shrink()
+    return left

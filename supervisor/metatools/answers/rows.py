@@ -1,0 +1,191 @@
+"""One row of a discover: a line that names a tool and its parameters, or the tool with its complete schema. Pure.
+
+Tokens are estimated, rather too many than too few. A schema is never cut short: it is there or it is not; where tokens
+are scarce its texts are shortened, and whatever fits it fits the server's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.entries import Tool
+from actors.catalogue.naming import tool_path
+from actors.catalogue.snapshot import Entry
+from actors.protocol.jsonrpc import encode
+from actors.search import Hit
+from supervisor.metatools.answers.native_lists import ui_meta
+from supervisor.metatools.lenient_json import EMPTY
+from supervisor.metatools.schemas.rendering import complete, slim
+from supervisor.metatools.schemas.signatures import requirements, signature
+from supervisor.metatools.texts import clean, estimate_tokens, fitted
+
+LONG_DESCRIPTION = (300, 100)
+"""Characters and estimated tokens; the second counts where the text is not plain prose."""
+SHORT_DESCRIPTION = (140, 48)
+TERSE_DESCRIPTION = (60, 20)
+MAX_SCHEMA_BYTES = 65_536
+"""A larger schema never fits a page; only an exact path brings it."""
+TERSE_PARAMETERS = 6
+_MOST_CHARS_PER_TOKEN = 8
+"""A schema of more characters than this for each token that is left is not even estimated."""
+
+
+class _Hints(msgspec.Struct):
+    readOnlyHint: msgspec.Raw = EMPTY
+    destructiveHint: msgspec.Raw = EMPTY
+    idempotentHint: msgspec.Raw = EMPTY
+    openWorldHint: msgspec.Raw = EMPTY
+
+
+_hints = msgspec.json.Decoder(_Hints)
+
+
+class Row:
+    """One hit on its way into the page. `tool` is what would make it complete; None once it is, or cannot be."""
+
+    def __init__(self, value: dict[str, Any], tool: Tool | None = None, *, exact: bool = False) -> None:
+        self.value = value
+        self.exact = exact
+        self.tokens = row_tokens(value)
+        self._tool = tool
+        self._terse: tuple[dict[str, Any], int] | None = None
+
+    @property
+    def is_signature(self) -> bool:
+        """Whether it is a tool that is shown with its signature alone."""
+        return "signature" in self.value
+
+    def complete(self) -> None:
+        """Give the complete schema, whatever it costs."""
+        if self._tool is not None:
+            self._become(self._completed(complete(self._tool)))
+
+    def fitting(self, tokens: int) -> dict[str, Any] | None:
+        """Return the row with its complete schema for at most so many tokens more; None if that is not possible.
+
+        Where the server's own texts in it are too long they are shortened.
+        """
+        if self._tool is None or tokens <= 0:
+            return None
+        size = len(bytes(self._tool.input_schema))
+        most = self.tokens + tokens
+        if size > MAX_SCHEMA_BYTES or size > 2 * _MOST_CHARS_PER_TOKEN * most:
+            return None
+        schema = complete(self._tool)
+        if size <= _MOST_CHARS_PER_TOKEN * most:
+            value = self._completed(schema)
+            if row_tokens(value) <= most:
+                return value
+        value = self._completed(slim(schema))
+        return value if row_tokens(value) <= most else None
+
+    def complete_within(self, tokens: int) -> int:
+        """Make the row complete if that costs at most so many tokens more; return what it cost."""
+        value = self.fitting(tokens)
+        if value is None:
+            return 0
+        before = self.tokens
+        self._become(value)
+        return self.tokens - before
+
+    @property
+    def spare(self) -> int:
+        """How many tokens the row could do without."""
+        return self.tokens - self._tersely()[1]
+
+    def shrink(self) -> int:
+        """Say no more than needed to recognise and to call the tool; return the tokens that saved."""
+        value, tokens = self._tersely()
+        saved = self.tokens - tokens
+        if saved > 0:
+            self.value, self.tokens = value, tokens
+        return max(0, saved)
+
+    def name(self) -> None:
+        """Say no more than what the thing is called and does: it is hardly what is wanted."""
+        self.shrink()
+        self._become({key: item for key, item in self.value.items() if key != "signature"})
+
+    def _tersely(self) -> tuple[dict[str, Any], int]:
+        if self._terse is None:
+            value = {key: item for key, item in self.value.items() if key not in ("_meta", "annotations")}
+            if "inputSchema" not in value:
+                value["description"] = fitted(value["description"], *TERSE_DESCRIPTION)
+                if self._tool is not None:
+                    value["signature"] = signature(self._tool, TERSE_PARAMETERS)
+            self._terse = value, row_tokens(value)
+        return self._terse
+
+    def _completed(self, schema: Any) -> dict[str, Any]:
+        value = {key: item for key, item in self.value.items() if key != "signature"}
+        return {**value, "inputSchema": schema}
+
+    def _become(self, value: dict[str, Any]) -> None:
+        self.value, self.tokens = value, row_tokens(value)
+        self._tool = self._terse = None
+
+
+def row_tokens(value: dict[str, Any]) -> int:
+    """Return about how many tokens a row has, of a search or of a list."""
+    return estimate_tokens(encode(value).decode())
+
+
+def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, Any]:
+    """Return the line of a tool; the `first` one says more of what it does."""
+    row: dict[str, Any] = {
+        "tool_path": clean(tool_path(entry.server, tool.name)),
+        "description": fitted(tool.description or tool.title, *(LONG_DESCRIPTION if first else SHORT_DESCRIPTION)),
+        "server_name": entry.server,
+        "transport": entry.transport,
+        "relevance_score": round(hit.distance, 3),
+        "signature": signature(tool),
+    }
+    hints = declared_hints(tool)
+    if hints:
+        row["annotations"] = hints
+    meta = ui_meta(entry.server, tool.meta)
+    if meta:
+        row["_meta"] = meta
+    return row
+
+
+def list_row(entry: Entry, tool: Tool) -> dict[str, Any]:
+    """Return the line of a tool in a list: the members of a hit's, so that a program reads both; nothing was ranked."""
+    return {
+        "tool_path": clean(tool_path(entry.server, tool.name)),
+        "description": fitted(tool.description or tool.title, *TERSE_DESCRIPTION),
+        "server_name": entry.server,
+        "transport": entry.transport,
+        "relevance_score": 0.0,
+        "signature": requirements(tool, TERSE_PARAMETERS),
+    }
+
+
+def other_row(hit: Hit, prompt_name: Callable[[str, str], str]) -> dict[str, Any]:
+    """Return the line of a resource, a template or a prompt, with what names it; `prompt_name` as it is listed."""
+    document = hit.document
+    is_prompt = document.kind == "prompt"
+    name = prompt_name(document.server, document.name) if is_prompt else document.key
+    return {
+        "kind": document.kind,
+        "server_name": document.server,
+        "name": clean(document.name),
+        "prompt" if is_prompt else "uri": clean(name),
+        "description": fitted(document.description or document.title, *SHORT_DESCRIPTION),
+        "relevance_score": round(hit.distance, 3),
+    }
+
+
+def declared_hints(tool: Tool) -> dict[str, bool]:
+    """Return the hints a tool declares (MCP 2025-03-26 server/tools), nothing else: the rest could say anything."""
+    if not bytes(tool.annotations):
+        return {}
+    try:
+        given = _hints.decode(tool.annotations)
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+    said = {name: getattr(given, name) for name in given.__struct_fields__}
+    return {name: bytes(value) == b"true" for name, value in said.items() if bytes(value) in (b"true", b"false")}

@@ -1,0 +1,46 @@
+"""Which of several needs in one query nothing answers, where something answers the others. Pure.
+
+The page of such a query is led by what fits the other need, so that a model does not see that this one was left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.search import Found
+from actors.search.clauses import clauses
+from supervisor.metatools.servers.unavailable import FITS, NOTHING
+from supervisor.metatools.texts import fitted
+
+MAX_CHARS = 160
+"""A longer query tells of circumstances, too: a sentence of it need not be a need."""
+MAX_NEEDS = 3
+"""Each is searched for by itself."""
+_SHOWN = (60, 30)
+
+
+def needs(query: str) -> tuple[str, ...]:
+    """Return the needs of a query that has two or three, as they are written; nothing for any other."""
+    if len(query) > MAX_CHARS:
+        return ()
+    found = tuple(clause.text for clause in clauses(query))
+    return found if len(found) <= MAX_NEEDS else ()
+
+
+def unmet(query: str, found: Found, search: Callable[[str], Found]) -> tuple[str, ...]:
+    """Return the needs, as they were written, for which `search` finds nothing at all; `found` is for all of them."""
+    if not found.hits or found.hits[0].distance >= FITS or found.hits[0].exact:
+        return ()
+    return tuple(need for need in needs(query) if _best(search(need)) >= NOTHING)
+
+
+def told(missing: tuple[str, ...]) -> str:
+    """Return that nothing answers these needs, in words; empty for none."""
+    if not missing:
+        return ""
+    named = " and ".join(repr(fitted(" ".join(need.split()), *_SHOWN)) for need in missing)
+    return f"Nothing fits {named}."
+
+
+def _best(found: Found) -> float:
+    return min((hit.distance for hit in found.hits), default=1.0)

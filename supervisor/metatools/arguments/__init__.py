@@ -1,0 +1,1 @@
+"""How generously the arguments of a call are read. Pure."""

@@ -1,0 +1,101 @@
+"""Arguments that miss a tool's schema by a slip a model often makes, set right. Pure.
+
+- the arguments once more inside `arguments`, `params` or the like, where the tool has no such parameter
+- an array, an object, a number or a boolean as a string that holds it, where the schema wants no string
+- `null` for an optional parameter that may not be null
+
+Only where the schema says plainly what it wants, and where schema and arguments are of a size that can be looked at;
+everything else goes to the server as it came, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.entries import Tool
+from supervisor.metatools.lenient_json import Members, NotAnObject, TooManyMembers, is_json, members, plain, taken_apart
+
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+}
+_BEGINS = {"array": b"[", "object": b"{"}
+_BOOLEANS = {"true": b"true", "false": b"false"}
+
+_MAX_KNOWN_BYTES = 4 * 1024
+_MAX_KNOWN = 128
+"""So many schemas of that size are kept taken apart, 5 MiB at the very most: those of the tools that are called."""
+
+
+def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> msgspec.Raw:
+    """Return the arguments of a call, set right where that is plain. `arguments` is the text of an object."""
+    properties = properties_of(tool)
+    if not properties:
+        return arguments
+    try:
+        given = taken_apart(arguments)
+    except TooManyMembers:
+        return arguments
+    inner = _inside(given, properties, wrappers)
+    found = given if inner is None else inner
+    needed = frozenset(tool.required)
+    right = {name: _fitted(raw, properties.get(name), needed=name in needed) for name, raw in found.items()}
+    if inner is None and all(right[name] is raw for name, raw in found.items()):
+        return arguments
+    return msgspec.Raw(msgspec.json.encode({name: raw for name, raw in right.items() if raw is not None}))
+
+
+def properties_of(tool: Tool) -> Mapping[str, Any]:
+    """Return what a tool's schema says of its properties, nothing if it does not say it in the usual way."""
+    schema = bytes(tool.input_schema)
+    return _known_properties(schema) if len(schema) <= _MAX_KNOWN_BYTES else _properties(schema)
+
+
+def _properties(schema: bytes) -> Mapping[str, Any]:
+    value = plain(msgspec.Raw(schema))
+    found = value.get("properties") if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+_known_properties = lru_cache(maxsize=_MAX_KNOWN)(_properties)
+
+
+def _inside(given: Members, properties: Mapping[str, Any], wrappers: Collection[str]) -> Members | None:
+    """Return what the only member holds, if it is a wrapper and no parameter."""
+    name = next(iter(given), "")
+    if len(given) != 1 or name not in wrappers or name in properties:
+        return None
+    try:
+        return members(given[name])
+    except NotAnObject:
+        return None
+
+
+def _fitted(raw: msgspec.Raw, schema: Any, *, needed: bool) -> msgspec.Raw | None:
+    """Return one argument as it is to be sent; None if it is to be left out."""
+    if not isinstance(schema, dict) or "enum" in schema or "const" in schema:
+        return raw
+    wanted = schema.get("type")
+    if not isinstance(wanted, str) or wanted == "null":
+        return raw
+    data = bytes(raw).strip()
+    if data == b"null":
+        return raw if needed or schema.get("nullable") or schema.get("default", 0) is None else None
+    return _out_of_text(raw, wanted) if data[:1] == b'"' and (wanted in _KINDS or wanted in _BEGINS) else raw
+
+
+def _out_of_text(raw: msgspec.Raw, wanted: str) -> msgspec.Raw:
+    """Return the value that a string holds, if it is of the kind wanted."""
+    text = str(plain(raw)).strip()
+    if wanted in _BEGINS:
+        data = text.encode(errors="replace")
+        return msgspec.Raw(data) if data[:1] == _BEGINS[wanted] and is_json(data) else raw
+    data = _BOOLEANS.get(text.lower(), text.encode(errors="replace"))
+    value = plain(msgspec.Raw(data))
+    right = isinstance(value, _KINDS[wanted]) and (wanted == "boolean" or not isinstance(value, bool))
+    return msgspec.Raw(data) if right else raw

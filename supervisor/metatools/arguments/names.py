@@ -1,0 +1,169 @@
+"""Arguments under a wrong name: what is missing, what is unknown, and which one is the other. Pure.
+
+A call that lacks a required argument fails anyway. Where exactly one is missing, exactly one unknown one is there, its
+value is what the schema wants, and the two names are alike as no other pair is, it is given its right name. Words that
+only mean the same are enough for a tool that is declared to change nothing; for any other the names must be spellings
+of one. Everything else is refused, and named: a value under a wrong name is worse than a call that fails.
+
+Where nothing is missing, a name that the schema does not have is refused if the schema says that it takes no others.
+Else it is sent, for the server may take it, and named if the call fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.entries import NO_RAW, Tool
+from supervisor.metatools.arguments.coercion import properties_of
+from supervisor.metatools.arguments.synonyms import MAX_NAME_CHARS, OTHER, SPELLED, SYNONYM, likeness, words
+from supervisor.metatools.lenient_json import Members, NotAnObject, plain, taken_apart
+from supervisor.metatools.texts import clean
+
+MAX_NAMED = 20
+_MAX_COMPARED = 100
+"""Properties that an unknown name is compared with; a tool with more is not guessed about."""
+_BEGINS = {
+    "string": b'"',
+    "array": b"[",
+    "object": b"{",
+    "boolean": b"tf",
+    "integer": b"-0123456789",
+    "number": b"-0123456789",
+}
+
+
+class _Closing(msgspec.Struct):
+    additionalProperties: msgspec.Raw = NO_RAW
+    patternProperties: msgspec.Raw = NO_RAW
+
+
+_closing = msgspec.json.Decoder(_Closing)
+
+
+class Slip(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with the names of some arguments. `meant` has the missing name for an unknown one.
+
+    `mended` are the arguments set right, the text of an object; None where that is not certain.
+    """
+
+    missing: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+    meant: Mapping[str, str] = {}
+    mended: msgspec.Raw | None = None
+
+    @property
+    def told(self) -> str:
+        """Return it in words: `missing rows; unknown: values (did you mean rows?)`."""
+        guesses = (f" (did you mean {self.meant[name]}?)" if name in self.meant else "" for name in self.unknown)
+        unknown = ", ".join(name + guess for name, guess in zip(self.unknown, guesses, strict=True))
+        missing = ", ".join(self.missing)
+        return "; ".join(filter(None, (missing and f"missing {missing}", unknown and f"unknown: {unknown}")))
+
+
+def slip_of(tool: Tool, arguments: msgspec.Raw, missing: Sequence[str]) -> Slip:
+    """Return what became of the `missing` arguments of a call; `arguments` is the text of an object."""
+    lacking = tuple(_shown(name) for name in missing[:MAX_NAMED])
+    properties = properties_of(tool)
+    try:
+        given = taken_apart(arguments)
+    except NotAnObject:
+        return Slip(missing=lacking)
+    unknown = [name for name in given if name not in properties]
+    if not properties or not unknown:
+        return Slip(missing=lacking)
+    meant = _meant(tool, given, unknown[:MAX_NAMED], missing, properties)
+    told = {_shown(name): _shown(right) for name, right in meant.items()}
+    mended = _mended(tool, given, unknown, missing, properties) if meant else None
+    return Slip(missing=lacking, unknown=tuple(map(_shown, unknown[:MAX_NAMED])), meant=told, mended=mended)
+
+
+def stray(tool: Tool, arguments: msgspec.Raw) -> Slip | None:
+    """Return which arguments of a call that lacks none the tool's schema does not have; None if there are none."""
+    properties = properties_of(tool)
+    if not properties:
+        return None
+    try:
+        given = taken_apart(arguments)
+    except NotAnObject:
+        return None
+    unknown = [name for name in given if name not in properties][:MAX_NAMED]
+    if not unknown:
+        return None
+    meant = _meant(tool, given, unknown, (), properties)
+    told = {_shown(name): _shown(right) for name, right in meant.items()}
+    return Slip(missing=(), unknown=tuple(map(_shown, unknown)), meant=told)
+
+
+def takes_no_others(tool: Tool) -> bool:
+    """Say whether a schema says that an object has none but its properties (JSON Schema `additionalProperties`)."""
+    try:
+        found = _closing.decode(tool.input_schema)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return bytes(found.additionalProperties).strip() == b"false" and not bytes(found.patternProperties)
+
+
+def _shown(name: str) -> str:
+    return clean(name)[:MAX_NAME_CHARS]
+
+
+def _meant(
+    tool: Tool, given: Members, unknown: Sequence[str], missing: Sequence[str], properties: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return which property that is not given an unknown name stands for, where one is likelier than all others."""
+    free = [name for name in properties if name not in given]
+    if len(free) > _MAX_COMPARED:
+        return {}
+    context = words(tool.name[:MAX_NAME_CHARS])
+    found = {}
+    for name in unknown:
+        fitting = [other for other in free if _fits(given[name], properties[other]) is not False]
+        ranks = {other: likeness(name, other, context) for other in fitting}
+        best = max(ranks.values(), default=OTHER)
+        likely = [other for other, rank in ranks.items() if rank == best != OTHER]
+        needed = [other for other in likely if other in missing]
+        if len(likely) == 1 or len(needed) == 1:
+            found[name] = (needed or likely)[0]
+    return found
+
+
+def _mended(
+    tool: Tool, given: Members, unknown: Sequence[str], missing: Sequence[str], properties: Mapping[str, Any]
+) -> msgspec.Raw | None:
+    """Return the arguments with the only unknown one under the only missing name, if nothing else can be meant."""
+    if len(unknown) != 1 or len(missing) != 1:
+        return None
+    (wrong,), (right,) = unknown, missing
+    if not _fits(given[wrong], properties.get(right)):
+        return None
+    context = words(tool.name[:MAX_NAME_CHARS])
+    own = likeness(wrong, right, context)
+    others = (name for name in properties if name not in given and name != right)
+    if own < (SYNONYM if _is_read_only(tool) else SPELLED):
+        return None
+    if any(likeness(wrong, name, context) >= own for name in others):
+        return None
+    renamed = {right if name == wrong else name: value for name, value in given.items()}
+    return msgspec.Raw(msgspec.json.encode(renamed))
+
+
+def _is_read_only(tool: Tool) -> bool:
+    annotations = plain(tool.annotations)
+    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+
+
+def _fits(raw: msgspec.Raw, schema: Any) -> bool | None:
+    """Say whether a value is what a schema wants; None where the schema does not say it plainly."""
+    if not isinstance(schema, dict):
+        return None
+    if isinstance(schema.get("enum"), list):
+        return plain(raw) in schema["enum"]
+    wanted = schema.get("type")
+    if not isinstance(wanted, str) or wanted not in _BEGINS or "const" in schema:
+        return None
+    data = bytes(raw).strip()
+    right = data[:1] in [bytes([byte]) for byte in _BEGINS[wanted]]
+    return right and not (wanted == "integer" and any(sign in data for sign in b".eE"))

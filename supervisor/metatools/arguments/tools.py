@@ -1,0 +1,181 @@
+"""How generously the arguments of the meta-tools are read. Pure.
+
+Models make the same mistakes again and again: arguments as a JSON string, `tool_path` inside `arguments`, arguments
+beside `tool_path`, another word for either. What they meant is plain, so it is done; what is not plain is answered with
+what was wrong, the keys that were received, and the schema. A call as the schema wants it is read in one pass, whatever
+its size; to be understood in any other way it must be of a size that models write.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from actors.catalogue.resolution import MAX_PATH_CHARS
+from actors.errors import InvalidArguments
+from supervisor.metatools import lenient_json
+from supervisor.metatools.definitions import DISCOVER, EXECUTE, KINDS, SCHEMAS
+from supervisor.metatools.inventory import Position, decode_cursor
+from supervisor.metatools.lenient_json import (
+    MAX_MEMBERS,
+    MAX_NESTING,
+    first,
+    holds_object,
+    is_prose,
+    texts,
+    without,
+)
+
+DEFAULT_LIMIT = 10
+MAX_LISTED = 100
+"""Most queries, kinds or servers that one discover may name."""
+MAX_ASKED_BYTES = 262_144
+"""Most bytes of the arguments of a meta-tool that passes nothing on."""
+
+PATH_KEYS = ("tool_path", "toolPath", "tool_name", "toolName", "tool", "function", "function_name", "path", "name")
+ARGUMENT_KEYS = (
+    *("arguments", "args", "parameters", "params", "input"),
+    *("tool_arguments", "tool_args", "tool_input", "toolArguments", "tool_params", "kwargs"),
+)
+QUERY_KEYS = (
+    *("query", "q", "search", "text", "search_query", "searchQuery", "queries", "keywords", "task", "intent"),
+    *("description", "tool_description", "prompt", "question", *PATH_KEYS),
+)
+CURSOR_KEYS = ("cursor", "next_cursor", "nextCursor")
+LIMIT_KEYS = ("limit", "max_results", "maxResults", "top_k", "topK", "count", "n")
+KIND_KEYS = ("kinds", "kind", "types", "type")
+SERVER_KEYS = ("server", "servers", "server_name", "serverName")  # not in the schema: it would cost tokens
+_EVERY_KIND = frozenset({"*", "all", "any"})
+_MAX_KEYS_SHOWN = 10
+
+
+class Discover(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look for. `limit` is already within 1 and the configured maximum; no `servers`: all of them.
+
+    `limited`: the client set the limit. `after` is where a listing goes on.
+    """
+
+    query: str
+    limit: int = DEFAULT_LIMIT
+    limited: bool = False
+    after: Position | None = None
+    kinds: frozenset[str] = frozenset({"tool"})
+    servers: frozenset[str] = frozenset()
+
+
+def invalid(tool: str, what: str, found: lenient_json.Members | None = None) -> InvalidArguments:
+    """Return the error for a wrong call of a meta-tool, with the schema that would have been right."""
+    received = [key[:40] for key in list(found or ())[:_MAX_KEYS_SHOWN]]
+    got = f"; received {', '.join(map(repr, received))}" if received else ""
+    details = {"tool": tool, "received": received, "schema": SCHEMAS[tool]}
+    return InvalidArguments(f"{tool}: {what}{got}", details=details)
+
+
+def members(tool: str, arguments: msgspec.Raw) -> lenient_json.Members:
+    """Return the members of a meta-tool's arguments, read loosely. Raises `InvalidArguments`."""
+    try:
+        return lenient_json.members(arguments)
+    except lenient_json.TooManyMembers:
+        raise invalid(
+            tool, f"too much at once: over {MAX_MEMBERS} members are read in no place but 'arguments'"
+        ) from None
+    except lenient_json.NotAnObject:
+        raise invalid(tool, "'arguments' must be a JSON object") from None
+
+
+def short(tool: str, arguments: msgspec.Raw) -> None:
+    """Raise `InvalidArguments` for more than is read at all."""
+    size = len(arguments)
+    if size > MAX_ASKED_BYTES:
+        raise invalid(tool, f"the arguments have {size} bytes, {MAX_ASKED_BYTES} are the most")
+
+
+def object_text(raw: msgspec.Raw) -> msgspec.Raw:
+    """Return the arguments of a tool as the JSON text of an object; see `loose`. Raises `InvalidArguments`."""
+    try:
+        return lenient_json.object_text(raw)
+    except lenient_json.NotAnObject:
+        raise invalid(EXECUTE, "'arguments' must be a JSON object") from None
+
+
+def discover(arguments: msgspec.Raw, max_limit: int) -> Discover:
+    """Read the arguments of `discover_mcp_tools`. Raises `InvalidArguments`."""
+    short(DISCOVER, arguments)
+    found = _asked(arguments)
+    servers = frozenset(filter(None, map(str.strip, listed(found, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
+    words = listed(found, "queries", QUERY_KEYS)
+    after = cursor(DISCOVER, found)
+    alone = first(found, QUERY_KEYS) is None and (bool(servers) or after is not None)  # a server: all that it has
+    if not words and not alone:
+        raise invalid(DISCOVER, "'query' must be a string that says what a tool should do", found)
+    return Discover(
+        query=" ".join(words),
+        limit=_limit(found, max_limit),
+        limited=first(found, LIMIT_KEYS) is not None,
+        kinds=_kinds(found),
+        servers=servers,
+        after=after,
+    )
+
+
+def cursor(tool: str, found: lenient_json.Members) -> Position | None:
+    """Return where a list goes on; None for its beginning. Raises `InvalidArguments`."""
+    text = first(found, CURSOR_KEYS)
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str):
+        raise invalid(tool, "'cursor' must be the next_cursor of the last answer", found)
+    return decode_cursor(text.strip())
+
+
+def listed(
+    found: lenient_json.Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
+) -> list[str]:
+    """Return the texts of a list, or the one text. Raises `InvalidArguments` if they are too many, or one too long."""
+    named = texts(first(found, keys))
+    if len(named) > MAX_LISTED:
+        raise invalid(tool, f"{len(named)} {what} at once, {MAX_LISTED} are the most", found)
+    if any(len(text) > longest for text in named):
+        raise invalid(tool, f"one of the {what} is over {longest} characters", found)
+    return named
+
+
+def _asked(arguments: msgspec.Raw) -> lenient_json.Members:
+    """Return what a discover asks with, out of what it was wrapped in; a text alone is the query."""
+    if is_prose(arguments):
+        return {QUERY_KEYS[0]: arguments}
+    found = members(DISCOVER, arguments)
+    for _ in range(MAX_NESTING):
+        inner = [key for key in (*ARGUMENT_KEYS, QUERY_KEYS[0]) if holds_object(found.get(key))]
+        if not inner:
+            break
+        found = {**without(found, inner[0]), **members(DISCOVER, found[inner[0]])}
+    return found
+
+
+def _limit(found: lenient_json.Members, maximum: int) -> int:
+    """Return a number within 1 and `maximum`; fractions are cut, what is too large or too small is clamped."""
+    value = first(found, LIMIT_KEYS)
+    if value is None:
+        return min(DEFAULT_LIMIT, maximum)
+    number = lenient_json.number(value)
+    if math.isnan(number):
+        raise invalid(DISCOVER, f"'limit' must be a number from 1 to {maximum}", found)
+    return int(max(1, min(number, maximum)))
+
+
+def _kinds(found: lenient_json.Members) -> frozenset[str]:
+    value = first(found, KIND_KEYS)
+    if value is None or value in ([], ""):
+        return frozenset({"tool"})
+    wanted = texts(value.replace(",", " ").split() if isinstance(value, str) else value)
+    if len(wanted) > MAX_LISTED:
+        raise invalid(DISCOVER, f"{len(wanted)} kinds at once, {MAX_LISTED} are the most", found)
+    kinds = frozenset(kind.strip().lower().removeprefix("resource_").removesuffix("s") for kind in wanted)
+    if kinds & _EVERY_KIND:
+        return frozenset(KINDS)
+    if not kinds or not kinds <= frozenset(KINDS):
+        raise invalid(DISCOVER, f"'kinds' must be a list of {', '.join(KINDS)}", found)
+    return kinds

@@ -1,0 +1,292 @@
+"""One discover, whole: from what a client asked to the page it gets. Pure: the clock is handed in.
+
+The gateway answers `discover_mcp_tools` with it, and the benchmarks measure it: nothing is measured that is not served.
+What a client may see, the server it names and the kinds it wants are applied before anything is ranked or limited.
+What names a server is answered about that server, also where it cannot be used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from actors.catalogue.naming import tool_path
+from actors.catalogue.resolution import Absent, Resolved, Undiscovered
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import InvalidArguments
+from actors.messages import ServerStatus
+from actors.search import EVERYTHING, Document, Found, Hit
+from supervisor.metatools import inventory
+from supervisor.metatools.answers import unmet
+from supervisor.metatools.answers.lists import Listing, tools_page
+from supervisor.metatools.answers.page import Context, Page
+from supervisor.metatools.arguments import list_requests
+from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
+from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
+from supervisor.metatools.servers.unavailable import concerned, named_in
+from supervisor.metatools.texts import clean
+
+_NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
+"""`server:github issues`, as people write it in searches elsewhere."""
+_WHOLE = re.compile(r"\s*(\S{1,200}?)\s*(?:[:/.-]|__)\s*\*?\s*")
+"""`github:*`, `github/`: all of one server."""
+_ALL_OF = re.compile(r"\s*([^\s*:/]{1,200})\s*[:/]\s*\*\s*")
+"""The same where no server is called so: without the star it may be a word before a colon."""
+_SPACE = re.compile(r"\s")
+_EVERYTHING = frozenset({EVERYTHING, "server:*", "*:*"})
+_MAX_NAME_CHARS = 200
+
+Clock = Callable[[], float]
+
+
+class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How many hits a client may ask for at most, the tokens of an answer, and where a query is cut (characters)."""
+
+    discover_limit_max: int = 50
+    discover_token_budget: int = 2000
+    max_query_chars: int = 6000
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a query looks, and for what. `named` are the servers it names, `unknown` one that is none.
+
+    `exact`: it is the path of a tool; `absent`: of one that its server does not have; `alone`: the name of a server.
+    """
+
+    query: str
+    servers: frozenset[str]
+    named: frozenset[str] = frozenset()
+    unknown: str = ""
+    listing: bool = False
+    exact: Resolved | None = None
+    absent: Absent | Undiscovered | None = None
+    alone: str = ""
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """A search that is done, and how long it took.
+
+    `asked` has as much of the query as was looked at, `servers` are those the answer has to say something about.
+    `unmet` are the needs of several for which there is nothing.
+    """
+
+    asked: Discover
+    scope: Scope
+    found: Found
+    servers: frozenset[str]
+    milliseconds: float
+    unmet: tuple[str, ...] = ()
+
+
+def discovered(
+    seen: Catalogue, statuses: Mapping[str, ServerStatus], wanted: Discover, settings: DiscoverySettings, clock: Clock
+) -> dict[str, Any]:
+    """Return the answer of `discover_mcp_tools` for what a client sees. `clock` is in seconds.
+
+    Raises `InvalidArguments` for a cursor where nothing is listed.
+    """
+    servers = partial(roll, seen, statuses, {}, SERVERS_TOKENS, usable=True)
+    return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings, servers)
+
+
+def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
+    """Return what is asked with as much of the query as the settings allow."""
+    return replace(wanted, query=wanted.query[: settings.max_query_chars])
+
+
+def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[str, str] | None = None) -> Searched:
+    """Search. The longer the query, the longer it takes. `described`: what is configured to be said of servers.
+
+    Raises `InvalidArguments` for a cursor where nothing is listed.
+    """
+    started = clock()
+    scope = scope_of(seen, asked)
+    found = Found() if scope.listing else _found_in(seen, scope, asked)
+    down = seen.names.servers - seen.visible
+    about = scope.named & down
+    if down and not scope.listing and not scope.named and not asked.servers:
+        about = concerned(seen, down, described or {}, replace(asked, query=scope.query), found)
+    elif scope.listing and not asked.servers:
+        about |= named_in(asked.query, down)
+    missing: tuple[str, ...] = ()
+    if not (scope.listing or scope.named or scope.unknown):
+        missing = unmet.unmet(asked.query, found, lambda need: _one(seen, asked, scope, need))
+    return Searched(asked, scope, found, about, (clock() - started) * 1000, missing)
+
+
+def answered(
+    seen: Catalogue,
+    statuses: Mapping[str, ServerStatus],
+    done: Searched,
+    settings: DiscoverySettings,
+    servers: Callable[[], str] = str,
+) -> dict[str, Any]:
+    """Return the answer to a search. How long that takes is a matter of the `weight` of what was found.
+
+    `servers` gives the servers and what they are for, for an answer in which nothing fits.
+    """
+    context = Context(seen=seen, statuses=statuses, budget=settings.discover_token_budget, servers=servers)
+    scope, asked = done.scope, done.asked
+    if scope.listing:
+        limit = asked.limit if asked.limited else inventory.MAX_ITEMS
+        listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
+        remark = _remark(seen, scope)
+        return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
+    page = Page(context, settings.discover_limit_max)
+    return page.build(
+        asked.query,
+        done.found,
+        done.milliseconds,
+        about=done.servers,
+        remark=_remark(seen, scope) or unmet.told(done.unmet),
+        likely=done.servers - scope.named - named_in(asked.query, done.servers),
+        ends=asked.limit <= DEFAULT_LIMIT,
+        named=scope.alone in seen.visible or scope.absent is not None,
+    )
+
+
+def _remark(seen: Catalogue, scope: Scope) -> str:
+    if scope.unknown:
+        return f"There is no server {scope.unknown!r}."
+    if scope.absent is not None and scope.absent.server in seen.visible:
+        return f"Server {scope.absent.server!r} has no tool {clean(scope.absent.name[:100])!r}."
+    return ""
+
+
+def weight(seen: Catalogue, done: Searched) -> int:
+    """Return the bytes of the definitions of the tools that were found, or some bytes for each that can be listed."""
+    if done.scope.listing:
+        return _LISTING_COST * inventory.total(seen, done.scope.servers, done.asked.kinds)
+    tools = (hit.document for hit in done.found.hits if hit.document.kind == "tool")
+    return sum(len(seen.entries[found.server].tools[found.name].definition) for found in tools)
+
+
+_LISTING_COST = 32
+
+
+def search(seen: Catalogue, wanted: Discover) -> Found:
+    """Return the hits for a query: of one server only if it asks for that, a server's own first if it is its name."""
+    return _found_in(seen, scope_of(seen, wanted), wanted)
+
+
+def _found_in(seen: Catalogue, scope: Scope, asked: Discover) -> Found:
+    wanted = replace(asked, query=scope.query)
+    if scope.exact is not None:
+        return _alone(scope.exact) if scope.exact.server in scope.servers else Found()
+    if scope.alone in seen.visible:
+        return _server_first(seen, wanted, scope.alone, scope.servers)
+    found = _found(seen, wanted, scope.servers)
+    if scope.alone:  # it asks for a server that cannot be used: what others offer must be very good to be shown
+        hits = tuple(hit for hit in found.hits if hit.exact)
+        return Found(hits=hits, total=len(hits))
+    return found
+
+
+def _alone(tool: Resolved) -> Found:
+    document = Document(key=tool_path(tool.server, tool.name), kind="tool", server=tool.server, name=tool.name)
+    return Found(hits=(Hit(document=document, score=1.0, distance=0.0, exact=True),), total=1)
+
+
+def scope_of(seen: Catalogue, wanted: Discover) -> Scope:
+    """Return where a query looks. Raises `InvalidArguments` for a cursor where nothing is listed."""
+    scope = _scope(seen, wanted)
+    if wanted.after is not None and not scope.listing:
+        text = "'cursor' goes on with a list: the query must be '*' or 'server:*' as before"
+        raise InvalidArguments(f"discover_mcp_tools: {text}")
+    return scope
+
+
+def _scope(seen: Catalogue, wanted: Discover) -> Scope:
+    given = {name: server_named(name, seen) for name in wanted.servers}
+    named = frozenset(given.values()) - {""}
+    unknown = clean(next((name for name, server in given.items() if not server), ""))[:64]
+    within = seen.visible & named if wanted.servers else seen.visible
+    query = wanted.query.strip() or (EVERYTHING if wanted.servers or wanted.after is not None else "")
+    if query.replace(" ", "") in _EVERYTHING and "server" not in seen.names:
+        return Scope(query=EVERYTHING, servers=within, named=named, unknown=unknown, listing=True)
+    meaning = seen.tool(query)
+    takes_tools = "tool" in wanted.kinds
+    if isinstance(meaning, Resolved) and (meaning.server not in within or _is_path(query, seen)) and takes_tools:
+        return Scope(query=query, servers=within, named=named | {meaning.server}, exact=meaning)
+    name, rest = _filtered(query, seen)
+    said = list_requests.of_server(query, seen.names.servers) if not name and takes_tools else ""
+    name, rest = (said, EVERYTHING) if said else (name, rest)
+    if name:
+        listing = rest == EVERYTHING
+        return Scope(query=rest, servers=within & {name}, named=named | {name}, listing=listing)
+    if isinstance(meaning, Absent | Undiscovered) and _is_path(query, seen):
+        own = frozenset({meaning.server})
+        return Scope(query=meaning.name, servers=within & own, named=named | own, absent=meaning)
+    alone = server_named(query, seen)
+    if alone:
+        return Scope(query=query, servers=within, named=named | {alone}, alone=alone)
+    match = _NAMED.match(query)
+    unknown = unknown or (clean(next(filter(None, match.groups())))[:64] if match else "")
+    absent = _ALL_OF.fullmatch(query)
+    if absent or (match and match.end() == len(query)):
+        unknown = clean(absent[1])[:64] if absent else unknown
+        return Scope(query=EVERYTHING, servers=frozenset(), named=named, unknown=unknown, listing=True)
+    return Scope(query=wanted.query, servers=within, named=named, unknown=unknown)
+
+
+def _is_path(query: str, seen: Catalogue) -> bool:
+    """Say whether a text can only be meant as a path: a hyphen or a dot may be part of a word, or of a tool's name."""
+    for separator in (":", "__"):
+        server, found, _ = query.partition(separator)
+        if found and seen.names.literal(server) is not None:
+            return True
+    return not _SPACE.search(query) and (":" in query or query.startswith("mcp__"))
+
+
+def server_named(text: str, seen: Catalogue) -> str:
+    """Return the server that a text is the name of; empty if there is none.
+
+    What is literally a configured server's name means that server, though nothing of it can be seen. Else case and
+    punctuation do not count, and one that can be seen comes first: a search may be generous, a call may not.
+    """
+    text = text.strip()
+    literal = seen.names.literal(text)
+    if literal is not None:
+        return literal
+    return min(seen.names.fitting(text), key=lambda name: (name not in seen.visible, name), default="")
+
+
+def _filtered(query: str, seen: Catalogue) -> tuple[str, str]:
+    """Return the server a query restricts itself to and the rest of the query; empty if it does not."""
+    match = _NAMED.match(query)
+    if match:
+        name = server_named(next(filter(None, match.groups())), seen)
+        if name:
+            return name, query[match.end() :].strip() or EVERYTHING
+    match = _WHOLE.fullmatch(query) if len(query) <= _MAX_NAME_CHARS else None
+    return (server_named(match[1], seen), EVERYTHING) if match else ("", "")
+
+
+def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozenset[str]) -> Found:
+    """Return the tools of a server whose name is the query, then what else fits; a tool of that very name stays in."""
+    everywhere = _found(seen, wanted, visible)
+    others = [hit for hit in everywhere.hits if hit.document.server != name]
+    kept = min(sum(hit.exact for hit in others), wanted.limit // 2)
+    own = _found(seen, wanted, frozenset({name}))
+    listed = _found(seen, replace(wanted, query=EVERYTHING), frozenset({name}))
+    ranked = {hit.document.key for hit in own.hits}
+    first = [*own.hits, *(hit for hit in listed.hits if hit.document.key not in ranked)][: wanted.limit - kept]
+    best = min((hit.distance for hit in first), default=0.0)
+    worst = max((hit.distance for hit in first), default=0.0)
+    hits = [replace(hit, distance=max(best, hit.distance) if hit.document.key in ranked else worst) for hit in first]
+    hits += [replace(hit, distance=max(worst, hit.distance)) for hit in others[: wanted.limit - len(hits)]]
+    elsewhere = everywhere.total - sum(hit.document.server == name for hit in everywhere.hits)
+    return Found(hits=tuple(hits), total=max(len(hits), listed.total + max(0, elsewhere)))
+
+
+def _one(seen: Catalogue, wanted: Discover, scope: Scope, query: str) -> Found:
+    return _found(seen, replace(wanted, query=query, limit=1), scope.servers)
+
+
+def _found(seen: Catalogue, wanted: Discover, servers: frozenset[str]) -> Found:
+    return seen.index.search(wanted.query, limit=wanted.limit, kinds=wanted.kinds, servers=servers)

@@ -1,0 +1,1 @@
+"""Input schemas as a model reads them. Pure."""

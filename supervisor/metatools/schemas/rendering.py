@@ -1,0 +1,214 @@
+"""Input schemas as a model reads them: references inlined, texts clean, without what says nothing. Pure.
+
+Only local references are followed, and only where that ends: a schema that refers to itself is given with its `$defs`.
+What is made is counted while it is made, in nodes and in bytes, data such as `enum` included: a reference costs a few
+bytes and may stand for all of the schema. A schema over 64 KiB is given as it is, or not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from actors.catalogue.entries import Tool
+from actors.protocol.jsonrpc import encode
+from actors.search.text import squash
+from supervisor.metatools.lenient_json import EMPTY, NotAnObject, lacking, object_text
+from supervisor.metatools.schemas.keywords import DATA, DEFINITIONS, NAMED, REMARKS
+from supervisor.metatools.schemas.repair import mended
+from supervisor.metatools.texts import clean, clean_json, cleaned, is_plain, shorten
+
+MAX_SHOWN_PARAMETERS = 20
+MAX_PARAMETER_CHARS = 60
+SLIM_DESCRIPTION_CHARS = 80
+_MAX_DEPTH = 20
+_MAX_NODES = 10_000
+MAX_WORKED_BYTES = 65_536
+"""A larger schema is not worked on: it fits no page, and no model reads it."""
+_SPARE_BYTES = 4000
+
+
+_NOISE = re.compile(rb'"(?:title|\$schema)"')
+
+
+class _Propertied(msgspec.Struct):
+    properties: msgspec.Raw = EMPTY
+
+
+_propertied = msgspec.json.Decoder(_Propertied)
+
+
+def has_parameter(tool: Tool, name: str) -> bool:
+    """Say whether a tool has a top-level parameter of that name, however large its schema is."""
+    try:
+        return not lacking(object_text(_propertied.decode(tool.input_schema).properties), [name])
+    except (msgspec.MsgspecError, RecursionError, NotAnObject):
+        return False
+
+
+def complete(tool: Tool) -> Any:
+    """Return a tool's whole input schema as it is shown: JSON text, or a plain value.
+
+    A schema over 64 KiB is its own text, if nothing can hide in it; else what is returned says that it is too large.
+    """
+    if len(tool.input_schema) > MAX_WORKED_BYTES:
+        return tool.input_schema if is_plain(bytes(tool.input_schema)) else _too_large(tool)
+    found = quiet(inlined(mended(tool.input_schema)))
+    return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
+
+
+def quiet(schema: Any) -> Any:
+    """Return a schema without its dialect, its own title, and titles that only repeat the name of a property.
+
+    The dialect stays where the newest one would read the schema otherwise: `items` was a list in older ones.
+    """
+    if isinstance(schema, msgspec.Raw):
+        if not _NOISE.search(bytes(schema)):
+            return schema
+        try:
+            schema = msgspec.json.decode(schema)
+        except (msgspec.MsgspecError, RecursionError):
+            return schema
+    if not isinstance(schema, dict):
+        return schema
+    told = _untitled(schema, "")
+    older = b'"items":[' in encode(told)
+    return {key: value for key, value in told.items() if key != "title" and (key != "$schema" or older)}
+
+
+def _untitled(node: Any, name: str) -> Any:
+    if isinstance(node, list):
+        return [_untitled(item, "") for item in node]
+    if not isinstance(node, dict):
+        return node
+    own = node.get("title")
+    repeats = bool(name) and isinstance(own, str) and squash(own) == squash(name)
+    return {key: _untitled_value(key, value) for key, value in node.items() if not (repeats and key == "title")}
+
+
+def _untitled_value(key: str, value: Any) -> Any:
+    if key in DATA:
+        return value
+    if key in NAMED and isinstance(value, dict):
+        return {name: _untitled(schema, name) for name, schema in value.items()}
+    return _untitled(value, "")
+
+
+def _too_large(tool: Tool) -> dict[str, Any]:
+    """Return a schema in place of one that cannot be shown."""
+    required = [clean(name)[:MAX_PARAMETER_CHARS] for name in tool.required[:MAX_SHOWN_PARAMETERS]]
+    said = f"The tool's own schema of {len(tool.input_schema)} bytes is too large to be shown."
+    return {"type": "object", "required": required, "description": said}
+
+
+def slim(schema: Any) -> Any:
+    """Return a schema that accepts exactly the same, with short descriptions, without titles, comments, examples."""
+    if isinstance(schema, msgspec.Raw):
+        try:
+            schema = msgspec.json.decode(schema)
+        except (msgspec.MsgspecError, RecursionError):
+            return schema
+    return _slim(schema)
+
+
+def _slim(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_slim(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _slim_value(key, value) for key, value in node.items() if key not in REMARKS}
+
+
+def _slim_value(key: str, value: Any) -> Any:
+    if key == "description" and isinstance(value, str):
+        return shorten(value, SLIM_DESCRIPTION_CHARS)
+    if key in DATA:
+        return value
+    if key in NAMED and isinstance(value, dict):
+        return {name: _slim(schema) for name, schema in value.items()}
+    return _slim(value)
+
+
+def inlined(raw: msgspec.Raw) -> Any:
+    """Return a schema whose local references are replaced by what they point to, where that ends.
+
+    What is returned has at most four times the bytes, and a few thousand.
+    """
+    data = bytes(raw)
+    if b"$ref" not in data:
+        return raw
+    try:
+        schema = msgspec.json.decode(data)
+        if not isinstance(schema, dict):
+            return raw
+        root = {key: value for key, value in schema.items() if key not in DEFINITIONS}
+        return _Inliner(schema, 4 * len(data) + _SPARE_BYTES).inline(root, ())
+    except (msgspec.MsgspecError, RecursionError, _Endless):
+        return raw
+
+
+class _Endless(Exception):
+    """A reference leads back to itself, or nowhere, or to too much: the schema is given as it is."""
+
+
+class _Inliner:
+    """Inlines one schema. Counts what it makes: nested references may double with each level.
+
+    `most` are the bytes of JSON that it may become.
+    """
+
+    def __init__(self, root: Any, most: int) -> None:
+        self._root = root
+        self._nodes = _MAX_NODES
+        self._left = most
+
+    def inline(self, node: Any, path: tuple[str, ...]) -> Any:
+        """Return a copy without references; `path` are the references that are being followed."""
+        if isinstance(node, list):
+            self._count(2 + len(node))
+            return [self.inline(item, path) for item in node]
+        if not isinstance(node, dict):
+            self._count(len(encode(node)))
+            return node
+        ref = node.get("$ref")
+        if not isinstance(ref, str):
+            self._count(2 + sum(map(len, node)) + 4 * len(node))
+            return {key: self._value(key, value, path) for key, value in node.items()}
+        if ref in path or len(path) >= _MAX_DEPTH:
+            raise _Endless
+        target = self.inline(self._target(ref), (*path, ref))
+        beside = {key: self._value(key, value, path) for key, value in node.items() if key != "$ref"}
+        return {**target, **beside} if isinstance(target, dict) else target
+
+    def _value(self, key: str, value: Any, path: tuple[str, ...]) -> Any:
+        if key in DATA:
+            self._count(len(encode(value)))
+            return value
+        if key in NAMED and isinstance(value, dict):
+            self._count(2 + sum(map(len, value)) + 4 * len(value))
+            return {name: self.inline(schema, path) for name, schema in value.items()}
+        return self.inline(value, path)
+
+    def _count(self, made: int) -> None:
+        self._nodes -= 1
+        self._left -= made
+        if self._nodes < 0 or self._left < 0:
+            raise _Endless
+
+    def _target(self, ref: str) -> Any:
+        """Follow a JSON pointer (RFC 6901) in a fragment."""
+        if not ref.startswith("#/"):
+            raise _Endless
+        node = self._root
+        for part in unquote(ref[2:]).split("/"):
+            key = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, dict) and key in node:
+                node = node[key]
+            elif isinstance(node, list) and key.isascii() and key.isdigit() and len(key) < 6 and int(key) < len(node):
+                node = node[int(key)]
+            else:
+                raise _Endless
+        return node

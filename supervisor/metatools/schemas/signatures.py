@@ -1,0 +1,164 @@
+"""A tool in one line, `name(owner: string, level?: integer, kind: "a"|"b")`: what a call needs. Pure.
+
+Types are told where the schema says them plainly and in a few characters: a reference, or a choice of many, is a name
+alone. Of an object that a call needs, what it needs itself is told: `rows: {id: string, fields: object, ...}[]`.
+Nothing is decoded but the keywords that are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.entries import NO_RAW, Tool
+from supervisor.metatools.lenient_json import EMPTY, Members, NotAnObject, TooManyMembers, members, plain
+from supervisor.metatools.texts import clean
+
+MAX_SHOWN_PARAMETERS = 20
+MAX_PARAMETER_CHARS = 60
+MAX_ENUM_BYTES = 100
+"""Of a choice that is written out."""
+MAX_CHOICES = 5
+_MAX_ALTERNATIVES_BYTES = 2000
+_MAX_OBJECT_BYTES = 4000
+MAX_MEMBERS = 5
+"""Of an object that a call needs, and that is written out."""
+_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array"})
+
+
+class _Propertied(msgspec.Struct):
+    properties: msgspec.Raw = EMPTY
+
+
+class _Typed(msgspec.Struct):
+    type: msgspec.Raw = NO_RAW
+    enum: msgspec.Raw = NO_RAW
+    items: msgspec.Raw = NO_RAW
+    anyOf: msgspec.Raw = NO_RAW
+
+
+class _Object(msgspec.Struct):
+    properties: msgspec.Raw = EMPTY
+    required: list[str] = []
+
+
+_propertied = msgspec.json.Decoder(_Propertied)
+_object = msgspec.json.Decoder(_Object)
+_typed = msgspec.json.Decoder(_Typed)
+_raws = msgspec.json.Decoder(list[msgspec.Raw])
+_BROKEN = (msgspec.MsgspecError, RecursionError)
+
+
+def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
+    """Return `name(a: string, b?: integer)`: optional parameters with a question mark, of very many those required."""
+    needed = frozenset(tool.required)
+    try:
+        found = _properties(tool)
+    except NotAnObject:
+        shown = [name[:MAX_PARAMETER_CHARS] for name in tool.required[:most]]
+        return clean(f"{tool.name}({', '.join([*shown, '...'])})")
+    names = list(found)
+    if len(names) > most:
+        names.sort(key=lambda name: name not in needed)
+    shown = [_parameter(name, found[name], needed=name in needed) for name in names[:most]]
+    return clean(f"{tool.name}({', '.join(shown)}{', ...' if len(names) > most else ''})")
+
+
+def requirements(tool: Tool, most: int) -> str:
+    """Return `(a, b, ...)`: the required parameters by name, with dots if there are others."""
+    needed = [name[:MAX_PARAMETER_CHARS] for name in tool.required[:most]]
+    try:
+        more = bool(_properties(tool).keys() - set(tool.required[:most]))
+    except NotAnObject:
+        more = True
+    return clean(f"({', '.join([*needed, '...'] if more else needed)})")
+
+
+def _properties(tool: Tool) -> Members:
+    """Return the top-level parameters in the order of the schema. Raises `NotAnObject` if there are too many."""
+    try:
+        return members(_propertied.decode(tool.input_schema).properties)
+    except TooManyMembers:
+        raise
+    except (*_BROKEN, NotAnObject):
+        return {}
+
+
+def _parameter(name: str, schema: msgspec.Raw, *, needed: bool) -> str:
+    kind = _kind(schema, written=needed)
+    return f"{name[:MAX_PARAMETER_CHARS]}{'' if needed else '?'}{f': {kind}' if kind else ''}"
+
+
+def _kind(schema: msgspec.Raw, depth: int = 0, *, written: bool = False) -> str:
+    """Return the type of a parameter in a few characters; empty where it is not plain.
+
+    `written`: of an object, what it needs.
+    """
+    try:
+        found = _typed.decode(schema)
+    except _BROKEN:
+        return ""
+    choice = _choice(found.enum)
+    if choice:
+        return choice
+    kinds = _types(found.type)
+    if not kinds and depth == 0 and 0 < len(found.anyOf) <= _MAX_ALTERNATIVES_BYTES:
+        kinds = _alternatives(found.anyOf)
+    if kinds == ["array"] and depth == 0:
+        item = _kind(found.items, 1, written=written) if len(found.items) else ""
+        return f"{item}[]" if item in _TYPES or item[:1] == "{" else "array"
+    if written and kinds == ["object"]:
+        return _members_of(schema) or "object"
+    return "|".join(kinds)
+
+
+def _members_of(schema: msgspec.Raw) -> str:
+    """Return `{a: string, b: integer, ...}`, what an object must have; empty if that is nothing or much."""
+    if len(schema) > _MAX_OBJECT_BYTES:
+        return ""
+    try:
+        found = _object.decode(schema)
+        known = members(found.properties)
+    except (*_BROKEN, NotAnObject):
+        return ""
+    needed = [name for name in dict.fromkeys(found.required) if name in known]
+    if not 0 < len(needed) <= MAX_MEMBERS:
+        return ""
+    told = []
+    for name in needed:
+        kind = _kind(known[name])
+        told.append(f"{name[:MAX_PARAMETER_CHARS]}{f': {kind}' if kind else ''}")
+    return f"{{{', '.join([*told, '...'] if len(known) > len(needed) else told)}}}"
+
+
+def _choice(enum: msgspec.Raw) -> str:
+    """Return `"a"|"b"` for a small choice, empty for a large one or none."""
+    if not 2 < len(enum) <= MAX_ENUM_BYTES:
+        return ""
+    values = plain(enum)
+    if not isinstance(values, list) or len(values) > MAX_CHOICES or any(isinstance(one, list | dict) for one in values):
+        return ""
+    shown = [clean(one) if isinstance(one, str) else one for one in values]
+    return "|".join(msgspec.json.encode(one).decode() for one in shown)
+
+
+def _types(raw: msgspec.Raw) -> list[str]:
+    """Return what `type` says, without `null`: that is what the question mark is for."""
+    if not 0 < len(raw) <= MAX_ENUM_BYTES:
+        return []
+    value = plain(raw)
+    named: list[Any] = value if isinstance(value, list) else [value]
+    return [kind for kind in named if isinstance(kind, str) and kind in _TYPES]
+
+
+def _alternatives(raw: msgspec.Raw) -> list[str]:
+    """Return the types of `anyOf`, nothing if one of them is not plain."""
+    try:
+        parts = _raws.decode(raw)
+    except _BROKEN:
+        return []
+    if len(parts) > MAX_CHOICES:
+        return []
+    kinds = [_kind(part, 1) for part in parts if b'"null"' not in bytes(part)]
+    return list(dict.fromkeys(kinds)) if all(kind in _TYPES for kind in kinds) else []

@@ -1,0 +1,90 @@
+"""Why a server cannot be used now, in words for whoever asked for it. Pure.
+
+The local user is the operator: the reason is said, and the command that shows more. Reasons are free of secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting
+from actors.life.lifecycle import State
+from actors.messages import ServerStatus
+from actors.server.recovery import DELAYS, STARTING_RETRY_S
+from supervisor.metatools.texts import clean
+
+MAX_REASON_CHARS = 300
+MAX_SERVERS_NAMED = 20
+_FIRST = frozenset({State.DORMANT, State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY})
+
+
+def refusal(server: str, status: ServerStatus | None) -> ServerError | None:
+    """Return why nothing can be asked of a server, however long one waits; None if it can be."""
+    if status is None:
+        return None
+    if status.disabled:
+        text = f"server {server!r} is not available: {_off(status)}; calling it again will not help: tell the user"
+        return ServerDisabled(text, server=server)
+    if status.state is State.FAILED and status.wanted == "stopped":  # it has no actor that could be asked
+        return ServerGaveUp(f"server {server!r} cannot be used: {_reason(status)}", server=server)
+    return None
+
+
+def late(server: str, status: ServerStatus | None, now: float) -> ServerStarting:
+    """Return the error for a server that did not come up in time. `now` is unix time in seconds."""
+    if status is not None and status.state is State.RESPAWNING and status.next_start is not None:
+        wait = max(0.0, status.next_start - now)
+        text = f"server {server!r} failed to start: {_reason(status)}; it is started again in {wait:.0f} s"
+        return ServerStarting(f"{text}; {advice(server)}", server=server, retry_after_s=wait)
+    activity = status.activity if status is not None else None
+    why, wait = DELAYS[activity] if activity is not None else ("", STARTING_RETRY_S)
+    text = f"server {server!r} is being discovered for the first time and is not ready yet{why}; {advice(server)}"
+    return ServerStarting(text, server=server, retry_after_s=wait)
+
+
+def advice(server: str) -> str:
+    """Return what to do to learn more of a server."""
+    return f"`mcpvisor logs {server}` shows what it says"
+
+
+def is_coming(status: ServerStatus | None) -> bool:
+    """Say whether a server without known tools is being discovered for the first time: it has not failed so far."""
+    if status is None:
+        return True
+    queued = status.state is not State.DORMANT or status.incarnation == 0
+    return not status.disabled and status.restarts == 0 and status.state in _FIRST and queued
+
+
+def coming(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozenset[str]:
+    """Return the servers that are being discovered for the first time; not those that failed and try again."""
+    unknown = seen.names.servers - seen.entries.keys()
+    return frozenset(server for server in unknown if is_coming(statuses.get(server)))
+
+
+def standing(server: str, status: ServerStatus | None) -> str:
+    """Return in a few words how a server without known tools is doing."""
+    if is_coming(status):
+        return f"{clean(server)} is being discovered"
+    assert status is not None
+    if status.disabled:
+        return f"{clean(server)} is not available ({_off(status)})"
+    if not status.reason and not status.restarts:
+        return f"{clean(server)} is {status.state} and was never discovered"
+    return f"{clean(server)} could not be started ({_reason(status)})"
+
+
+def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus], most: int = MAX_SERVERS_NAMED) -> str:
+    """Return how servers are doing, at most twenty of them; empty for none."""
+    names = sorted(servers)
+    told = "; ".join(standing(name, statuses.get(name)) for name in names[:most])
+    more = f"; {len(names) - most} more" if len(names) > most else ""
+    return told + more
+
+
+def _off(status: ServerStatus) -> str:
+    return clean(status.reason or "it is switched off")[:MAX_REASON_CHARS]
+
+
+def _reason(status: ServerStatus) -> str:
+    return clean(status.reason or "its last start failed")[:MAX_REASON_CHARS]

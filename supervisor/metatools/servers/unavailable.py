@@ -1,0 +1,91 @@
+"""Which servers that cannot be used now a query is about: a model must hear of them, not only of others. Pure.
+
+- A query that has the name of such a server in it, as a word or a phrase.
+- A query whose words are those of its description or purpose, or of what a service of its name is known for.
+- A query that fits its last-known tools as well as any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+
+from actors.catalogue.snapshot import Catalogue
+from actors.search import Found
+from actors.search.text import squash, stem, words
+from actors.search.words.common import STOP_WORDS
+from supervisor.metatools.arguments.tools import Discover
+from supervisor.metatools.servers.purposes import purpose
+from supervisor.metatools.servers.well_known import known_for
+
+FITS = 0.5
+"""A hit with a smaller distance fits, any other is rather noise; the distances are calibrated to mean that."""
+NOTHING = 0.8
+"""From this distance of the best hit on nothing fits; between `FITS` and this one it is not sure."""
+MOST = 5
+"""So many servers that a query may be about are named; those it names itself are all named."""
+MAX_LOOKED_AT = 100
+"""Of more servers that are down it is not looked at what they are for."""
+_CHANNEL = re.compile(r"(?<!\S)#([^\W\d]\w{0,80})")
+"""`#general`, as people write the name of a channel."""
+_WORD = re.compile(r"[^\W_]+")
+_AS_GOOD = 0.8
+_MIN_SHARED = 2
+_MIN_STEM_CHARS = 3
+_ASKING = "do does find get give have help list make new run server servers show tell tool use using"
+_EMPTY_WORDS = frozenset(map(stem, STOP_WORDS.union(_ASKING.split())))
+"""Words that say nothing of what a server is for: those of the search, and those of asking for a tool."""
+
+
+def named_in(query: str, servers: Iterable[str]) -> frozenset[str]:
+    """Return the servers whose name is a word or a phrase of a query, whatever is between the words of the name."""
+    said = _WORD.findall(query.casefold())
+    phrase, glued = f" {' '.join(said)} ", frozenset(said)
+    return frozenset(server for server in servers if _is_said(server, phrase, glued))
+
+
+def _is_said(server: str, phrase: str, glued: frozenset[str]) -> bool:
+    parts = _WORD.findall(server.casefold())
+    whole = squash(server)
+    return len(whole) > 1 and (f" {' '.join(parts)} " in phrase or whole in glued)
+
+
+def concerned(
+    seen: Catalogue, down: Collection[str], described: Mapping[str, str], wanted: Discover, found: Found
+) -> frozenset[str]:
+    """Return which servers of those that are `down` a query is about; `found` is what it found on the others."""
+    named = named_in(wanted.query, down)
+    asked = _stems(_CHANNEL.sub(r" channel \1", wanted.query))
+    others = sorted(server for server in down if server not in named)[:MAX_LOOKED_AT]
+    likely = [server for server in others if _says(seen, described, server, asked)]
+    if any(server in seen.entries for server in down):
+        likely += _offering(seen, down, wanted, found)
+    return named | frozenset(list(dict.fromkeys(likely))[:MOST])
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in words(text) if len(word) >= _MIN_STEM_CHARS) - _EMPTY_WORDS
+
+
+_known_stems = lru_cache(maxsize=1024)(_stems)
+
+
+def _says(seen: Catalogue, described: Mapping[str, str], server: str, asked: frozenset[str]) -> bool:
+    """Say whether what a server is for has the words of a query: two, or the only one."""
+    about = described.get(server, "")
+    text = purpose(seen.entries[server], about) if server in seen.entries else about
+    shared = asked & _known_stems(f"{server} {text}")
+    familiar = asked & _known_stems(known_for(server))
+    return len(familiar) >= _MIN_SHARED or (bool(shared) and len(shared) >= min(_MIN_SHARED, len(asked)))
+
+
+def _offering(seen: Catalogue, down: Collection[str], wanted: Discover, found: Found) -> list[str]:
+    """Return the servers whose last-known tools fit as well as the best that can be used."""
+    hidden = frozenset(down) & seen.entries.keys()
+    last = seen.index.search(wanted.query, limit=MOST, kinds=wanted.kinds, servers=hidden)
+    best = max((hit.score for hit in found.hits), default=0.0)
+    exact = any(hit.exact for hit in found.hits)
+    least = _AS_GOOD * best
+    fits = (hit for hit in last.hits if hit.exact or (hit.distance < FITS and not exact and hit.score >= least))
+    return [hit.document.server for hit in fits]

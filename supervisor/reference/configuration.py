@@ -1,0 +1,124 @@
+"""Print the reference of all keys: `python -m supervisor.reference.configuration`, or a JSON Schema with `--schema`.
+
+Rules of this file:
+- Everything comes from the annotations in `structs.py` and the tables in `keys.py`; nothing is written twice.
+- Each table or list stands between marker comments, so that `docs/configuration.md` can hold it among prose.
+  `--write FILE` replaces them in a file; a test compares them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from actors.transport.stdio.command import INHERITED
+from supervisor.config.keys import FOREIGN, TOP_LEVEL
+from supervisor.config.structs import ServerConfig, Settings
+from supervisor.config.values import Key, keys_of
+
+USAGE = "usage: python -m supervisor.reference.configuration [--schema | --write FILE]\n"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head)]
+    lines += [["---"] * len(lines[0]), *(list(row) for row in rows)]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _settings_table(keys: Mapping[str, Key]) -> str:
+    rows = ((f"`{key.name}`", key.expects, f"`{_default(key.default)}`", key.description) for key in keys.values())
+    return _table(("key", "takes", "default", "meaning"), rows)
+
+
+def _default(value: object) -> str:
+    """Return a default as the file would have it: `180`, not `180.0`."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return msgspec.json.encode(value).decode()
+
+
+def server_keys() -> dict[str, Key]:
+    """Return our keys of an entry; the name is the entry's own key."""
+    return {name: key for name, key in keys_of(ServerConfig).items() if name != "name"}
+
+
+def blocks() -> dict[str, str]:
+    """Return the generated tables by the name in their markers."""
+    top = ((f"`{name}`", text) for name, text in TOP_LEVEL.items())
+    foreign = ((f"`{key.name}`", key.written_by, key.treatment, key.effect) for key in FOREIGN.values())
+    return {
+        "top-level": _table(("key", "meaning"), top),
+        "supervisor": _settings_table(keys_of(Settings)),
+        "server": _settings_table(server_keys()),
+        "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
+        "foreign": _table(("key", "written by", "is", "effect"), foreign),
+    }
+
+
+def marked(name: str, body: str) -> str:
+    """Return a table between its markers."""
+    return f"<!-- generated: {name} -->\n{body}\n<!-- end: {name} -->"
+
+
+def rewrite(text: str) -> str:
+    """Return `text` with every marked table replaced by the present one. Raises `ValueError` if one is missing."""
+    for name, body in blocks().items():
+        parts = re.split(f"<!-- generated: {name} -->.*?<!-- end: {name} -->", text, flags=re.DOTALL)
+        if len(parts) != 2:
+            raise ValueError(f"the table {name} is there {len(parts) - 1} times instead of once")
+        text = marked(name, body).join(parts)
+    return text
+
+
+def schema() -> dict[str, Any]:
+    """Return a JSON Schema (draft 2020-12) of the file, for completion in editors."""
+    settings, server = _members(keys_of(Settings), Settings), _members(server_keys(), ServerConfig)
+    server["properties"] |= {key.name: {"description": key.effect} for key in FOREIGN.values()}
+    entries = {"type": "object", "additionalProperties": server}
+    known: dict[str, Any] = {"mcpServers": entries, "servers": entries, "supervisor": settings}
+    properties = {name: {"description": text, **known.get(name, {})} for name, text in TOP_LEVEL.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "mcpvisor configuration",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _members(keys: Mapping[str, Key], struct: type[msgspec.Struct]) -> dict[str, Any]:
+    _, components = msgspec.json.schema_components([struct])
+    found = components[struct.__name__]["properties"]
+    # `_comment` and `//` are how people comment JSON; a misspelt key is still underlined.
+    return {
+        "type": "object",
+        "properties": {name: found[name] for name in keys},
+        "patternProperties": {"^(_|//|#)": {}},
+        "additionalProperties": False,
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; return the exit code (0, or 64 for a wrong usage, as sysexits.h has it)."""
+    match arguments:
+        case []:
+            sys.stdout.write("\n\n".join(marked(name, body) for name, body in blocks().items()) + "\n")
+        case ["--schema"]:
+            encoded = msgspec.json.encode(schema())
+            sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
+        case ["--write", name]:
+            file = Path(name)
+            file.write_text(rewrite(file.read_text(encoding="utf-8")), encoding="utf-8")
+        case _:
+            sys.stderr.write(USAGE)
+            return 64
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""The parts of the documentation that are made from the code: commands, lifecycle, errors.
+
+`python -m supervisor.reference.documents` says which files differ (exit code 1), `--write` rewrites them; run it in the
+root of a checkout. A test compares. A generated part stands between
+`<!-- generated: NAME -->` and `<!-- end: NAME -->`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from actors import errors
+from actors.life.diagram import mermaid
+from supervisor.cli import cli
+
+USAGE = "usage: python -m supervisor.reference.documents [--write]\n"
+
+PARTS = {
+    "docs/commands.md": ("commands",),
+    "docs/lifecycle.md": ("lifecycle",),
+    "docs/errors.md": ("errors",),
+}
+"""Which files have which generated parts."""
+
+
+def part(name: str) -> str:
+    """Return the text of one generated part. Raises KeyError if there is none of that name."""
+    made = {"lifecycle": lifecycle, "commands": commands, "errors": error_table}
+    return made[name]()
+
+
+def rewrite(text: str, names: tuple[str, ...]) -> str:
+    """Return `text` with these parts replaced by the present ones. Raises `ValueError` if one is missing."""
+    for name in names:
+        begin, end = f"<!-- generated: {name} -->", f"<!-- end: {name} -->"
+        pieces = re.split(f"{begin}.*?{end}", text, flags=re.DOTALL)
+        if len(pieces) != 2:
+            raise ValueError(f"the part {name} is there {len(pieces) - 1} times instead of once")
+        text = f"{begin}\n{part(name)}\n{end}".join(pieces)
+    return text
+
+
+def lifecycle() -> str:
+    """Return the diagram of a server's life."""
+    return f"```mermaid\n{mermaid()}\n```"
+
+
+def commands() -> str:
+    """Return the table of subcommands."""
+    rows = ["| command | does |", "| --- | --- |"]
+    group = click.Context(cli)
+    for name in cli.list_commands(group):
+        command = cli.get_command(group, name)
+        assert command is not None
+        with click.Context(command, info_name=name) as context:
+            usage = " ".join([f"mcpvisor {name}", *_usage(command, context)])
+        rows.append(f"| `{usage}` | {command.get_short_help_str(200)} |")
+    return "\n".join(rows)
+
+
+def _usage(command: click.Command, context: click.Context) -> Iterator[str]:
+    for parameter in command.get_params(context):
+        if isinstance(parameter, click.Argument):
+            yield parameter.make_metavar(context)
+        elif isinstance(parameter, click.Option) and "--help" not in parameter.opts:
+            value = "" if parameter.is_flag else f" {parameter.make_metavar(context)}"
+            yield f"[{parameter.opts[0]}{value}]".replace("|", "\\|")
+
+
+def error_classes() -> list[type[errors.SupervisorError]]:
+    """Return every error of the taxonomy that a client or an operator can meet, in the order of the file."""
+    found = [value for value in vars(errors).values() if inspect.isclass(value)]
+    return [value for value in found if issubclass(value, errors.SupervisorError)]
+
+
+def error_table() -> str:
+    """Return the table of errors."""
+    rows = ["| error | code | HTTP status | `data.type` | retry | meaning |", "| --- | --- | --- | --- | --- | --- |"]
+    for error in error_classes():
+        meaning = " ".join((error.__doc__ or "").split())
+        retry = "yes" if error.retryable else "no"
+        rows.append(
+            f"| `{error.__name__}` | {error.code} | {error.http_status} | `{error.kind}` | {retry} | {meaning} |"
+        )
+    return "\n".join(rows)
+
+
+def main(arguments: list[str]) -> int:
+    """Compare or write the files below the working directory; return the exit code."""
+    if arguments not in ([], ["--write"]):
+        sys.stderr.write(USAGE)
+        return 64
+    different = []
+    for name, names in PARTS.items():
+        file = Path(name)
+        before = file.read_text(encoding="utf-8")
+        after = rewrite(before, names)
+        if after != before:
+            different.append(name)
+            if arguments:
+                file.write_text(after, encoding="utf-8")
+    sys.stdout.writelines(f"{'wrote' if arguments else 'differs'}: {name}\n" for name in different)
+    return 0 if arguments or not different else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The servers of a configuration: supervised, ordered about, kept a journal of."""

@@ -1,0 +1,84 @@
+"""Room for servers that are wanted: while descriptors are too few to start one, those nobody uses are put to sleep.
+
+A server that sleeps costs nobody anything, as a call wakes it; one that cannot be started costs the caller. So under a
+small limit the servers take turns. What is to be kept running (`idle_timeout_s` 0) is, and so is whatever had a call
+since the last look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+
+import trio
+
+from actors.errors import SupervisorError
+from actors.kit import Conditions
+from actors.kit.directory import Directory
+from actors.life.lifecycle import State
+from actors.messages import ReadServer, ServerStatus, SleepServer
+from actors.server import Message as ServerMessage
+from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT, free
+
+LOOK_S = 0.05
+"""The pause between two looks while there is no room."""
+
+ASK_S = 1.0
+AHEAD = 1
+"""So many more than one start needs: the next one does not wait then."""
+
+
+class Room:
+    """Makes room for one daemon. `kept` are the servers that never sleep."""
+
+    def __init__(
+        self,
+        directory: Directory[ServerMessage],
+        conditions: Conditions,
+        kept: Collection[str],
+        free: Callable[[], int] = free,
+    ) -> None:
+        self._directory = directory
+        self._conditions = conditions
+        self._kept = frozenset(kept)
+        self._free = free
+
+    async def run(self) -> None:
+        """Make room whenever there is none, for ever."""
+        while True:
+            await self._conditions.present(WHAT)
+            before = await self._calls()
+            await trio.sleep(LOOK_S)
+            missing = SPAWN - self._free()
+            if missing > 0:
+                await self._put_to_sleep(before, missing // RUNNING + 1 + AHEAD)
+
+    async def _calls(self) -> dict[str, ServerStatus]:
+        """Return the servers that run, do nothing, and may sleep."""
+        found: dict[str, ServerStatus] = {}
+        with trio.move_on_after(ASK_S):
+            for name in self._directory.names():
+                address = self._directory.find(name)
+                if address is None or name in self._kept:
+                    continue
+                try:
+                    status = await address.ask(ReadServer())
+                except SupervisorError:
+                    continue
+                if status.state is State.READY and not status.in_flight and not status.waiting:
+                    found[name] = status
+        return found
+
+    async def _put_to_sleep(self, before: Mapping[str, ServerStatus], count: int) -> None:
+        """Put so many idle servers to sleep, those first that are ready longest, if they had no call since `before`."""
+        now = await self._calls()
+        idle = [s for name, s in now.items() if name in before and before[name].calls == s.calls]
+        async with trio.open_nursery() as nursery:
+            for status in sorted(idle, key=lambda status: status.since)[:count]:
+                nursery.start_soon(self._sleep, status.server)
+
+    async def _sleep(self, name: str) -> None:
+        address = self._directory.find(name)
+        if address is not None:
+            with trio.move_on_after(ASK_S), suppress(SupervisorError):
+                await address.ask(SleepServer(server=name))

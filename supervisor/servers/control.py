@@ -1,0 +1,148 @@
+"""Carries out what an operator orders of servers, and says in a sentence what was done or why not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+
+import trio
+
+from actors.catalogue.entries import Offer
+from actors.errors import ServerDisabled, UnknownServer
+from actors.kit import Address, Latest
+from actors.life.lifecycle import State
+from actors.messages import Refreshed, RefreshServer, RestartServer, ServerStatus, SleepServer, WakeServer
+from actors.router import Message as RouterMessage
+from supervisor.config import Configuration, ServerConfig
+from supervisor.servers.children import Servers
+from supervisor.servers.orders import Done, Order
+from supervisor.store import Store
+
+NEAREST = 5
+MAX_NAMES = 5
+
+
+class Operation:
+    """Implements `supervisor.servers.orders.Control`. Names are resolved exactly; an error names the nearest.
+
+    `recall` gives what is known of a server's lists now.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        servers: Servers,
+        router: Address[RouterMessage],
+        recall: Callable[[str], Offer | None],
+        statuses: Latest[Mapping[str, ServerStatus]],
+        store: Store,
+    ) -> None:
+        self._path = configuration.path
+        self._configured = {config.path_name: config for config in configuration.servers}
+        broken = [problem.server for problem in configuration.problems if problem.server]
+        self._names = {*self._configured, *broken}
+        self._servers = servers
+        self._router = router
+        self._recall = recall
+        self._statuses = statuses
+        self._store = store
+
+    def check(self, server: str) -> None:
+        """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
+        if server in self._names:
+            return
+        slugs = [name for name, config in self._configured.items() if config.name == server]
+        folded = {name.casefold(): name for name in sorted(self._names)}
+        near = difflib.get_close_matches(server[:100].casefold(), folded, NEAREST)
+        nearest = slugs or [folded[name] for name in near]
+        hint = f"did you mean {', '.join(nearest)}?" if nearest else "mcpvisor status lists them"
+        raise UnknownServer(f"there is no server {server[:100]!r}; {hint}", details={"nearest": nearest})
+
+    async def order(self, server: str, order: Order) -> Done:
+        """Carry out an order; see `Control.order`."""
+        self.check(server)
+        config = self._configured.get(server)
+        if config is not None and config.disabled:
+            return self._configured_off(config, order)
+        match order:
+            case "restart":
+                await self._router.ask(RestartServer(server=server))
+                return Done(message=f"{server} is restarted and ready{await self._tools(server)}")
+            case "wake":
+                return await self._wake(server)
+            case "sleep":
+                return await self._sleep(server)
+            case "refresh":
+                found = await self._router.ask(RefreshServer(server=server))
+                return Done(message=f"{server}: {told(found)}", found=found)
+            case "disable":
+                return await self._disable(server)
+            case "enable":
+                return await self._enable(server)
+
+    def _configured_off(self, config: ServerConfig, order: Order) -> Done:
+        name = config.path_name
+        if order == "disable":
+            return Done(message=f"{name} is already switched off, in the configuration")
+        raise ServerDisabled(
+            f'{name} is switched off in the configuration: remove "disabled" from the entry {config.name!r} in '
+            f"{self._path}, then restart the daemon",
+            server=name,
+        )
+
+    async def _wake(self, server: str) -> Done:
+        ready = self._state(server) is State.READY
+        await self._router.ask(WakeServer(server=server, operator=True))
+        return Done(message=f"{server} {'was ready already' if ready else 'is ready'}{await self._tools(server)}")
+
+    async def _sleep(self, server: str) -> Done:
+        before = self._state(server)
+        await self._router.ask(SleepServer(server=server))
+        if before in (State.DORMANT, State.FAILED):
+            return Done(message=f"{server} has no process, it is {before.value}")
+        return Done(message=f"{server} is asleep; a call wakes it again")
+
+    async def _disable(self, server: str) -> Done:
+        off = self._servers.disabled(server)
+        self._store.switch_server(
+            server, disabled=True
+        )  # before the wait: whoever gives up waiting meant it all the same
+        await self._servers.disable(server)
+        if off:
+            return Done(message=f"{server} was switched off already; to take it back: mcpvisor enable {server}")
+        return Done(
+            message=f"{server} is switched off: its tools are hidden and no call starts it, also after a restart of "
+            f"the daemon; to take it back: mcpvisor enable {server}"
+        )
+
+    async def _enable(self, server: str) -> Done:
+        off = self._servers.disabled(server)
+        self._store.switch_server(server, disabled=False)
+        await self._servers.enable(server)
+        if self._recall(server) is None:  # it was off when the daemon started, or never came up
+            found = await self._router.ask(RefreshServer(server=server))
+            return Done(message=f"{server} is switched on: {told(found)}", found=found)
+        return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
+
+    def _state(self, server: str) -> State | None:
+        status = self._statuses.value.get(server)
+        return status.state if status is not None else None
+
+    async def _tools(self, server: str) -> str:
+        await trio.lowlevel.checkpoint()  # the registry was told at the same time as we: it has its turn
+        offer = self._recall(server)
+        return f", {len(offer.tools)} tools" if offer is not None else ""
+
+
+def told(found: Refreshed) -> str:
+    """Return what a reading of the lists found as a sentence."""
+    kinds = ((found.tools, "tools"), (found.resources, "resources"), (found.prompts, "prompts"))
+    totals = ", ".join(f"{count} {kind}" for count, kind in kinds if count) or "nothing"
+    words = (("new", found.added), ("gone", found.removed), ("changed", found.changed))
+    changes = "; ".join(f"{len(names)} {word}: {_some(names)}" for word, names in words if names)
+    said = f"it lists {totals}; {changes or 'its tools are the same as before'}"
+    return f"{said}; {len(found.problems)} problems, see mcpvisor status" if found.problems else said
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")

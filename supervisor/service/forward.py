@@ -1,0 +1,153 @@
+"""From the front to a server and back: one request, with what may travel, its result fitted to the client's era."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
+from actors.kit import Address
+from actors.messages import CallServer, Result
+from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.versions import Era
+from actors.router import Message as RouterMessage
+from supervisor.host.workbench import Workbench, is_small
+from supervisor.metatools.lenient_json import has_endless_integer, is_json, plain
+from supervisor.service.port import Client
+from supervisor.service.relay import as_tool_result, fit, relayed, travelling_meta
+
+MAX_META_BYTES = 65_536
+MAX_ERROR_BYTES = 1_048_576
+"""Of the text and of the data of a server's error; data over that is left out."""
+CHECKED_COST = 64
+"""So many bytes of members cost as much, to be looked at, as one that a model wrote."""
+FITTED_COST = 64
+"""So many bytes of a result cost as much as one that a model wrote."""
+
+
+class Forwarder:
+    """Asks servers through the router.
+
+    `deadlines` are those of single servers in seconds, `default_s` of the rest; `masks` hide the secrets of servers.
+    """
+
+    def __init__(
+        self,
+        router: Address[RouterMessage],
+        default_s: float,
+        deadlines: Mapping[str, float],
+        masks: Mapping[str, Callable[[str], str]],
+        bench: Workbench,
+    ) -> None:
+        self._masks = masks
+        self._bench = bench
+        self._router = router
+        self._default_s = default_s
+        self._deadlines = deadlines
+
+    def timeout_s(self, server: str) -> float:
+        """Return how long a call of a server may take, waiting for the server included."""
+        return self._deadlines.get(server, self._default_s)
+
+    async def ask(
+        self,
+        client: Client,
+        server: str,
+        method: str,
+        members: bytes,
+        meta: msgspec.Raw,
+        *,
+        since: float,
+        era: Era | None = None,
+        uri: str = "",
+    ) -> bytes:
+        """Send one request to a server and return its result, fitted to `era` (default: the client's).
+
+        `members` are JSON members of the params without braces; `since` is when the request came, by the trio clock;
+        `uri` is what a `resources/read` is about, as the client wrote it. Raises `SupervisorError`, and `RemoteError`
+        in the codes of the client's era. A checkpoint.
+        """
+        cost = len(members) // CHECKED_COST
+        if is_small(cost):
+            check(members, meta)
+        else:
+            await self._bench.run(cost, check, members, meta)
+        message = CallServer(
+            server=server,
+            method=method,
+            members=members,
+            meta=travelling_meta(meta),
+            deadline_s=max(0.0, since + self.timeout_s(server) - trio.current_time()),
+            principal=client.principal,
+        )
+        refused: RemoteError | None = None
+        try:
+            result: Result = await self._router.ask(message)
+        except RemoteError as remote:
+            refused = within_limits(remote)
+        if refused is not None:
+            error = await self._bench.run(len(refused.error.data), masked, refused, self._masks.get(server, str))
+            failed = as_tool_result(error, method)
+            if failed is None:
+                raise RemoteError(relayed(error, method, client.era, uri).error, server)
+            result = failed
+        cost = len(result.body) // FITTED_COST
+        try:
+            if is_small(cost):
+                return fit(result, era or client.era, server)
+            return await self._bench.run(cost, fit, result, era or client.era, server)
+        except (msgspec.MsgspecError, RecursionError):
+            text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
+            raise ProtocolViolation(text, server=server, outcome="completed") from None
+
+
+def check(members: bytes, meta: msgspec.Raw) -> None:
+    """Raise `MalformedRequest` or `InvalidArguments` for what no server should get."""
+    if len(meta) > MAX_META_BYTES:
+        raise MalformedRequest(f"'_meta' has {len(meta)} bytes, {MAX_META_BYTES} are the most")
+    if has_endless_integer(members):
+        raise InvalidArguments("an integer of over 4,300 digits: no server can be expected to read it; send it as text")
+
+
+def within_limits(error: RemoteError) -> RemoteError:
+    """Return a server's error as it is, but for data, and the end of a text, with which hardly any client can do."""
+    found = error.error
+    passes = len(found.data) <= MAX_ERROR_BYTES and not has_endless_integer(bytes(found.data))
+    if passes and len(found.message) <= MAX_ERROR_BYTES:
+        return error
+    data = found.data if passes else msgspec.Raw(b"")
+    return RemoteError(ErrorObject(found.code, found.message[:MAX_ERROR_BYTES], data))
+
+
+def masked(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
+    """Return a server's error without its secrets: errors, unlike results, are shown and logged everywhere."""
+    found = error.error
+    message, before = hide(found.message), bytes(found.data).decode(errors="replace")
+    after = hide(before)
+    if message == found.message and after == before:
+        return error
+    if not is_json(after.encode()):  # the secret was no text in it, or there was none
+        after = _masked_value(found.data, hide)
+    return RemoteError(ErrorObject(found.code, message, msgspec.Raw(after.encode())))
+
+
+def _masked_value(data: msgspec.Raw, hide: Callable[[str], str]) -> str:
+    """Return JSON with its secrets hidden value by value; nothing for what is too large for that."""
+
+    def masked_in(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {hide(key): masked_in(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [masked_in(item) for item in value]
+        text = value if isinstance(value, str) else str(value)
+        shown = hide(text)
+        return value if shown == text else shown
+
+    value = plain(data)
+    try:
+        return "" if value is None else msgspec.json.encode(masked_in(value)).decode()
+    except (RecursionError, msgspec.MsgspecError):
+        return ""

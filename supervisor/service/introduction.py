@@ -1,0 +1,67 @@
+"""The `instructions` of this server (MCP "initialize", "server/discover"): how to use it, and which servers there are.
+
+Made when the catalogue or the state of a server changes, beside the loop, and handed out as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import trio
+
+from actors.kit import Latest
+from supervisor.host.workbench import beside
+from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
+from supervisor.metatools.texts import estimate_tokens
+from supervisor.service.port import LOCAL
+from supervisor.service.visible import Visible
+
+HOW = (
+    "Many MCP servers stand behind these four tools. Ask discover_mcp_tools for what a tool should do, not in the "
+    "user's words, one need a query; then call execute_mcp_tool with a tool_path and arguments that fit its "
+    "inputSchema. A tool path as query gives its full schema. If nothing fits, the answer says so."
+)
+THERE = "Servers, in quotes what they say of themselves (no instructions): "
+THERE_BARE = "Servers: "
+PAUSE_S = 0.25
+"""Between two versions: while many servers start, each of them changes something."""
+
+
+class Introduction:
+    """Keeps the text. `described` is what is configured to be said of servers, `budget_tokens` bounds the whole."""
+
+    def __init__(self, visible: Visible, described: Mapping[str, str], budget_tokens: int) -> None:
+        self.described = described
+        self.made = Latest((HOW, ""))
+        """The whole text, and the servers with what they are for by themselves."""
+        self._visible = visible
+        self._budget = budget_tokens
+
+    @property
+    def text(self) -> str:
+        """What a client is told when it connects."""
+        return self.made.value[0]
+
+    def servers(self) -> str:
+        """Return the servers with what they are for, as of the last change that was looked at."""
+        return self.made.value[1] or self._made()[1]
+
+    async def run(self) -> None:
+        """Keep the text up to date, for ever."""
+        while True:
+            seen, statuses = self._visible.versions
+            await self.renew()
+            await trio.sleep(PAUSE_S)
+            await self._visible.changed_since(seen, statuses)
+
+    async def renew(self) -> None:
+        """Make the text anew. A checkpoint."""
+        self.made.set(await beside(self._made))
+
+    def _made(self) -> tuple[str, str]:
+        seen, statuses = self._visible.now(LOCAL), self._visible.statuses
+        left = self._budget - estimate_tokens(HOW) - estimate_tokens(THERE)
+        told = roll(seen, statuses, self.described, left) if left > 0 else ""
+        there = THERE if '"' in told else THERE_BARE
+        text = f"{HOW}\n{there}{told}." if told else HOW
+        return text, roll(seen, statuses, self.described, SERVERS_TOKENS, usable=True)

@@ -1,0 +1,177 @@
+"""`tools/call`: the four meta-tools, and tools that are called by their own path.
+
+What is wrong with the request itself is an error of the protocol. From there on a call that fails has a result that
+says so, because that is what a model is shown; see `failures`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.resolution import MAX_PATH_CHARS, Unknown, bounded
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import MalformedRequest, SupervisorError
+from actors.protocol.jsonrpc import RemoteError, encode
+from actors.search.text import squash
+from supervisor.host.workbench import SMALL_BYTES, Workbench, is_small
+from supervisor.metatools import definitions
+from supervisor.metatools.answers import native_lists, unmet
+from supervisor.metatools.answers.lists import resources_page
+from supervisor.metatools.answers.page import Context
+from supervisor.metatools.arguments import execution, resources, tools
+from supervisor.metatools.discovery import DiscoverySettings, Searched, answered, cut, searched, server_named, weight
+from supervisor.metatools.lenient_json import EMPTY
+from supervisor.metatools.servers.availability import standings
+from supervisor.metatools.texts import clean
+from supervisor.service import failures
+from supervisor.service.introduction import Introduction
+from supervisor.service.port import Client
+from supervisor.service.resources import NO_META, Reading
+from supervisor.service.tool_calls import ToolCalls
+from supervisor.service.visible import Visible
+
+ENVELOPE_COST = 16
+"""So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
+SEARCH_COST = 8
+"""A character of a query costs as much as so many bytes that a model wrote."""
+SEARCHES_AT_ONCE, MAX_SEARCHES_WAITING = 2, 256
+"""Of searches by meaning: most of one is arithmetic in C, on one processor."""
+PAGE_COST = 8
+"""So many bytes of definitions cost as much as a byte that a model wrote."""
+_OWN = {squash(name): name for name in definitions.SCHEMAS}
+"""The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
+
+
+class CallSettings(DiscoverySettings, frozen=True, kw_only=True):
+    """What a deployment may change: seconds, and what discovering is bounded by."""
+
+    first_discovery_wait_s: float = 3.0
+
+
+class Called(msgspec.Struct, frozen=True):
+    """The JSON text of a tool result. `relayed`: it is a server's, fitted to the client's era already."""
+
+    body: bytes
+    relayed: bool = False
+
+
+class _Call(msgspec.Struct):
+    name: str
+    arguments: msgspec.Raw = EMPTY
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
+
+
+_call = msgspec.json.Decoder(_Call)
+
+
+class MetaCalls:
+    """Performs `tools/call`."""
+
+    def __init__(
+        self,
+        visible: Visible,
+        tools: ToolCalls,
+        reading: Reading,
+        settings: CallSettings,
+        bench: Workbench,
+        introduction: Introduction,
+        unset: Mapping[str, Sequence[str]],
+    ) -> None:
+        self._unset = unset
+        self._introduction = introduction
+        self._visible = visible
+        self._tools = tools
+        self._reading = reading
+        self._settings = settings
+        self._bench = bench
+        self._searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
+
+    async def perform(self, client: Client, params: msgspec.Raw) -> Called:
+        """Perform one call. Raises `MalformedRequest`, and what `failures` leaves to the client. A checkpoint."""
+        call = await self._envelope(params)
+        try:
+            return await self._performed(client, call)
+        except (SupervisorError, RemoteError) as error:
+            if failures.is_for_client(error):
+                raise
+            return Called(failures.result(error, self._unset.get(error.server or "", ())))
+
+    async def _envelope(self, params: msgspec.Raw) -> _Call:
+        try:
+            cost = len(params) // ENVELOPE_COST
+            return _call.decode(params) if is_small(cost) else await self._bench.run(cost, _call.decode, params)
+        except (msgspec.MsgspecError, RecursionError):
+            text = "tools/call: params need a 'name' and may have 'arguments'"
+            raise MalformedRequest(text, details={"tools": list(definitions.SCHEMAS)}) from None
+
+    async def _performed(self, client: Client, call: _Call) -> Called:
+        match self._own_name(client, call.name):
+            case definitions.EXECUTE:
+                wanted = await self._execution(call.arguments)
+                return Called(await self._tools.call(client, wanted, call.meta), relayed=True)
+            case definitions.DISCOVER:
+                return Called(await self._discover(client, call.arguments))
+            case definitions.LIST_RESOURCES:
+                return Called(await self._list_for_model(client, call.arguments))
+            case definitions.READ_RESOURCE:
+                return Called(await self._reading.for_model(client, call.arguments, call.meta))
+        direct = execution.Execute(tool_path=bounded(call.name), arguments=call.arguments)
+        return Called(await self._tools.call(client, direct, call.meta), relayed=True)
+
+    async def _execution(self, given: msgspec.Raw) -> execution.Execute:
+        cost = len(given)
+        return execution.execute(given) if is_small(cost) else await self._bench.run(cost, execution.execute, given)
+
+    def _own_name(self, client: Client, name: str) -> str:
+        """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""
+        own = _OWN.get(squash(name[:MAX_PATH_CHARS]), name)
+        meant = own == name or isinstance(self._visible.now(client.principal).tool(name), Unknown)
+        return own if meant else name
+
+    async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
+        settings = self._settings
+        most = settings.discover_limit_max
+        wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
+        await self._visible.indexed(client)
+        seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
+        done = await self._searched(seen, wanted)
+        statuses, servers = self._visible.statuses, self._introduction.servers
+        found = await self._bench.run(
+            weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, servers
+        )
+        return _content(found)
+
+    async def _searched(self, seen: Catalogue, wanted: tools.Discover) -> Searched:
+        """Search; never on the loop where a query is embedded first, or has several needs: each is searched for."""
+        cost, described = SEARCH_COST * len(wanted.query), self._introduction.described
+        cost += SMALL_BYTES + 1 if unmet.needs(wanted.query) else 0
+        if seen.index.embedder is None:
+            return await self._bench.run(cost, searched, seen, wanted, time.perf_counter, described)
+        return await self._searches.run(cost + SMALL_BYTES + 1, searched, seen, wanted, time.perf_counter, described)
+
+    async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
+        asked = await self._bench.run(len(arguments), resources.list_resources, arguments)
+        seen = await self._visible.indexed(client)
+        heavy = native_lists.weight(seen, "resources", "templates")
+        return await self._bench.run(heavy, self._resources, seen, asked)
+
+    def _resources(self, seen: Catalogue, asked: resources.Listing) -> bytes:
+        found = {name: server_named(name, seen) for name in asked.servers}
+        named = frozenset(found.values()) - {""}
+        statuses = self._visible.statuses
+        unknown = [clean(name)[:64] for name, server in found.items() if not server]
+        told = standings(named - seen.visible, statuses)
+        remark = f"There is no server {unknown[0]!r}." if unknown else f"{told}; tell the user." if told else ""
+        servers = seen.visible & named if asked.servers else seen.visible
+        context = Context(seen=seen, statuses=statuses, budget=self._settings.discover_token_budget)
+        return _content(resources_page(context, asked, servers, remark))
+
+
+def _content(answer: dict[str, Any]) -> bytes:
+    """Return a tool result that carries an object as text and as structured content."""
+    body = encode(answer)
+    return b'{"content":[{"type":"text","text":' + encode(body.decode()) + b'}],"structuredContent":' + body + b"}"

@@ -1,0 +1,159 @@
+"""What changes between a server's answer and a client's, where their eras differ: as little as possible. Pure.
+
+Same era: the bytes pass unchanged. Otherwise `resultType` comes or goes (2026-07-28 requires it, strict older parsers
+refuse it) and error codes are translated (protocol revisions disagree on "resource not found"). Whatever is nested
+below the top level is copied byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from actors.errors import ProtocolViolation, ServerError
+from actors.messages import Result
+from actors.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, ErrorObject, RemoteError, encode
+from actors.protocol.versions import META_SERVER_INFO, Era
+from supervisor.metatools.lenient_json import has_endless_integer
+
+NOT_FOUND_LEGACY = -32002
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+URL_ELICITATION_REQUIRED = -32042
+MISLEADING = frozenset(
+    {NOT_FOUND_LEGACY, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED}
+)
+"""Codes on which a modern client acts, or that may not be sent to one. -32020 and -32022 are of the hop between us and
+the server: a client would send the call once more, or negotiate with us anew. -32021 is about capabilities of ours, not
+of the client. -32002 and -32042 are of older revisions, and a modern peer must not send them."""
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_HOP_ONLY = ("progressToken",)
+_NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
+_RESERVED_PREFIX = re.compile(r"[^./]+\.(?:modelcontextprotocol|mcp)(?:\.[^/]*)?/")
+"""A prefix whose second label is `modelcontextprotocol` or `mcp` is the protocol's own (basic/index, "_meta")."""
+
+
+class _Kind(msgspec.Struct):
+    kind: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b'"complete"'))
+
+
+class _Data(msgspec.Struct):
+    uri: str
+
+
+_kind = msgspec.json.Decoder(_Kind)
+_data = msgspec.json.Decoder(_Data)
+
+
+def fit(result: Result, era: Era, server: str) -> bytes:
+    """Return a server's result for a client of `era`.
+
+    Raises `ServerError` for a server that asks for input: it was told that nobody can be asked; `ProtocolViolation` for
+    what would break the client, with every other answer on its connection.
+    """
+    body = bytes(result.body)
+    if has_endless_integer(body):
+        text = f"server {server!r} answered with an integer of over 4,300 digits, which hardly any client can read"
+        raise ProtocolViolation(text, server=server, outcome="completed")
+    if result.era == "legacy":
+        return body if era == "legacy" else with_member(without(body, "resultType"), b'"resultType":"complete"')
+    try:
+        kind = bytes(_kind.decode(body).kind)
+    except (msgspec.MsgspecError, RecursionError):
+        kind = b"?"
+    if kind not in (b'"complete"', b"null"):
+        shown = kind[:40].decode(errors="replace")
+        text = f"server {server!r} answered with a result of type {shown}, which this client cannot take"
+        raise ServerError(text, server=server, outcome="unknown")
+    return body if era == "modern" else _without_modern_members(body)
+
+
+def with_member(body: bytes, member: bytes) -> bytes:
+    """Return a JSON object with one member put in front; `body` must be an object."""
+    rest = body.lstrip()[1:]
+    return b"{" + member + (b"" if rest.lstrip()[:1] == b"}" else b",") + rest
+
+
+def without(body: bytes, *names: str) -> bytes:
+    """Return a JSON object without some members; the same bytes where it has none of them."""
+    if not any(encode(name) in body for name in names):
+        return body
+    found = _members.decode(body)
+    kept = {name: value for name, value in found.items() if name not in names}
+    return body if len(kept) == len(found) else encode(kept)
+
+
+def _without_modern_members(body: bytes) -> bytes:
+    plain = without(body, "resultType", "ttlMs", "cacheScope")
+    if encode(META_SERVER_INFO) not in plain:
+        return plain
+    found = _members.decode(plain)
+    try:
+        meta = _members.decode(found.get("_meta", b"{}"))
+    except msgspec.MsgspecError:  # not an object: whoever reads it may judge
+        return plain
+    if META_SERVER_INFO not in meta:
+        return plain
+    del meta[META_SERVER_INFO]
+    if meta:
+        return encode({**found, "_meta": meta})
+    return without(plain, "_meta")
+
+
+def travelling_meta(meta: msgspec.Raw) -> bytes:
+    """Return those members of a client's `_meta` that may go to a server, as JSON members without braces.
+
+    What describes the hop between client and daemon (version, capabilities, progress token) stays here.
+    """
+    data = bytes(meta)
+    if len(data) <= 2:
+        return b""
+    try:
+        found = _members.decode(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return b""
+    kept = {key: value for key, value in found.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
+    return encode(kept)[1:-1] if kept else b""
+
+
+def not_found(era: Era, message: str, uri: str) -> RemoteError:
+    """Return the error for a resource that does not exist, in the codes of the client's era."""
+    code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
+    data = {"type": "not_found", "outcome": "not_sent", "retryable": False, "uri": uri[:8192]}
+    return RemoteError(ErrorObject(code, message, msgspec.Raw(encode(data))))
+
+
+def relayed(error: RemoteError, method: str, era: Era, uri: str = "") -> RemoteError:
+    """Return a server's error for a client of `era`: as it is, but for codes that would mislead that client.
+
+    `uri`: what a `resources/read` asked for. Message and data always stay.
+    (2026-07-28 basic/index "Error Codes", server/resources; `docs/errors.md` has the table.)
+    """
+    found = error.error
+    if method == "resources/read" and _says_not_found(found):
+        code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
+        data = found.data if bytes(found.data) else msgspec.Raw(encode({"uri": uri}))
+        return RemoteError(ErrorObject(code, found.message, data))
+    if era == "modern" and found.code in MISLEADING:
+        return RemoteError(ErrorObject(INTERNAL_ERROR, found.message, found.data))
+    return error
+
+
+def _says_not_found(found: ErrorObject) -> bool:
+    """Whether a resource is missing: -32002 by older revisions, -32602 with the URI by the newest, 0 by some SDKs."""
+    if found.code == INVALID_PARAMS:
+        try:
+            return bool(_data.decode(found.data).uri)
+        except (msgspec.MsgspecError, RecursionError):
+            return bool(_NOT_FOUND.search(found.message))
+    return found.code == NOT_FOUND_LEGACY or (found.code == 0 and bool(_NOT_FOUND.search(found.message)))
+
+
+def as_tool_result(error: RemoteError, method: str) -> Result | None:
+    """Return what a call gives whose server wants a capability that nobody here has: a failed call, not an error."""
+    if method != "tools/call" or error.error.code != MISSING_CAPABILITY:
+        return None
+    block = {"type": "text", "text": error.error.message}
+    return Result(msgspec.Raw(encode({"content": [block], "isError": True})), "legacy")

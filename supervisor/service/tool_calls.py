@@ -1,0 +1,140 @@
+"""Calling a tool: find it among what the client may see, check what can be checked, pass the call through as bytes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.catalogue.entries import Tool
+from actors.catalogue.naming import tool_path
+from actors.catalogue.snapshot import Entry
+from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
+from actors.protocol.jsonrpc import ErrorObject, RemoteError, encode
+from supervisor.host.workbench import Workbench, is_small
+from supervisor.metatools import lenient_json
+from supervisor.metatools.arguments import tools
+from supervisor.metatools.arguments.coercion import fitted_to
+from supervisor.metatools.arguments.execution import Execute
+from supervisor.metatools.arguments.names import slip_of, stray, takes_no_others
+from supervisor.metatools.schemas import rendering
+from supervisor.metatools.texts import clean
+from supervisor.service.failures import is_for_client
+from supervisor.service.forward import Forwarder
+from supervisor.service.lookup import Lookup
+from supervisor.service.port import Client
+
+Used = Callable[[str, str, bool, float], None]
+"""Told of each call that ended: server, tool, whether the server answered with a result, milliseconds."""
+
+
+class _Failed(msgspec.Struct):
+    isError: bool = False
+
+
+_failed = msgspec.json.Decoder(_Failed)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_raws = msgspec.json.Decoder(list[msgspec.Raw])
+
+REMARKED_COST = 64
+"""So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
+SIZE_CHECKED = 4
+"""So much larger than what a model may write in any way are arguments and schema that are checked without a thread."""
+
+
+class ToolCalls:
+    """Calls tools of servers. A result with `isError` is a result; a cancelled call is not counted at all."""
+
+    def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench, used: Used) -> None:
+        self._forward = forward
+        self._lookup = lookup
+        self._bench = bench
+        self._used = used
+
+    async def call(self, client: Client, wanted: Execute, meta: msgspec.Raw) -> bytes:
+        """Call one tool. Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint."""
+        since = trio.current_time()
+        entry, tool = await self._lookup.tool(client, wanted.tool_path, wanted.server, since)
+        cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
+        if is_small(cost):
+            found = checked(entry, tool, wanted)
+        else:
+            found = await self._bench.run(cost, checked, entry, tool, wanted)
+        members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(found.arguments)
+        started = time.perf_counter()
+        try:
+            body = await self._forward.ask(client, entry.server, "tools/call", members, meta, since=since)
+        except (MailboxFull, ServerDisabled, ShuttingDown):  # refused by us: that says nothing about the tool
+            raise
+        except (SupervisorError, RemoteError) as error:
+            self._used(entry.server, tool.name, False, (time.perf_counter() - started) * 1000)
+            if isinstance(error, RemoteError) and found.remark and not is_for_client(error):
+                raise _remarked(error, found.remark) from None
+            raise
+        self._used(entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
+        cost = len(body) // REMARKED_COST
+        if not found.remark or is_small(cost):
+            return with_remark(body, found.remark)
+        return await self._bench.run(cost, with_remark, body, found.remark)
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """The arguments to be sent; `remark` is to be said if the call fails."""
+
+    arguments: msgspec.Raw
+    remark: str = ""
+
+
+def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
+    """Return the arguments for a tool, before a server is woken for them.
+
+    Raises `InvalidArguments` with the tool's schema for arguments that are no object, lack a required one, or have one
+    that the schema excludes.
+    """
+    try:
+        arguments = tools.object_text(wanted.arguments)
+    except InvalidArguments:
+        raise _wrong(entry, tool, "arguments must be a JSON object") from None
+    if wanted.wrapper and rendering.has_parameter(tool, wanted.wrapper):
+        arguments = msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(arguments) + b"}")
+    arguments = fitted_to(tool, arguments, tools.ARGUMENT_KEYS)
+    missing = lenient_json.lacking(arguments, tool.required)
+    if missing:
+        slip = slip_of(tool, arguments, missing)
+        if slip.mended is None:
+            raise _wrong(entry, tool, slip.told, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
+        return Checked(slip.mended)
+    others = stray(tool, arguments)
+    if others is None:
+        return Checked(arguments)
+    if takes_no_others(tool):
+        raise _wrong(entry, tool, others.told, unknown=others.unknown, meant=others.meant)
+    return Checked(arguments, f"{others.told}; {clean(tool_path(entry.server, tool.name))} may have no such argument")
+
+
+def with_remark(body: bytes, remark: str) -> bytes:
+    """Return the result of a call that failed with a text more; any other, and one that is none, as it is."""
+    if not remark or b'"isError"' not in body:
+        return body
+    try:
+        if not _failed.decode(body).isError:
+            return body
+        found = _members.decode(body)
+        blocks = _raws.decode(found["content"])
+    except (msgspec.MsgspecError, RecursionError, KeyError):
+        return body
+    return encode({**found, "content": [*blocks, {"type": "text", "text": remark}]})
+
+
+def _remarked(error: RemoteError, remark: str) -> RemoteError:
+    found = error.error
+    return RemoteError(ErrorObject(found.code, f"{found.message}; {remark}", found.data), error.server)
+
+
+def _wrong(entry: Entry, tool: Tool, what: str, **more: Any) -> InvalidArguments:
+    path = clean(tool_path(entry.server, tool.name))
+    details = {"tool_path": path, **more, "schema": rendering.complete(tool)}
+    return InvalidArguments(f"{path}: {what}", server=entry.server, details=details)

@@ -1,0 +1,92 @@
+"""What a client may see: the newest catalogue, and how the servers are doing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import trio
+
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import ServerStarting
+from actors.kit import Latest
+from actors.messages import ServerStatus
+from supervisor.metatools.servers.availability import coming
+from supervisor.service.port import Client
+
+FIRST_INDEX_S = 30.0
+"""How long a request waits, right after the start, for the index to be built."""
+
+
+class Visible:
+    """The newest catalogue through the eyes of a client. Deadlines are moments of the trio clock."""
+
+    def __init__(self, catalogue: Latest[Catalogue], statuses: Latest[Mapping[str, ServerStatus]]) -> None:
+        self._catalogue = catalogue
+        self._statuses = statuses
+        self._overdue: frozenset[str] = frozenset()
+
+    @property
+    def statuses(self) -> Mapping[str, ServerStatus]:
+        """How each server is doing, as last reported."""
+        return self._statuses.value
+
+    @property
+    def reports(self) -> int:
+        """How many reports of servers there were so far."""
+        return self._statuses.version
+
+    @property
+    def versions(self) -> tuple[int, int]:
+        """How many catalogues, and how many reports of servers, there were so far."""
+        return self._catalogue.version, self._statuses.version
+
+    async def changed_since(self, catalogues: int, reports: int) -> None:
+        """Wait until there are more than so many catalogues or reports of servers. A checkpoint."""
+        async with trio.open_nursery() as nursery:
+            for cell, seen in ((self._catalogue, catalogues), (self._statuses, reports)):
+                nursery.start_soon(_end_when_changed, cell, seen, nursery.cancel_scope)
+
+    async def reported(self, seen: int) -> None:
+        """Wait until there are more than `seen` reports of servers. A checkpoint."""
+        await self._statuses.changed(seen)
+
+    def now(self, principal: str) -> Catalogue:
+        """Return what a principal sees, complete or not."""
+        return self._catalogue.value.view(principal)
+
+    async def indexed(self, client: Client, by: float = math.inf) -> Catalogue:
+        """Return what a client sees, once what is known of earlier runs is in it. Raises `ServerStarting`."""
+        with trio.move_on_at(min(by, trio.current_time() + FIRST_INDEX_S)):
+            while not self._catalogue.value.indexed:
+                await self._catalogue.changed(self._catalogue.version)
+        if not self._catalogue.value.indexed:
+            raise ServerStarting("the daemon is still reading its catalogue", retry_after_s=5.0)
+        return self.now(client.principal)
+
+    async def listing(self, principal: str, server: str) -> None:
+        """Wait until it is known what a server offers. A checkpoint unless it is."""
+        while server not in self.now(principal).entries:
+            await self._catalogue.changed(self._catalogue.version)
+
+    async def discovered(self, client: Client, seconds: float) -> Catalogue:
+        """Return what a client sees; wait so long at most while servers are being discovered for the first time.
+
+        A server that did not come while somebody waited is not waited for again: it may take minutes to install.
+        """
+        with trio.move_on_after(seconds) as waiting:
+            while coming(self.now(client.principal), self.statuses) - self._overdue:
+                await self._changed()
+        if waiting.cancelled_caught:
+            self._overdue |= coming(self.now(client.principal), self.statuses)
+        return self.now(client.principal)
+
+    async def _changed(self) -> None:
+        """Wait until there is a newer catalogue, or anything more is reported of a server."""
+        await self.changed_since(*self.versions)
+
+
+async def _end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:
+    await cell.changed(seen)
+    scope.cancel()

@@ -1,0 +1,83 @@
+"""What outlives the daemon: catalogue and era by server, vectors by text. Uses the store's write-behind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+
+import msgspec
+import trio
+
+from actors.catalogue.entries import Offer, decode_offer, encode_offer
+from actors.messages import EraLearned
+from actors.protocol.versions import Era
+from supervisor.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class StoreMemory:
+    """Implements `actors.messages.Memory` over the store.
+
+    `digests`: the launch digest of each server. `resting`: servers that are configured but cannot run now (disabled, or
+    with a mistake in their entry): what is known of them is not shown and not forgotten.
+    """
+
+    def __init__(self, store: Store, digests: Mapping[str, str], resting: Collection[str] = ()) -> None:
+        self._resting = frozenset(resting)
+        self._store = store
+        self._digests = digests
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        """Keep what a server offers, for the launch it has now."""
+        if server in self._digests:
+            self._store.save_server(server, self._digests[server], partial(encode_offer, offer))  # not on the loop
+
+    def forget(self, server: str) -> None:
+        """Drop what is kept of a server."""
+        self._store.forget_server(server)
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        """Keep which era a launch speaks."""
+        if server in self._digests:
+            self._store.save_era(self._digests[server], b"{}", era=fact.era)
+
+    async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
+        """Return what is known of the configured servers whose launch has not changed: offers and eras.
+
+        Nothing if the store cannot be opened now: servers are discovered again, and that is what is kept then.
+        """
+        if not self._store.opened.is_set():
+            return {}, {}
+        saved = await self._store.load_servers()
+        offers: dict[str, Offer] = {}
+        for name, digest in self._digests.items():
+            row = saved.get(name)
+            await trio.lowlevel.checkpoint()  # reading one catalogue is a pause of its own
+            if row is None or row.digest != digest:
+                continue
+            try:
+                offers[name] = decode_offer(row.payload)
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
+        for name in saved.keys() - self._digests.keys() - self._resting:
+            self._store.forget_server(name)
+        eras = await self._store.load_eras(now)
+        found: dict[str, Era] = {name: eras[digest].era for name, digest in self._digests.items() if digest in eras}
+        return offers, found
+
+
+class StoreVectors:
+    """Implements `actors.registry.vectors.Vectors` over the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+        """Return what is kept under these digests; nothing if the store cannot be opened now."""
+        return await self._store.load_vectors(digests) if self._store.opened.is_set() else {}
+
+    def save(self, vectors: Mapping[bytes, bytes]) -> None:
+        """Keep vectors by digest."""
+        self._store.save_vectors(vectors)

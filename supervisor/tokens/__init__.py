@@ -1,0 +1,1 @@
+"""Token counts: what definitions cost a model."""

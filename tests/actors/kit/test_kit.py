@@ -1,0 +1,411 @@
+"""Mailboxes, replies, actors, cells, gates, timers and the reporter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.errors import ActorStopped, MailboxFull
+from actors.kit import Actor, Address, Ask, Feed, Gate, Latest, Mailbox, Outbox, Reply, Turn
+from actors.kit.reporter import Reporter
+from actors.kit.timers import Timers
+
+
+class Call(Ask[str], frozen=True, kw_only=True):
+    tool: str
+
+
+class Abandoned(Ask[None], frozen=True, kw_only=True):
+    tool: str
+
+
+Message = Call | Abandoned
+
+
+class Worker(Actor[Message]):
+    def __init__(self) -> None:
+        super().__init__(8)
+        self.abandoned: list[str] = []
+
+    def handle(self, message: Message, reply: Reply[Any] | None) -> None:
+        match message:
+            case Call(tool="crash"):
+                raise RuntimeError("bug")
+            case Call(tool="last"):
+                assert reply is not None
+                reply.answer("LAST")
+                self.finish()
+            case Call(tool=tool):
+                assert reply is not None
+                reply.on_abandon(lambda: self.address.tell_nowait(Abandoned(tool=tool)))
+                self.nursery.start_soon(self._work, tool, reply)
+            case Abandoned(tool=tool):
+                self.abandoned.append(tool)
+
+    async def _work(self, tool: str, reply: Reply[Any]) -> None:
+        await trio.sleep(10)
+        reply.answer(tool.upper())
+
+
+class Forwarder(Actor[Message]):
+    def __init__(self, target: Address[Message]) -> None:
+        super().__init__(8)
+        self._target = target
+
+    def handle(self, message: Message, reply: Reply[Any] | None) -> None:
+        self._target.forward(message, reply)
+
+
+async def test_a_forwarded_reply_comes_back_past_the_forwarder(autojump_clock: MockClock) -> None:
+    worker = Worker()
+    forwarder = Forwarder(worker.address)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.run)
+        address = await nursery.start(forwarder.run)
+        assert await address.ask(Call(tool="x")) == "X"
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_cancelled_waiter_is_heard_by_who_holds_the_reply(autojump_clock: MockClock) -> None:
+    worker = Worker()
+    forwarder = Forwarder(worker.address)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.run)
+        await nursery.start(forwarder.run)
+        with trio.move_on_after(1):
+            await forwarder.address.ask(Call(tool="slow"))
+        await wait_all_tasks_blocked()
+        assert worker.abandoned == ["slow"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_crash_fails_the_held_and_the_unread_and_the_late_requests(autojump_clock: MockClock) -> None:
+    worker = Worker()
+    forwarder = Forwarder(worker.address)
+    errors: list[tuple[str, str]] = []
+
+    async def ask(tool: str) -> None:
+        try:
+            await forwarder.address.ask(Call(tool=tool))
+        except ActorStopped as error:
+            errors.append((tool, error.outcome))
+
+    async def doomed() -> None:
+        try:
+            await worker.run()
+        except* RuntimeError:
+            errors.append(("crashed", ""))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(doomed)
+        await nursery.start(forwarder.run)
+        nursery.start_soon(ask, "held")
+        await wait_all_tasks_blocked()
+        worker.address.tell_nowait(Call(tool="crash"))
+        nursery.start_soon(ask, "unread")
+        await wait_all_tasks_blocked()
+        nursery.start_soon(ask, "late")
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert sorted(errors) == [("crashed", ""), ("held", "unknown"), ("late", "not_sent"), ("unread", "not_sent")]
+
+
+async def test_an_actor_that_finishes_leaves_nobody_waiting(autojump_clock: MockClock) -> None:
+    worker = Worker()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.run)
+        held = worker.address.request(Call(tool="held"))
+        last = worker.address.request(Call(tool="last"))
+        unread = worker.address.request(Call(tool="unread"))
+        assert await last.wait() == "LAST"
+        for reply in held, unread:
+            with pytest.raises(ActorStopped):
+                await reply.wait()
+    with pytest.raises(ActorStopped):
+        worker.address.tell_nowait(Call(tool="late"))
+    with pytest.raises(ActorStopped):
+        await worker.address.tell(Call(tool="late"))
+
+
+async def test_a_full_mailbox_refuses_questions_and_makes_tellers_wait(autojump_clock: MockClock) -> None:
+    box: Mailbox[Message] = Mailbox(1)
+    box.address.tell_nowait(Call(tool="a"))
+    with pytest.raises(MailboxFull):
+        await box.address.ask(Call(tool="b"))
+    reply: Reply[str] = Reply()
+    box.address.forward(Call(tool="c"), reply)
+    with pytest.raises(MailboxFull):
+        await reply.wait()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(box.address.tell, Call(tool="d"))
+        await wait_all_tasks_blocked()
+        assert len(box) == 1
+        assert (await box.receive()).message == Call(tool="a")
+        assert (await box.receive()).message == Call(tool="d")
+
+
+async def test_a_reply_settles_once_and_tells_everybody_who_asked() -> None:
+    reply: Reply[int] = Reply()
+    heard: list[str] = []
+    reply.on_settled(lambda: heard.append("first"))
+    reply.on_settled(lambda: heard.append("second"))
+    reply.on_abandon(lambda: heard.append("abandoned"))
+    reply.answer(1)
+    reply.answer(2)
+    reply.fail(RuntimeError())
+    reply.abandon()
+    reply.on_settled(lambda: heard.append("late"))
+    assert await reply.wait() == 1
+    assert heard == ["first", "second", "late"]
+
+
+async def test_latest_skips_what_a_slow_reader_missed() -> None:
+    cell = Latest("a")
+    cell.set("b")
+    cell.set("c")
+    assert await cell.changed(0) == 2
+    async with trio.open_nursery() as nursery:
+        seen: list[int] = []
+
+        async def read() -> None:
+            seen.append(await cell.changed(2))
+
+        nursery.start_soon(read)
+        await wait_all_tasks_blocked()
+        assert seen == []
+        cell.set("d")
+    assert (seen, cell.value) == ([3], "d")
+
+
+async def test_a_feed_counts_what_was_missed() -> None:
+    feed: Feed[int] = Feed(3)
+    for number in range(1, 8):
+        feed.append(number)
+    assert await feed.after(6) == (7, 0, [7])
+    assert await feed.after(4) == (7, 0, [5, 6, 7])
+    assert await feed.after(1) == (7, 3, [5, 6, 7])
+    assert await feed.after(-5) == (7, 4, [5, 6, 7])
+
+
+@pytest.mark.parametrize("number", [2, 1000])
+async def test_a_reader_of_a_feed_waits_for_news_even_with_a_number_of_another_run(number: int) -> None:
+    feed: Feed[int] = Feed(3)
+    feed.append(1)
+    feed.append(2)
+    found: list[Any] = []
+
+    async def read() -> None:
+        found.append(await feed.after(number))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await wait_all_tasks_blocked()
+        assert found == []
+        feed.append(3)
+    assert found == [(3, 0, [3])]
+
+
+async def test_an_outbox_is_bounded_but_takes_any_single_message() -> None:
+    outbox = Outbox(10, ahead_bytes=4)
+    assert outbox.put(b"x" * 50)
+    assert not outbox.put(b"y")
+    assert len(outbox) == 50
+    assert await outbox.take() == b"x" * 50
+    assert outbox.put(b"a")
+    assert outbox.put(b"b")
+    assert await outbox.take() == b"ab"
+
+
+async def test_an_outbox_tells_who_wants_to_say_much_when_to_go_on() -> None:
+    outbox = Outbox(1000, ahead_bytes=10)
+    assert outbox.fits(50)
+    outbox.put(b"x" * 50)
+    assert not outbox.fits(1)
+    await outbox.take()
+    assert not outbox.wrote(44)
+    assert outbox.wrote(1)
+    assert not outbox.wrote(1)
+    assert outbox.fits(6)
+    assert not outbox.fits(7)
+    assert outbox.wrote(4)
+    assert outbox.fits(7)
+    outbox.put(b"y" * 7)
+    await outbox.take()
+    assert not outbox.wrote(7)
+
+
+async def test_a_mark_knows_whether_what_came_after_it_has_left() -> None:
+    outbox = Outbox(1000, ahead_bytes=10)
+    first = outbox.mark()
+    outbox.put(b"abc")
+    second = outbox.mark()
+    outbox.put(b"de")
+    assert await outbox.take() == b"abcde"
+    assert (first.passed, second.passed) == (False, False)
+    outbox.wrote(1)
+    assert (first.passed, second.passed) == (True, False)
+    outbox.wrote(2)
+    assert (first.passed, second.passed) == (True, False)
+    outbox.wrote(1)
+    assert (first.passed, second.passed) == (True, True)
+
+
+async def test_a_gate_hands_places_to_the_urgent_first_and_else_in_order(autojump_clock: MockClock) -> None:
+    gate = Gate(1)
+    order: list[str] = []
+
+    async def hold(name: str, turn: Turn) -> None:
+        async with gate.place(turn):
+            order.append(name)
+            await trio.sleep(1)
+
+    async with trio.open_nursery() as nursery:
+        late = Turn(urgent=False)
+        for name, turn in {
+            "first": Turn(urgent=False),
+            "second": Turn(urgent=False),
+            "third": late,
+            "urgent": Turn(urgent=True),
+        }.items():
+            nursery.start_soon(hold, name, turn)
+            await wait_all_tasks_blocked()
+        assert gate.waiting == 3
+        await trio.sleep(1.5)
+        late.urgent = True
+    assert order == ["first", "urgent", "third", "second"]
+    assert (gate.waiting, gate.free) == (0, 1)
+
+
+async def test_a_gate_loses_no_place_to_cancellation(autojump_clock: MockClock) -> None:
+    gate = Gate(2)
+    scopes = [trio.CancelScope() for _ in range(6)]
+
+    async def hold(scope: trio.CancelScope) -> None:
+        with scope:
+            async with gate.place(Turn(urgent=False)):
+                await trio.sleep(100)
+
+    async with trio.open_nursery() as nursery:
+        for scope in scopes:
+            nursery.start_soon(hold, scope)
+            await wait_all_tasks_blocked()
+        scopes[0].cancel()
+        scopes[2].cancel()  # it waits, and is handed the place in the same instant
+        scopes[3].cancel()
+        await wait_all_tasks_blocked()
+        assert gate.waiting == 0 or gate.free == 0
+        for scope in scopes:
+            scope.cancel()
+    assert (gate.waiting, gate.free) == (0, 2)
+
+
+async def test_a_newcomer_does_not_take_a_place_that_was_handed_over(autojump_clock: MockClock) -> None:
+    gate = Gate(1)
+    order: list[str] = []
+
+    async def hold(name: str) -> None:
+        async with gate.place(Turn(urgent=False)):
+            order.append(name)
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        async with gate.place(Turn(urgent=False)):
+            nursery.start_soon(hold, "waited")
+            await wait_all_tasks_blocked()
+        nursery.start_soon(hold, "newcomer")
+    assert order == ["waited", "newcomer"]
+
+
+async def test_a_timer_that_was_replaced_after_it_fired_does_not_count(autojump_clock: MockClock) -> None:
+    fired: list[tuple[str, int]] = []
+
+    async def fire(name: str, number: int) -> None:
+        await trio.lowlevel.checkpoint()
+        fired.append((name, number))
+
+    timers = Timers(fire)
+    async with trio.open_nursery() as nursery:
+        timers.start(nursery, "a", 1)
+        await trio.sleep(2)
+        assert timers.running("a")
+        timers.start(nursery, "a", 1)
+        assert not timers.take(*fired[0])
+        await trio.sleep(2)
+        assert timers.take(*fired[1])
+        assert not timers.take(*fired[1])
+        timers.start(nursery, "a", 1)
+        timers.cancel("a")
+        await trio.sleep(2)
+    assert len(fired) == 2
+
+
+async def test_a_timer_is_moved_forward_but_never_back(autojump_clock: MockClock) -> None:
+    fired: list[float] = []
+
+    async def fire(name: str, number: int) -> None:
+        await trio.lowlevel.checkpoint()
+        fired.append(trio.current_time())
+
+    timers = Timers(fire)
+    async with trio.open_nursery() as nursery:
+        for moment in (10, 20, 5, 7):
+            timers.start_by(nursery, "a", moment)
+    assert fired == [5]
+
+
+async def test_a_reporter_conflates_what_finds_no_room_and_delivers_the_last(autojump_clock: MockClock) -> None:
+    box: Mailbox[Any] = Mailbox(1)
+    reporter = Reporter(box.address)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(reporter.run)
+        for number in range(5):
+            reporter.report(number)
+            reporter.report(str(number))
+        found: list[Any] = []
+        for _ in range(5):
+            await wait_all_tasks_blocked()
+            while len(box):
+                found.append((await box.receive()).message)
+        nursery.cancel_scope.cancel()
+    assert found[0] == 0
+    assert [fact for fact in found if isinstance(fact, int)][-1] == 4
+    assert [fact for fact in found if isinstance(fact, str)][-1] == "4"
+    assert len(found) <= 5
+
+
+async def test_a_reporter_whose_reader_is_gone_drops_its_facts(autojump_clock: MockClock) -> None:
+    box: Mailbox[Any] = Mailbox(1)
+    reporter = Reporter(box.address)
+    reporter.report(1)
+    reporter.report(2)
+    with box:
+        pass
+    reporter.report(3)
+    await reporter.run()
+
+
+async def test_a_question_asked_in_turn_waits_for_room_and_is_never_refused() -> None:
+    mailbox: Mailbox[Any] = Mailbox(1)
+    answers: list[str] = []
+
+    async def ask(number: int) -> None:
+        answers.append(await mailbox.address.ask_in_turn(Call(tool=str(number))))
+
+    async with trio.open_nursery() as nursery:
+        mailbox.address.tell_nowait("full")
+        for number in range(3):
+            nursery.start_soon(ask, number)
+        await wait_all_tasks_blocked()
+        assert (await mailbox.receive()).message == "full"
+        for _ in range(3):
+            envelope = await mailbox.receive()
+            assert envelope.reply is not None
+            envelope.reply.answer(envelope.message.tool)
+    assert sorted(answers) == ["0", "1", "2"]
+    with mailbox:
+        pass
+    with pytest.raises(ActorStopped):
+        await mailbox.address.ask_in_turn(Call(tool="late"))

@@ -1,0 +1,261 @@
+"""The lifecycle: every event in every state, in any order; and its diagram."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
+
+from actors.life import diagram
+from actors.life import lifecycle as lc
+from actors.life.lifecycle import State
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "lifecycle.md"
+
+# What each event does in each state: the state that follows, `.` for "nothing at all", `=` for "something, but the
+# state stays". For a life that is wanted up, without a reason, at incarnation 1.
+COLUMNS = tuple(State)
+TABLE = {
+    #                          dormant  spawning    handshaking discovering ready      draining respawning failed   stop
+    "Wake":                   "spawning .           .           .           .          .        .          spawning .",
+    "Sleep":                  ".        draining    draining    draining    draining   =        dormant    .        .",
+    "Restart":                "spawning draining    draining    draining    draining   .        spawning   spawning .",
+    "Stop":                   "stopped  draining    draining    draining    draining   =        stopped    stopped  .",
+    "Spawned":                ".        handshaking .           .           .          .        .          .        .",
+    "SpawnRefused":           ".        respawning  .           .           .          spawning .          .        .",
+    "SpawnRefused permanent": ".        failed      .           .           .          failed   .          .        .",
+    "SpawnRefused scarce":    ".        respawning  .           .           .          respawning .        .        .",
+    "Greeted":                ".        .           discovering .           .          .        .          .        .",
+    "Greeted known":          ".        .           ready       .           .          .        .          .        .",
+    "Rejected":               ".        .           draining    .           .          .        .          .        .",
+    "Fallback":               ".        .           draining    .           .          .        .          .        .",
+    "Listed":                 ".        .           .           ready       .          .        .          .        .",
+    "Violated":               ".        draining    draining    draining    draining   =        .          .        .",
+    "Expired":                ".        draining    draining    draining    .          =        .          .        .",
+    "Drained":                ".        .           .           .           .          =        .          .        .",
+    "Exited":                 ".        respawning  respawning  respawning  respawning spawning .          .        .",
+    "Exited normal":          ".        respawning  respawning  respawning  dormant    spawning .          .        .",
+    "BackoffOver":            ".        .           .           .           .          .        spawning   .        .",
+    "GaveUp":                 ".        .           .           .           .          .        failed     .        .",
+}  # fmt: skip
+
+
+def name(event: lc.Event) -> str:
+    flags = [flag for flag in ("permanent", "scarce", "known", "normal") if getattr(event, flag, False)]
+    return " ".join([type(event).__name__, *flags])
+
+
+EVENTS = {name(event): event for event in diagram.events(1)}
+
+
+def life_in(state: State) -> lc.Life:
+    wanted: lc.Wanted = "dormant" if state is State.DORMANT else "stopped" if state is State.STOPPED else "up"
+    return lc.Life(state, wanted, 1)
+
+
+def test_every_kind_of_event_has_a_row() -> None:
+    def leaves(kind: type[lc.Event]) -> set[str]:
+        below = kind.__subclasses__()
+        return {kind.__name__} if not below else set().union(*(leaves(one) for one in below))
+
+    assert {row.split()[0] for row in TABLE} == leaves(lc.Event)
+    assert set(TABLE) == set(EVENTS)
+
+
+@pytest.mark.parametrize("row", TABLE)
+def test_every_event_in_every_state_does_what_was_decided(row: str) -> None:
+    for state, expected in zip(COLUMNS, TABLE[row].split(), strict=True):
+        before = life_in(state)
+        after, effects = lc.step(before, EVENTS[row])
+        if expected == ".":
+            assert (after, effects) == (before, ()), f"{row} in {state}"
+        elif expected == "=":
+            assert after.state is state, f"{row} in {state}"
+            assert (after, effects) != (before, ()), f"{row} in {state}"
+        else:
+            assert after.state.value == expected, f"{row} in {state}"
+
+
+def test_every_event_of_an_older_process_changes_nothing() -> None:
+    for state in State:
+        before = replace(life_in(state), incarnation=2)
+        for event in diagram.events(1):
+            if isinstance(event, lc.OfProcess):
+                assert lc.step(before, event) == (before, ())
+
+
+class Lives(RuleBasedStateMachine):
+    """Whatever happens in whatever order, these hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.life = lc.Life()
+        self.processes: set[int] = set()
+        self.stopped = False
+        self.killed: set[int] = set()
+        self.served: set[int] = set()
+        self.greeted: set[int] = set()
+
+    def do(self, event: lc.Event) -> None:
+        before = self.life
+        stale = isinstance(event, lc.OfProcess) and event.incarnation != before.incarnation
+        self.stopped |= isinstance(event, lc.Stop)
+        # What ends a process in the world ends it here, provided the event is about a process that there is.
+        if isinstance(event, lc.Exited | lc.SpawnRefused):
+            if event.incarnation not in self.processes:
+                return
+            if isinstance(event, lc.SpawnRefused) and before.state not in (State.SPAWNING, State.DRAINING):
+                return  # a process that was reported to run cannot be refused any more
+            self.processes.discard(event.incarnation)
+        if isinstance(event, lc.Greeted) and before.state is State.HANDSHAKING and not stale:
+            self.greeted.add(event.incarnation)
+        self.life, effects = lc.step(before, event)
+        if stale:
+            assert (self.life, effects) == (before, ())
+        if self.stopped:
+            assert self.life.wanted == "stopped"
+        for effect in effects:
+            self.perform(effect, before)
+
+    def perform(self, effect: lc.Effect, before: lc.Life) -> None:
+        match effect:
+            case lc.Spawn(incarnation=number):
+                assert not self.stopped
+                assert number == before.incarnation + 1
+                self.processes.add(number)
+            case lc.Kill():
+                assert self.life.incarnation in self.processes
+                self.killed.add(self.life.incarnation)
+            case lc.AskPolicy(scarce=scarce):
+                assert self.life.state is State.RESPAWNING
+                assert not scarce or before.state in (State.SPAWNING, State.DRAINING)
+            case lc.Serve():
+                assert self.life.state is State.READY
+                self.served.add(self.life.incarnation)
+            case lc.ListAll():
+                assert self.life.state in (State.DISCOVERING, State.READY)
+            case lc.FailWaiting():
+                assert self.life.state in lc.RESTING
+
+    @rule(number=st.integers(0, len(EVENTS) - 1), age=st.sampled_from([0, 0, 0, 0, 1, -1]))
+    def anything_at_any_time(self, number: int, age: int) -> None:
+        self.do(diagram.events(self.life.incarnation - age)[number])
+
+    @rule(known=st.booleans())
+    def progress(self, known: bool) -> None:
+        for event in (lc.Wake(), lc.BackoffOver()):
+            self.do(event)
+        number = self.life.incarnation
+        for fact in (lc.Spawned(number), lc.Greeted(number, known), lc.Listed(number)):
+            self.do(fact)
+
+    def teardown(self) -> None:
+        """From anywhere, Stop and the death of the process end in STOPPED."""
+        self.do(lc.Stop())
+        for number in list(self.processes):
+            self.do(lc.Drained(number))
+            self.do(lc.Exited(number, "killed"))
+        assert self.life.state is State.STOPPED
+        assert not self.processes
+
+    @invariant()
+    def there_is_at_most_one_process(self) -> None:
+        assert len(self.processes) <= 1
+
+    @invariant()
+    def a_resting_server_has_no_process(self) -> None:
+        if self.life.state in lc.RESTING | {State.RESPAWNING}:
+            assert not self.processes
+
+    @invariant()
+    def an_alive_server_has_the_process_of_its_incarnation(self) -> None:
+        if self.life.state in lc.ALIVE:
+            assert self.processes == {self.life.incarnation}
+
+    @invariant()
+    def a_ready_server_was_greeted_and_serves(self) -> None:
+        assert self.served <= self.greeted
+        if self.life.state is State.READY:
+            assert self.life.incarnation in self.served
+            assert not self.life.reason
+
+    @invariant()
+    def what_drains_with_a_reason_was_killed(self) -> None:
+        if self.life.state is State.DRAINING and (self.life.reason or self.life.fallback):
+            assert self.life.incarnation in self.killed
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def run(life: lc.Life, *events: lc.Event) -> lc.Life:
+    for event in events:
+        life, _ = lc.step(life, event)
+    return life
+
+
+def test_a_fallback_is_no_failure() -> None:
+    life = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Fallback(1), lc.Exited(1, "killed"))
+    assert (life.state, life.incarnation, life.fallback) == (State.SPAWNING, 2, False)
+
+
+def test_a_rejection_is_permanent_and_an_operators_wake_forgets_it() -> None:
+    life = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Rejected(1, "no version"), lc.Exited(1, "stopped"))
+    assert (life.state, life.permanent, life.reason) == (State.FAILED, True, "no version")
+    assert run(life, lc.Wake()) == lc.Life(State.SPAWNING, "up", 2)
+
+
+def test_a_wake_serves_calls_before_the_lists_are_read_if_they_are_known() -> None:
+    life = run(lc.Life(), lc.Wake(), lc.Spawned(1))
+    after, effects = lc.step(life, lc.Greeted(1, known=True))
+    assert (after.state, effects) == (State.READY, (lc.Serve(), lc.ListAll()))
+    assert lc.step(after, lc.Listed(1)) == (after, ())
+    assert lc.step(after, lc.Expired(1)) == (after, ())
+
+
+def test_want_of_resources_backs_off_and_is_told_apart_from_a_failure() -> None:
+    starting = run(lc.Life(), lc.Wake())
+    for scarce in (True, False):
+        after, effects = lc.step(starting, lc.SpawnRefused(1, "no descriptors", scarce=scarce))
+        assert (after.state, after.reason) == (State.RESPAWNING, "no descriptors")
+        assert effects[-1] == lc.AskPolicy("no descriptors", scarce)
+    woken_again = run(starting, lc.Sleep(), lc.Wake())
+    after, effects = lc.step(woken_again, lc.SpawnRefused(1, "no descriptors", scarce=True))
+    assert after.state is State.RESPAWNING  # at once would be a loop
+
+
+def test_a_server_woken_while_it_goes_to_sleep_is_started_again_without_a_restart() -> None:
+    ready = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Greeted(1), lc.Listed(1))
+    life = run(ready, lc.Sleep(), lc.Wake(), lc.Drained(1))
+    after, effects = lc.step(life, lc.Exited(1, "exit code 0"))
+    assert after.state is State.SPAWNING
+    assert lc.Spawn(2) in effects
+    assert not any(isinstance(effect, lc.AskPolicy) for effect in effects)
+
+
+def test_a_violation_is_a_failure_even_while_draining_from_ready() -> None:
+    ready = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Greeted(1), lc.Listed(1))
+    life = run(ready, lc.Violated(1, "deaf"), lc.Exited(1, "killed"))
+    assert (life.state, life.reason) == (State.RESPAWNING, "deaf")
+
+
+def test_the_document_has_the_diagram_that_the_code_draws() -> None:
+    assert f"```mermaid\n{diagram.mermaid()}\n```" in DOCUMENT.read_text()
+
+
+def test_the_document_explains_every_state_and_event() -> None:
+    text = DOCUMENT.read_text()
+    for state in State:
+        assert f"| `{state.value}` |" in text
+    for row in TABLE:
+        assert f"| `{row.split()[0]}` |" in text
+
+
+def test_the_diagram_has_every_state() -> None:
+    drawn = {state for before, _, after in diagram.arrows() for state in (before, after)}
+    assert drawn == {state.value for state in State}

@@ -1,0 +1,471 @@
+"""The registry: facts in, one catalogue with its index out."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors.catalogue.entries import Offer, Resource, Tool
+from actors.catalogue.resolution import ServerNames
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.kit import Conditions
+from actors.life.lifecycle import State
+from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.registry import indexer
+from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry
+from actors.registry.indexer import Indexer
+from actors.registry.vectors import Embedded, Embedding
+from actors.search import Embedder, Index, analyse
+from actors.search.embedding import document_levels
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.vectors import KeptVectors
+from tests.fakes.want import no_threads
+
+
+@dataclass
+class Kept:
+    """What the registry asked to be kept."""
+
+    offers: dict[str, Offer] = field(default_factory=dict)
+    eras: dict[str, str] = field(default_factory=dict)
+    writes: int = 0
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        self.writes += 1
+        self.offers[server] = offer
+
+    def forget(self, server: str) -> None:
+        self.offers.pop(server, None)
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        self.eras[server] = fact.era
+
+
+@dataclass
+class Counting:
+    """Counts characters of descriptions; waits while `held`."""
+
+    calls: int = 0
+    held: trio.Event | None = None
+    failures: list[Exception] = field(default_factory=list)
+
+    async def __call__(self, offer: Offer) -> tuple[dict[str, int], bool]:
+        self.calls += 1
+        if self.held is not None:
+            await self.held.wait()
+        await trio.lowlevel.checkpoint()
+        if self.failures:
+            raise self.failures.pop()
+        return {tool.name: len(tool.description) for tool in offer.tools}, True
+
+
+def offering(*tools: str, description: str = "words", **more: Any) -> Offer:
+    made = tuple(
+        Tool(
+            name=name,
+            description=description,
+            definition=msgspec.Raw(msgspec.json.encode({"name": name, "description": description})),
+        )
+        for name in tools
+    )
+    return Offer(tools=made, **more)
+
+
+def changed(server: str, state: State, previous: State = State.DORMANT) -> ServerChanged:
+    return ServerChanged(status=ServerStatus(server=server, state=state, wanted="up", since=0.0), previous=previous)
+
+
+def listed(server: str, offer: Offer) -> ServerListed:
+    return ServerListed(server=server, incarnation=1, offer=offer)
+
+
+class Rig:
+    def __init__(
+        self, known: dict[str, tuple[str, Offer]], load_embedder: Callable[[], Embedder | None] = lambda: None
+    ) -> None:
+        self.now_s = 1.0
+        self.kept = Kept()
+        self.count = Counting()
+        self.conditions = Conditions()
+        self.vectors = KeptVectors()
+        self.registry = Registry(
+            known,
+            self.kept,
+            self.count,
+            lambda: self.now_s,
+            embedding=Embedding(load_embedder, self.vectors),
+            conditions=self.conditions,
+        )
+        self.revisions: list[int] = []
+        self.whole = True
+
+    async def tell(self, *facts: Any) -> None:
+        for fact in facts:
+            await self.registry.address.tell(fact)
+
+    async def until(self, condition: Any) -> Catalogue:
+        """Wait for a catalogue for which the condition holds."""
+        cell = self.registry.catalogue
+        with trio.fail_after(20):
+            while not condition(cell.value):
+                await cell.changed(cell.version)
+        return cell.value
+
+    @property
+    def events(self) -> list[tuple[str, str | None]]:
+        return [(event.type, event.server) for event in self.registry.feed._events]
+
+    async def watch(self) -> None:
+        """Each catalogue that is published is of one piece."""
+        cell, seen = self.registry.catalogue, 0
+        while True:
+            catalogue = cell.value
+            self.revisions.append(catalogue.revision)
+            found = catalogue.index.search("*", limit=1000)
+            assert not self.whole or found.total == sum(len(entry.tools) for entry in catalogue.entries.values())
+            seen = await cell.changed(seen)
+
+
+def embedded(catalogue: Catalogue) -> bool:
+    return len(catalogue.index) > 0 and all(segment.embedder for segment in catalogue.index.segments)
+
+
+@asynccontextmanager
+async def running(**known: Offer) -> AsyncIterator[Rig]:
+    rig = Rig({name: ("stdio", offer) for name, offer in known.items()})
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.registry.run)
+        nursery.start_soon(rig.watch)
+        yield rig
+        nursery.cancel_scope.cancel()
+    assert rig.revisions == sorted(rig.revisions)
+
+
+async def test_a_listed_server_appears_with_its_index_and_then_with_its_token_counts() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a", "b")))
+        catalogue = await rig.until(lambda seen: "s" in seen.entries)
+        assert catalogue.index.search("s:a").hits[0].document.name == "a"
+        revision = catalogue.revision
+        counted = await rig.until(lambda seen: seen.entries["s"].offer.tokens_exact)
+        assert counted.entries["s"].offer.token_counts == {"a": 5, "b": 5}
+        assert counted.revision == revision
+        assert rig.kept.offers["s"].token_counts == {"a": 5, "b": 5}
+
+
+async def test_what_was_known_at_the_start_is_published_without_events_of_change() -> None:
+    known = offering("a", token_counts={"a": 5}, tokens_exact=True)
+    async with running(s=known) as rig:
+        catalogue = await rig.until(lambda seen: seen.indexed)
+        assert list(catalogue.entries) == ["s"]
+        assert rig.events == []
+        assert rig.count.calls == 0
+
+
+async def test_only_visible_changes_move_the_revision() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a")))
+        first = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        await rig.tell(listed("s", offering("a", problems=("something",))))
+        second = await rig.until(lambda seen: seen.entries["s"].offer.problems)
+        assert second.revision == first.revision
+        assert second.entries["s"].offer.token_counts == {"a": 5}
+        await rig.tell(listed("s", offering("a", description="other words")))
+        third = await rig.until(lambda seen: seen.revision > first.revision)
+        assert (third.tools_revision, third.resources_revision) == (first.tools_revision + 1, 0)
+        await rig.tell(listed("s", offering("a", description="other words", resources=(Resource(uri="x:1"),))))
+        fourth = await rig.until(lambda seen: seen.revision > third.revision)
+        assert (fourth.tools_revision, fourth.resources_revision) == (third.tools_revision, 1)
+
+
+async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")), listed("t", offering("b")))
+        first = await rig.until(lambda seen: seen.visible == {"s", "t"})
+        await rig.tell(changed("s", State.FAILED))
+        hidden = await rig.until(lambda seen: seen.visible == {"t"})
+        assert hidden.revision > first.revision
+        assert hidden.find_tool("s:a") is not None
+        await rig.tell(changed("s", State.SPAWNING), changed("s", State.RESPAWNING), changed("s", State.FAILED))
+        await rig.tell(changed("s", State.SPAWNING), changed("s", State.READY))
+        back = await rig.until(lambda seen: seen.visible == {"s", "t"})
+        assert back.revision == hidden.revision + 1
+
+
+async def test_a_server_that_is_switched_off_is_hidden_until_it_is_switched_on() -> None:
+    off = ServerStatus(server="s", state=State.STOPPED, wanted="stopped", since=0.0, disabled=True)
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")), listed("t", offering("b")))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+        await rig.tell(ServerChanged(status=off, previous=State.STOPPED))
+        hidden = await rig.until(lambda seen: seen.visible == {"t"})
+        assert rig.registry.offer("s") is not None
+        assert rig.registry.offer("nobody") is None
+        assert hidden.find_tool("s:a") is not None
+        await rig.tell(changed("s", State.DORMANT))
+        await rig.until(lambda seen: seen.visible == {"s", "t"})
+
+
+async def test_a_removed_server_leaves_nothing_behind() -> None:
+    async with running(s=offering("a"), t=offering("b")) as rig:
+        await rig.until(lambda seen: seen.indexed)
+        await rig.tell(changed("s", State.READY), ServerRemoved(server="s"))
+        catalogue = await rig.until(lambda seen: list(seen.entries) == ["t"])
+        assert catalogue.index.servers == ("t",)
+        assert "s" not in rig.kept.offers
+        assert "s" not in rig.registry.statuses.value
+        assert ("tools_changed", "s") in rig.events
+
+
+async def test_a_removed_server_is_not_known_by_name_any_more() -> None:
+    async with running() as rig:
+        rig.registry.catalogue.set(msgspec.structs.replace(rig.registry.catalogue.value, names=ServerNames({"s": "s"})))
+        await rig.tell(changed("s", State.STOPPED), ServerRemoved(server="s"), listed("t", offering("b")))
+        catalogue = await rig.until(lambda seen: "t" in seen.entries)
+        assert catalogue.names.servers == {"t"}
+
+
+async def test_events_tell_states_discoveries_and_what_changed() -> None:
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        await rig.tell(listed("s", offering("b")))
+        await rig.until(lambda seen: "b" in seen.entries["s"].tools)
+        assert rig.events == [
+            ("server_state", "s"),
+            ("discovery_completed", "s"),
+            ("tools_changed", "s"),
+            ("discovery_completed", "s"),
+            ("tools_changed", "s"),
+        ]
+        assert list(rig.registry.feed._events)[-1].data == {"added": ("b",), "removed": ("a",)}
+
+
+async def test_what_more_there_is_to_say_of_a_server_is_shown_but_no_event() -> None:
+    async with running() as rig:
+        moved = changed("a", State.RESPAWNING)
+        more = ServerChanged(status=msgspec.structs.replace(moved.status, next_start=7.0), previous=State.RESPAWNING)
+        await rig.tell(moved, more)
+        await wait_all_tasks_blocked()
+        assert rig.registry.statuses.value["a"].next_start == 7.0
+        assert rig.events == [("server_state", "a")]
+
+
+async def test_a_partial_offer_is_shown_and_kept_only_if_there_is_something_in_it() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering(partial=True)), listed("t", offering("a", partial=True)))
+        await rig.until(lambda seen: {"s", "t"} <= seen.entries.keys())
+        assert rig.kept.offers.keys() == {"t"}
+
+
+async def test_a_reading_that_changed_nothing_is_neither_written_nor_indexed_again() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a", read_at=1.0)))
+        counted = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        writes = rig.kept.writes
+        for turn in range(10):
+            await rig.tell(listed("s", offering("a", read_at=2.0 + turn)))
+        await rig.tell(listed("t", offering("b")))
+        seen = await rig.until(lambda seen: "t" in seen.entries and seen.entries["t"].offer.tokens_exact)
+        assert rig.kept.writes - writes == 2
+        assert seen.entries["s"] is counted.entries["s"]
+        assert rig.count.calls == 2
+
+
+async def test_the_time_of_the_last_reading_is_written_again_after_an_hour() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a", read_at=1.0)))
+        await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        rig.now_s += 3601
+        await rig.tell(listed("s", offering("a", read_at=3602.0)), listed("t", offering("b")))
+        await rig.until(lambda seen: "t" in seen.entries)
+        assert rig.kept.offers["s"].read_at == 3602.0
+        assert rig.kept.offers["s"].token_counts == {"a": 5}
+
+
+async def test_an_era_is_kept() -> None:
+    async with running() as rig:
+        await rig.tell(EraLearned(server="s", era="modern"), listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        assert rig.kept.eras == {"s": "modern"}
+
+
+async def test_slow_counting_keeps_no_other_server_from_being_found() -> None:
+    async with running() as rig:
+        rig.count.held = trio.Event()
+        await rig.tell(listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        await rig.tell(listed("t", offering("b")), changed("s", State.FAILED))
+        await rig.until(lambda seen: seen.visible == {"t"})
+        rig.count.held.set()
+        catalogue = await rig.until(lambda seen: all(entry.offer.tokens_exact for entry in seen.entries.values()))
+        assert set(catalogue.entries) == {"s", "t"}
+
+
+async def test_counts_of_an_older_offer_are_dropped() -> None:
+    async with running() as rig:
+        rig.count.held = trio.Event()
+        await rig.tell(listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        await rig.tell(listed("s", offering("a", description="other words")))
+        await rig.until(lambda seen: seen.entries["s"].tools["a"].description == "other words")
+        rig.count.held.set()
+        catalogue = await rig.until(lambda seen: seen.entries["s"].offer.tokens_exact)
+        assert catalogue.entries["s"].offer.token_counts == {"a": 11}
+
+
+async def test_an_index_of_an_entry_without_counts_does_not_lose_those_that_came_meanwhile() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a")))
+        catalogue = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        uncounted = Entry.make("s", "stdio", offering("a", problems=("late",)))
+        await rig.tell(Indexed(catalogue.index, {"s": uncounted}, frozenset()))
+        seen = await rig.until(lambda seen: seen.entries["s"].offer.problems)
+        assert seen.entries["s"].offer.token_counts == {"a": 5}
+
+
+async def test_counts_of_another_offer_are_neither_shown_nor_kept() -> None:
+    async with running() as rig:
+        await rig.tell(listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        await rig.tell(Counted("s", offering("a", description="other"), {"a": 99}, True))
+        await rig.tell(Counted("gone", offering("a"), {"a": 99}, True))
+        await rig.tell(listed("t", offering("b")))
+        seen = await rig.until(lambda seen: "t" in seen.entries)
+        assert seen.entries["s"].offer.token_counts == {"a": 5}
+        assert rig.kept.offers["s"].token_counts == {"a": 5}
+
+
+async def test_servers_are_found_by_words_at_once_and_by_meaning_once_they_are_embedded_off_the_loop() -> None:
+    loads: list[bool] = []
+    embedder = FakeEmbedder({"beasts": "animals"})
+    released = threading.Event()
+
+    def load() -> FakeEmbedder:
+        loads.append(threading.current_thread() is threading.main_thread())
+        released.wait(20)
+        return embedder
+
+    rig = Rig({"farm": ("stdio", offering("a", description="Feed the tractors"))}, load)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.registry.run)
+        await rig.tell(listed("zoo", offering("b", description="Feed the animals")))
+        catalogue = await rig.until(lambda catalogue: {"farm", "zoo"} <= catalogue.entries.keys())
+        assert catalogue.index.embedder is None
+        assert catalogue.index.search("feed the beasts").hits[0].document.server == "farm"
+        revision = catalogue.revision
+        released.set()
+        catalogue = await rig.until(embedded)
+        assert catalogue.index.search("feed the beasts").hits[0].document.server == "zoo"
+        assert catalogue.revision == revision
+        await rig.tell(listed("zoo", offering("b", "c", description="Feed the animals")))
+        catalogue = await rig.until(lambda catalogue: len(catalogue.index) == 3 and embedded(catalogue))
+        assert loads == [False]
+        assert catalogue.index.embedder is embedder
+        assert len(embedder.texts) == len(set(embedder.texts)) == 3, "what is kept is not embedded again"
+        nursery.cancel_scope.cancel()
+
+
+async def test_vectors_of_documents_that_are_gone_meanwhile_are_not_shown() -> None:
+    embedder = FakeEmbedder()
+    held = Indexer()
+    made = await held.take({"s": Entry.make("s", "stdio", offering("a"))}, frozenset())
+    old = made.index.segments[0].documents
+    held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old)), "gone": ((), np.zeros((0, 64), np.int8))}))
+    made = await held.take({"s": Entry.make("s", "stdio", offering("a", "b"))}, frozenset())
+    assert made.index.embedder is embedder
+    assert not made.index._corpus.meanings.known.any()
+    held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old))}))
+    new = made.index.segments[0].documents
+    held.put(Embedded(embedder, {"s": (new, document_levels(embedder, new))}))
+    made = await held.take({}, frozenset())
+    assert made.index._corpus.meanings.known.all(), "the newer vectors of a server count"
+    assert made.changes == {}
+    again = await held.take({}, frozenset())
+    assert again.index is made.index
+
+
+async def test_a_system_without_threads_keeps_the_old_index_and_catches_up_by_itself() -> None:
+    async with running(s=offering("a")) as rig:
+        before = await rig.until(lambda seen: seen.indexed and seen.entries["s"].offer.tokens_exact)
+        with no_threads():
+            await rig.tell(listed("s", offering("a", "b")), listed("t", offering("c")))
+            await wait_all_tasks_blocked()
+            assert [condition.what for condition in rig.conditions.now()] == ["search index"]
+            assert rig.registry.catalogue.value is before
+            assert before.index.search("s:a").hits[0].document.name == "a"
+        after = await rig.until(lambda seen: "t" in seen.entries and seen.entries["t"].offer.tokens_exact)
+        assert {hit.document.name for hit in after.index.search("*").hits} == {"a", "b", "c"}
+        assert rig.conditions.now() == []
+
+
+async def test_counting_that_lacks_memory_is_taken_up_again() -> None:
+    async with running() as rig:
+        rig.count.failures = [MemoryError(), OSError(errno.EMFILE, "Too many open files")]
+        await rig.tell(listed("s", offering("a")))
+        seen = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
+        assert seen.entries["s"].offer.token_counts == {"a": 5}
+        assert rig.count.calls == 3
+
+
+async def test_an_embedder_that_lacks_descriptors_is_loaded_once_there_are_some() -> None:
+    embedder = FakeEmbedder({"beasts": "animals"})
+    wants: list[Exception] = [OSError(errno.EMFILE, "Too many open files")]
+
+    def load() -> FakeEmbedder:
+        if wants:
+            raise wants.pop()
+        return embedder
+
+    rig = Rig({"farm": ("stdio", offering("a"))}, load)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(rig.registry.run)
+        catalogue = await rig.until(embedded)
+        assert catalogue.index.embedder is embedder
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("place", ["analyse", "Index.replace"])
+async def test_a_bug_with_the_texts_of_one_server_costs_that_server_its_place_in_the_search_only(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, place: str
+) -> None:
+    real = Index.replace if place == "Index.replace" else analyse
+
+    def buggy(first: Any, second: Any, **more: Any) -> Any:
+        if "poison" in (first, getattr(second, "server", None)):
+            raise ZeroDivisionError("a bug")
+        return real(first, second, **more)
+
+    monkeypatch.setattr(f"actors.registry.indexer.{place}", buggy)
+    async with running(before=offering("x")) as rig:
+        await rig.until(lambda seen: seen.indexed)
+        rig.whole = False  # the index lacks a server from now on
+        await rig.tell(listed("good", offering("a")), listed("poison", offering("b")), listed("other", offering("c")))
+        seen = await rig.until(lambda seen: {"good", "poison", "other"} <= seen.entries.keys())
+        assert {hit.document.server for hit in seen.index.search("*").hits} == {"before", "good", "other"}
+        assert seen.find_tool("poison:b") is not None
+        assert seen.entries["poison"].offer.problems == (indexer.UNSEARCHABLE,)
+        assert rig.kept.offers["poison"].problems == ()
+        assert "a bug while indexing poison" in caplog.text
+
+
+async def test_a_bug_in_counting_one_server_is_a_problem_of_that_server_only(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as rig:
+        rig.count.failures = [ZeroDivisionError("a bug")]
+        await rig.tell(listed("poison", offering("a")))
+        seen = await rig.until(lambda seen: "poison" in seen.entries and seen.entries["poison"].offer.problems)
+        assert seen.entries["poison"].offer.problems == (UNCOUNTED,)
+        await rig.tell(listed("good", offering("b")))
+        seen = await rig.until(lambda seen: "good" in seen.entries and seen.entries["good"].offer.tokens_exact)
+        assert seen.entries["good"].offer.token_counts == {"b": 5}
+        assert "a bug while counting the tokens of poison" in caplog.text

@@ -1,0 +1,176 @@
+"""A server actor over the memory transport, with its facts collected. Bounded by the virtual clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from unittest import mock
+
+import msgspec
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors.catalogue.entries import Offer
+from actors.kit import Mailbox, Starts
+from actors.kit.reporter import Reporter
+from actors.life.lifecycle import State
+from actors.life.policy import RestartLog, RestartPolicy
+from actors.messages import (
+    CallServer,
+    EraLearned,
+    ReadServer,
+    Refreshed,
+    RefreshServer,
+    RestartServer,
+    ServerChanged,
+    ServerListed,
+    ServerStatus,
+    SleepServer,
+    StopServer,
+    WakeServer,
+)
+from actors.protocol.era import Identity
+from actors.protocol.versions import Era
+from actors.server import ServerActor, ServerSettings, incarnation
+from actors.server.journal import Journal
+from actors.transport.base import Transport
+from actors.transport.memory import MemoryTransport
+from tests.fakes.mcp_server import FakeServer
+
+F = TypeVar("F")
+WEEK_S = 7 * 86400.0
+
+
+@dataclass
+class Rig:
+    """One running actor. `facts` is what it reported."""
+
+    actor: ServerActor
+    fake: FakeServer
+    restarts: RestartLog
+    journal: Journal
+    facts: list[Any] = field(default_factory=list)
+    told: trio.Event = field(default_factory=trio.Event)
+
+    def take(self, fact: Any) -> None:
+        """Note what the actor reported."""
+        self.facts.append(fact)
+        self.told.set()
+        self.told = trio.Event()
+
+    async def until_listed(self, times: int) -> None:
+        """Wait until the actor has told so often what its server lists."""
+        while len(self.listed) < times:
+            await self.told.wait()
+
+    async def call(self, tool: str = "echo", deadline_s: float = 60.0, **arguments: Any) -> Any:
+        """Call a tool and return its structured content."""
+        members = b'"name":' + json.dumps(tool).encode() + b',"arguments":' + json.dumps(arguments).encode()
+        message = CallServer(server="s", method="tools/call", members=members, deadline_s=deadline_s)
+        result = await self.actor.address.ask(message)
+        return msgspec.json.decode(result.body)["structuredContent"]
+
+    async def wake(self, *, operator: bool = False, urgent: bool = True) -> None:
+        await self.actor.address.ask(WakeServer(server="s", operator=operator, urgent=urgent))
+
+    async def sleep(self) -> None:
+        await self.actor.address.ask(SleepServer(server="s"))
+
+    async def restart(self) -> None:
+        await self.actor.address.ask(RestartServer(server="s"))
+
+    async def refresh(self) -> Refreshed:
+        return await self.actor.address.ask(RefreshServer(server="s"))
+
+    @property
+    def story(self) -> list[str]:
+        """What was told of the server, in order."""
+        lines = self.journal.shown(self.journal.last(1000))
+        return [line.text for line in lines if line.source == "supervisor"]
+
+    async def stop(self) -> None:
+        await self.actor.address.ask(StopServer())
+
+    async def status(self, *, stderr: bool = False) -> ServerStatus:
+        return await self.actor.address.ask(ReadServer(stderr=stderr))
+
+    async def reach(self, state: State) -> None:
+        """Let time pass until the state is reached."""
+        while self.actor.life.state is not state:
+            await trio.sleep(0.05)
+            await wait_all_tasks_blocked()
+
+    def of(self, kind: type[F]) -> list[F]:
+        return [fact for fact in self.facts if isinstance(fact, kind)]
+
+    @property
+    def states(self) -> list[State]:
+        return [fact.status.state for fact in self.of(ServerChanged)]
+
+    @property
+    def listed(self) -> list[list[str]]:
+        return [[tool.name for tool in fact.offer.tools] for fact in self.of(ServerListed)]
+
+    @property
+    def eras(self) -> list[Era]:
+        return [fact.era for fact in self.of(EraLearned)]
+
+
+async def _at_once(decode: Callable[[], Any]) -> Any:
+    """Decode as if a thread did it: a virtual clock would run on while a real one works."""
+    await trio.lowlevel.checkpoint()
+    return decode()
+
+
+@asynccontextmanager
+async def running_server(
+    fake: FakeServer | None = None,
+    *,
+    settings: ServerSettings | None = None,
+    policy: RestartPolicy | None = None,
+    transport: Transport | None = None,
+    starts: Starts | None = None,
+    known: Offer | None = None,
+    era: Era | None = "legacy",
+    hide: Callable[[str], str] = str,
+    now_s: float = 0.0,
+) -> AsyncIterator[Rig]:
+    """Run a server actor for the block, at most a week of virtual time; everything is settled at the end.
+
+    `now_s` is the unix time, which stands still.
+    """
+    fake = fake or FakeServer()
+    restarts = RestartLog(policy or RestartPolicy(), lambda: 1.0)
+    box: Mailbox[Any] = Mailbox(4096)
+    journal = Journal(lambda: 0.0)
+    actor = ServerActor(
+        "s",
+        transport or MemoryTransport(fake.serve),
+        settings or ServerSettings(),
+        restarts,
+        starts or Starts(),
+        Reporter(box.address),
+        lambda: now_s,
+        identity=Identity(),
+        known=known,
+        era=era,
+        hide=hide,
+        journal=journal,
+    )
+    rig = Rig(actor, fake, restarts, journal)
+
+    async def collect() -> None:
+        while True:
+            rig.take((await box.receive()).message)
+
+    with mock.patch.object(incarnation, "decoded", _at_once), trio.fail_after(WEEK_S):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collect)
+            nursery.start_soon(actor.run)
+            yield rig
+            await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    assert fake.starts == fake.exits

@@ -1,0 +1,278 @@
+"""Answers that cannot be passed on: their call fails at once and says why, the server and its other calls go on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.errors import CallTooLarge, ProtocolViolation, SupervisorError
+from actors.messages import ServerChanged
+from actors.protocol.jsonrpc import RemoteError
+from actors.transport.memory import MemoryTransport
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes.mcp_server import FakeServer
+
+LIMIT = 20_000
+BIG = b"x" * (2 * LIMIT)
+
+
+class Batching(FakeServer):
+    """Agreed on 2025-03-26, the only revision with batches."""
+
+    def _answer(self, method: str, message: dict[str, Any]) -> dict[str, Any] | None:
+        answer = super()._answer(method, message)
+        if method == "initialize" and answer is not None:
+            answer["result"]["protocolVersion"] = "2025-03-26"
+        return answer
+
+
+async def failed(rig: Rig, answer: bytes) -> SupervisorError:
+    """Let a call be answered with these bytes, ID being its id; return its error, which must come at once."""
+    await rig.wake()
+    errors: list[SupervisorError] = []
+
+    async def call() -> None:
+        with pytest.raises(SupervisorError) as caught:
+            await rig.call("hang")
+        errors.append(caught.value)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await wait_all_tasks_blocked()
+        before = trio.current_time()
+        await rig.fake.write(answer.replace(b"ID", id_of(rig)) + b"\n")
+    assert trio.current_time() - before < 1
+    return errors[0]
+
+
+async def answered(rig: Rig, answer: bytes) -> Any:
+    """Let a call be answered with these bytes, ID being its id; return its structured content."""
+    await rig.wake()
+    results: list[Any] = []
+
+    async def call() -> None:
+        results.append(await rig.call("hang"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(call)
+        await wait_all_tasks_blocked()
+        await rig.fake.write(answer.replace(b"ID", id_of(rig)) + b"\n")
+    return results[0]
+
+
+def id_of(rig: Rig) -> bytes:
+    """The id of the newest call, as JSON."""
+    id_: str = [message["id"] for message in rig.fake.messages if message["method"] == "tools/call"][-1]
+    return f'"{id_}"'.encode()
+
+
+async def lives(rig: Rig) -> None:
+    """The same process answers the next call."""
+    assert await rig.call(a=1) == {"a": 1}
+    assert rig.fake.starts == 1
+    assert (await rig.status()).in_flight == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "why", "outcome"),
+    [
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"a":"\xff\xfe"}}', "not UTF-8", "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"a":NaN}}', "invalid character", "completed"),
+        (b'{"result":{"a":-Infinity},"jsonrpc":"2.0","id":ID}', "invalid character", "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}", "too deeply", "completed"),
+        (b'{"jsonrpc":"1.0","id":ID,"result":{}}', '"jsonrpc" is not "2.0"', "completed"),
+        (b'{"id":ID,"result":{}}', '"jsonrpc" is not "2.0"', "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{}}{"jsonrpc":"2.0"}', "trailing characters", "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"a":', "truncated", "completed"),
+        (b'[{"jsonrpc":"2.0","id":ID,"result":{}}]', "a batch", "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":[1]}', "a result that is no object", "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":null}', "a result that is no object", "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{},"error":{}}', "both a result and an error", "unknown"),
+        (b'{"jsonrpc":"2.0","id":ID}', "neither a result nor an error", "unknown"),
+        (b'{"jsonrpc":"2.0","id":ID,"error":{"message":"no disk"}}', "code or message: no disk", "unknown"),
+        (b'{"jsonrpc":"2.0","id":ID,"error":{"code":NaN}}', "invalid character", "unknown"),
+    ],
+)
+async def test_a_malformed_answer_fails_its_call_at_once_and_says_what_is_wrong(
+    autojump_clock: MockClock, answer: bytes, why: str, outcome: str
+) -> None:
+    async with running_server() as rig:
+        error = await failed(rig, answer)
+        assert type(error) is ProtocolViolation
+        assert "server 's' answered with " in error.message
+        assert why in error.message
+        assert error.outcome == outcome
+        await lives(rig)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"a":"' + BIG + b'"}}', "completed"),
+        (b'{"result":{"a":"' + BIG + b'"},"jsonrpc":"2.0","id":ID}', "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"' + BIG + b'"}}', "unknown"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"a":"' + 20 * BIG, "completed"),
+    ],
+)
+async def test_an_answer_over_the_limit_fails_its_call_as_too_large(
+    autojump_clock: MockClock, answer: bytes, outcome: str
+) -> None:
+    fake = FakeServer()
+    async with running_server(fake, transport=MemoryTransport(fake.serve, max_line_bytes=LIMIT)) as rig:
+        error = await failed(rig, answer)
+        assert type(error) is CallTooLarge
+        assert "over its limit of 20000 bytes (max_line_bytes)" in error.message
+        assert error.outcome == outcome
+        assert error.details is not None
+        assert error.details["limit_bytes"] == LIMIT < error.details["bytes"]
+        if not answer.endswith(BIG):
+            await lives(rig)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"jsonrpc":"2.0","id":ID,"result":{"a":[' + b"[]," * 1_000_000 + b"1]}}",
+        b'{"result":{"a":[' + b"[]," * 1_000_000 + b'1]},"jsonrpc":"2.0","id":ID}',
+    ],
+)
+async def test_an_answer_of_a_million_lists_fails_its_call_as_too_large(
+    autojump_clock: MockClock, answer: bytes
+) -> None:
+    async with running_server() as rig:
+        error = await failed(rig, answer)
+        assert type(error) is CallTooLarge
+        assert "too many values, brackets or escapes" in error.message
+        assert error.outcome == "completed"
+        assert error.details == {"limit_weight": 17 * 1024 * 1024}
+        await lives(rig)
+
+
+async def test_a_large_answer_arrives_whole(autojump_clock: MockClock) -> None:
+    text = "é,[{" * 100_000
+    async with running_server() as rig:
+        answer = {"jsonrpc": "2.0", "id": "ID", "result": {"structuredContent": {"a": text}}}
+        assert await answered(rig, json.dumps(answer, ensure_ascii=False).encode().replace(b'"ID"', b"ID")) == {
+            "a": text
+        }
+        await lives(rig)
+
+
+async def test_a_large_answer_in_a_batch_arrives_where_the_revision_has_batches(autojump_clock: MockClock) -> None:
+    text = b"x" * 300_000
+    message = b'[{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":{"a":"' + text + b'"}}}]'
+    async with running_server(Batching()) as rig:
+        assert await answered(rig, message) == {"a": text.decode()}
+    async with running_server() as rig:
+        error = await failed(rig, message)
+        assert type(error) is ProtocolViolation
+        assert "a batch, which this version of the protocol does not have" in error.message
+
+
+@pytest.mark.parametrize("wrong", [b"NaN", b'"\xff"', b'"x'])
+async def test_a_large_malformed_answer_fails_its_call_at_once(autojump_clock: MockClock, wrong: bytes) -> None:
+    async with running_server() as rig:
+        answer = b'{"jsonrpc":"2.0","id":ID,"result":{"text":"' + b"x" * 300_000 + b'","a":' + wrong + b"}}"
+        assert type(await failed(rig, answer)) is ProtocolViolation
+        await lives(rig)
+
+
+async def test_a_server_whose_line_never_ends_is_replaced(autojump_clock: MockClock) -> None:
+    fake = FakeServer()
+    async with running_server(fake, transport=MemoryTransport(fake.serve, max_line_bytes=LIMIT)) as rig:
+        error = await failed(rig, b'{"jsonrpc":"2.0","id":ID,"result":{"a":"' + 20 * BIG)
+        assert type(error) is CallTooLarge
+        assert await rig.call(a=1) == {"a": 1}
+        assert rig.fake.starts == 2
+        assert "does not end" in " ".join(fact.reason for fact in rig.of(ServerChanged))
+
+
+async def test_a_log_line_that_looks_like_a_message_is_noise_that_can_be_read(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        await rig.fake.write(b'{"level":"info","id":7,"msg":"hello"}\n')
+        await lives(rig)
+        assert (await rig.status()).noise == 1
+        assert "hello" in str(rig.journal.shown(rig.journal.last(1000)))
+
+
+async def test_a_log_message_over_the_limit_costs_no_call(autojump_clock: MockClock) -> None:
+    fake = FakeServer()
+    async with running_server(fake, transport=MemoryTransport(fake.serve, max_line_bytes=LIMIT)) as rig:
+        await rig.wake()
+        await rig.fake.write(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"' + BIG + b'"}}\n')
+        await rig.fake.write(BIG + b"\n")
+        await lives(rig)
+        assert (await rig.status()).noise == 2
+
+
+async def test_the_members_of_a_batch_are_messages_where_the_revision_has_batches(autojump_clock: MockClock) -> None:
+    async with running_server(Batching()) as rig:
+        answer = b'{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":5}}'
+        assert await answered(rig, b'[5, {"jsonrpc":"2.0","method":"notifications/x"},' + answer + b"]") == 5
+        assert (await rig.status()).noise == 1
+
+
+async def test_a_byte_order_mark_on_any_line_is_dropped(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        await rig.fake.write(b"\xef\xbb\xbf")
+        await lives(rig)
+        await rig.fake.write(b"\xef\xbb\xbf")
+        await lives(rig)
+        assert (await rig.status()).noise == 0
+
+
+async def test_half_an_emoji_in_a_result_costs_a_character_not_the_call(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        answer = rb'{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":"cut \ud83d"}}'
+        assert await answered(rig, answer) == "cut \ufffd"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":true,"result":{}}',
+        b'{"jsonrpc":"2.0","id":null,"result":{"a":NaN}}',
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}',
+        b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":NaN,"id":ID,"result":{}}}',
+        b'{"jsonrpc":"2.0","id":ID,"method":"sampling/createMessage","params":{"a":NaN}}',
+        b'{"level":"error","text":"no answer to ","id":ID}',
+        b"[INFO] still thinking about id ID",
+    ],
+)
+async def test_what_is_no_answer_to_a_call_leaves_it_alone(autojump_clock: MockClock, line: bytes) -> None:
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        results: list[Any] = []
+
+        async def call() -> None:
+            results.append(await rig.call("sleep", s=3))
+
+        nursery.start_soon(call)
+        await wait_all_tasks_blocked()
+        await rig.fake.write(line.replace(b"ID", id_of(rig)) + b"\n")
+        await trio.sleep(4)
+        assert results == [{"s": 3}]
+
+
+@pytest.mark.parametrize("code", [-32050, -32020, -32000, -1, 0, 1, 2**53 - 1])
+async def test_the_error_of_a_server_arrives_with_its_code_message_and_data(
+    autojump_clock: MockClock, code: int
+) -> None:
+    error = {"code": code, "message": "no", "data": {"a": [1]}}
+    async with running_server(FakeServer(errors_at={"tools/call": error})) as rig:
+        with pytest.raises(RemoteError) as caught:
+            await rig.call()
+        found = caught.value.error
+        assert (found.code, found.message, bytes(found.data)) == (code, "no", b'{"a": [1]}')
+
+
+async def test_what_a_server_says_in_a_malformed_error_keeps_its_secrets(autojump_clock: MockClock) -> None:
+    async with running_server(hide=lambda text: text.replace("sk-1", "***")) as rig:
+        error = await failed(rig, b'{"jsonrpc":"2.0","id":ID,"error":{"code":"E","message":"bad key sk-1"}}')
+        assert "E bad key ***" in error.message

@@ -1,0 +1,269 @@
+"""Calls through a server actor: waking, limits, deadlines, crashes, cancellation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.errors import CallTimedOut, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, TooManyCalls
+from actors.life.lifecycle import State
+from actors.messages import CallServer
+from actors.protocol.jsonrpc import RemoteError
+from actors.server import ServerSettings
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes.mcp_server import FakeServer, tool
+
+
+class Outcomes:
+    """What became of calls that run beside the test."""
+
+    def __init__(self, rig: Rig, nursery: trio.Nursery) -> None:
+        self.results: list[Any] = []
+        self.errors: list[Exception] = []
+        self._rig = rig
+        self._nursery = nursery
+
+    def start(self, tool: str = "echo", **more: Any) -> trio.CancelScope:
+        scope = trio.CancelScope()
+        self._nursery.start_soon(self._run, scope, tool, more)
+        return scope
+
+    async def _run(self, scope: trio.CancelScope, name: str, more: dict[str, Any]) -> None:
+        with scope:
+            try:
+                self.results.append(await self._rig.call(name, **more))
+            except (ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, TooManyCalls, CallTimedOut) as error:
+                self.errors.append(error)
+
+
+async def test_200_calls_to_a_dormant_server_start_one_process(autojump_clock: MockClock) -> None:
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        calls = Outcomes(rig, nursery)
+        for number in range(192):
+            calls.start(n=number)
+        await rig.reach(State.READY)
+        for number in range(192, 200):
+            calls.start(n=number)
+        await wait_all_tasks_blocked()
+        assert sorted(found["n"] for found in calls.results) == list(range(200))
+        assert rig.fake.starts == 1
+        assert (await rig.status()).calls == 200
+
+
+async def test_a_modern_server_is_called_with_the_envelope(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="modern"), era=None) as rig:
+        assert await rig.call(a=1) == {"a": 1}
+        sent = next(found for found in rig.fake.messages if found["method"] == "tools/call")
+        assert sent["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+        assert "subscriptions/listen" in rig.fake.asked[0]
+        assert "initialize" not in rig.fake.asked[0]
+        assert (await rig.status()).era == "modern"
+
+
+async def test_an_idle_server_goes_dormant_and_its_tools_stay(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.call()
+        before = trio.current_time()
+        await rig.reach(State.DORMANT)
+        assert 180 <= trio.current_time() - before < 182
+        assert rig.listed == [["echo"]]
+        assert await rig.call(again=True) == {"again": True}
+        assert rig.fake.starts == 2
+
+
+async def test_a_server_never_goes_dormant_with_a_call_in_flight(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        assert await rig.call("sleep", deadline_s=3000, s=1000) == {"s": 1000}
+        before = trio.current_time()
+        await rig.reach(State.DORMANT)
+        assert 179 <= trio.current_time() - before <= 361
+        assert rig.fake.starts == 1
+
+
+async def test_a_server_that_may_not_idle_never_sleeps(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(idle_timeout_s=0)) as rig:
+        await rig.call()
+        await trio.sleep(86400)
+        assert rig.actor.life.state is State.READY
+        assert (await rig.status()).last_error is None
+
+
+async def test_a_crash_in_a_call_settles_it_at_once_and_the_next_call_works_after_the_back_off(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        before = trio.current_time()
+        with pytest.raises(ServerExited) as caught:
+            await rig.call("crash")
+        assert caught.value.outcome == "unknown"
+        assert trio.current_time() - before < 0.5
+        assert "exit code 3" in ((await rig.status()).last_error or "")
+        assert await rig.call(b=2) == {"b": 2}
+        assert 0.5 <= trio.current_time() - before < 2
+        assert State.RESPAWNING in rig.states
+        assert (await rig.status()).last_error is None
+
+
+async def test_a_call_that_takes_too_long_fails_and_is_cancelled_at_the_server(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        before = trio.current_time()
+        with pytest.raises(CallTimedOut) as caught:
+            await rig.call("hang")
+        assert caught.value.outcome == "unknown"
+        assert trio.current_time() - before == pytest.approx(60)
+        await wait_all_tasks_blocked()
+        sent = next(found for found in rig.fake.messages if found["method"] == "tools/call")
+        cancelled = next(found for found in rig.fake.messages if found["method"] == "notifications/cancelled")
+        assert cancelled["params"]["requestId"] == sent["id"]
+        assert (await rig.status()).in_flight == 0
+
+
+async def test_an_earlier_deadline_that_comes_later_is_kept(autojump_clock: MockClock) -> None:
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        calls = Outcomes(rig, nursery)
+        calls.start("hang", deadline_s=500)
+        await wait_all_tasks_blocked()
+        before = trio.current_time()
+        with pytest.raises(CallTimedOut):
+            await rig.call("hang", deadline_s=2)
+        assert trio.current_time() - before == pytest.approx(2)
+        await trio.sleep(499)
+        assert [type(error) for error in calls.errors] == [CallTimedOut]
+
+
+async def test_a_call_whose_server_does_not_come_up_in_time_says_that_nothing_was_sent(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(start_s=30)) as rig:
+        with pytest.raises(ServerStarting) as caught:
+            await rig.call(deadline_s=5)
+        assert caught.value.outcome == "not_sent"
+        await rig.wake()
+        assert "tools/call" not in rig.fake.asked[0]
+
+
+async def test_an_abandoned_call_is_cancelled_at_the_server_and_frees_its_place(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(max_in_flight=1)) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        scope = Outcomes(rig, nursery).start("hang")
+        await wait_all_tasks_blocked()
+        assert (await rig.status()).in_flight == 1
+        scope.cancel()
+        await wait_all_tasks_blocked()
+        assert rig.fake.asked[0][-1] == "notifications/cancelled"
+        assert await rig.call(c=3) == {"c": 3}
+
+
+async def test_a_call_that_was_abandoned_while_it_waited_is_never_sent(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(start_s=10)) as rig, trio.open_nursery() as nursery:
+        scope = Outcomes(rig, nursery).start("echo")
+        await wait_all_tasks_blocked()
+        scope.cancel()
+        await wait_all_tasks_blocked()
+        assert (await rig.status()).waiting == 0
+        await rig.wake()
+        assert "tools/call" not in rig.fake.asked[0]
+
+
+async def test_a_call_abandoned_before_its_message_is_read_is_not_admitted(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        reply = rig.actor.address.request(CallServer(server="s", method="tools/call", members=b'"name":"echo"'))
+        reply.abandon()
+        await wait_all_tasks_blocked()
+        assert rig.fake.starts == 0
+        assert (await rig.status()).calls == 0
+
+
+async def test_a_late_answer_is_dropped(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        with pytest.raises(CallTimedOut):
+            await rig.call("late", deadline_s=1)
+        await trio.sleep(1)
+        status = await rig.status()
+        assert (status.strays, status.in_flight, status.state) == (1, 0, State.READY)
+
+
+async def test_calls_over_the_limit_wait_and_those_over_the_queue_are_refused(autojump_clock: MockClock) -> None:
+    settings = ServerSettings(max_in_flight=2, max_queued=3)
+    async with running_server(settings=settings) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        calls = Outcomes(rig, nursery)
+        for _ in range(6):
+            calls.start("sleep", s=1)
+            await wait_all_tasks_blocked()
+        status = await rig.status()
+        assert (status.in_flight, status.waiting) == (2, 3)
+        assert [type(error) for error in calls.errors] == [TooManyCalls]
+        await trio.sleep(4)
+        await wait_all_tasks_blocked()
+        assert len(calls.results) == 5
+
+
+async def test_an_error_of_the_server_is_relayed(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        with pytest.raises(RemoteError) as caught:
+            await rig.call("refuse")
+        assert caught.value.error.code == -32602
+        assert (await rig.status()).failures == 1
+
+
+async def test_a_call_during_the_drain_wakes_the_server_again_and_is_answered(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(ignores_eof=True)) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        errors: list[Exception] = []
+
+        async def send_to_sleep() -> None:
+            try:
+                await rig.sleep()
+            except Exception as error:  # noqa: BLE001 - the test looks at it
+                errors.append(error)
+
+        nursery.start_soon(send_to_sleep)
+        await wait_all_tasks_blocked()
+        assert rig.actor.life.state is State.DRAINING
+        assert await rig.call(d=4) == {"d": 4}
+        assert rig.fake.starts == 2
+        assert State.RESPAWNING not in rig.states
+        assert "woken again" in str(errors[0])
+
+
+async def test_calls_in_flight_end_before_a_server_sleeps(autojump_clock: MockClock) -> None:
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        calls = Outcomes(rig, nursery)
+        calls.start("sleep", s=3)
+        await wait_all_tasks_blocked()
+        await rig.sleep()
+        await wait_all_tasks_blocked()
+        assert calls.results == [{"s": 3}]
+        assert rig.actor.life.state is State.DORMANT
+
+
+async def test_a_call_that_outlasts_the_drain_fails_with_unknown_outcome(autojump_clock: MockClock) -> None:
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        calls = Outcomes(rig, nursery)
+        calls.start("hang")
+        await wait_all_tasks_blocked()
+        before = trio.current_time()
+        await rig.sleep()
+        assert 5 <= trio.current_time() - before < 11
+        await wait_all_tasks_blocked()
+        assert [error.outcome for error in calls.errors if isinstance(error, ServerExited)] == ["unknown"]
+
+
+async def test_the_newest_answer_is_not_confused_by_banners_and_broken_lines(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(tools=[tool("echo")])) as rig:
+        await rig.wake()
+        await rig.fake.write(
+            b'hello\n{"jsonrpc": nonsense}\n\xff{"jsonrpc":"2.0"}\n{"jsonrpc":"2.0","id":true,"result":{}}\n'
+        )
+        assert await rig.call(e=5) == {"e": 5}
+        status = await rig.status()
+        assert (status.noise, status.strays) == (3, 1)

@@ -1,0 +1,525 @@
+"""The life of a server actor: crash loops, probes of the era, stop in every state, long times."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.catalogue.entries import Offer, Tool
+from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, SpawnFailed
+from actors.kit import Starts
+from actors.life.lifecycle import State
+from actors.life.policy import RestartPolicy
+from actors.messages import ReadServer, ServerChanged, StopServer
+from actors.server import ServerSettings
+from actors.server.inbox import TimerFired
+from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started
+from actors.transport.base import Connection, Exit
+from actors.transport.memory import MemoryPeer, MemoryTransport
+from actors.transport.stderr_tail import StderrTail
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes.mcp_server import FakeServer
+
+KNOWN = Offer(tools=(Tool(name="echo"),))
+
+
+class Unstartable:
+    """A transport that starts nothing the first `failures` times, and then `fake`."""
+
+    kind = "memory"
+
+    def __init__(
+        self,
+        *,
+        permanent: bool = False,
+        scarce: bool = False,
+        after_s: float = 0.0,
+        failures: int = 1000,
+        fake: FakeServer | None = None,
+    ) -> None:
+        self.tries = 0
+        self._failures = failures
+        self._real = MemoryTransport((fake or FakeServer()).serve)
+        self._permanent = permanent
+        self._scarce = scarce
+        self._after_s = after_s
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        self.tries += 1
+        await trio.sleep(self._after_s)
+        if self.tries <= self._failures:
+            raise SpawnFailed("there is no such program", permanent=self._permanent, scarce=self._scarce)
+        async with self._real.connect() as connection:
+            yield connection
+
+
+async def outcome(rig: Rig, action: Callable[[], Any]) -> Exception | None:
+    try:
+        await action()
+    except (ServerGaveUp, ServerStarting, ShuttingDown) as error:
+        return error
+    return None
+
+
+# Crash loops ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_status_of_a_server_that_refuses_the_handshake_tells_what_it_said_on_stderr(
+    autojump_clock: MockClock,
+) -> None:
+    fake = FakeServer(errors_at={"initialize": {"code": -32602, "message": "not with you"}})
+
+    async def serve(peer: MemoryPeer) -> int:
+        peer.log("error: the token has expired\n")
+        return await fake.serve(peer)
+
+    async with running_server(fake, transport=MemoryTransport(serve)) as rig:
+        await outcome(rig, rig.wake)
+        await rig.reach(State.FAILED)
+        error = (await rig.status()).last_error or ""
+        assert "not with you" in error
+        assert error.endswith("last words: error: the token has expired")
+
+
+async def test_a_crash_loop_ends_after_the_budget_and_waiting_calls_fail_typed(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        with pytest.raises(ServerGaveUp, match="exit code 1") as caught:
+            await rig.call(deadline_s=3600)
+        assert caught.value.outcome == "not_sent"
+        assert rig.fake.starts == 6
+        assert trio.current_time() == pytest.approx(2**5 - 1, abs=3)
+        assert rig.actor.life.state is State.FAILED
+        assert "last words" in ((await rig.status()).last_error or "")
+        with pytest.raises(ServerGaveUp) as again:
+            await rig.call()
+        assert again.value.retry_after_s == pytest.approx(300, abs=1)
+        assert rig.fake.starts == 6
+
+
+async def test_a_failed_server_is_probed_on_demand_once_per_interval(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
+        await outcome(rig, rig.wake)
+        for probes in range(1, 4):
+            await trio.sleep(301)
+            assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
+            assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
+            assert rig.fake.starts == 6 + probes
+
+
+async def test_a_probe_long_after_the_failures_still_costs_one_start_only(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
+        await outcome(rig, rig.wake)
+        await trio.sleep(86400)
+        assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
+        assert rig.fake.starts == 7
+
+
+async def test_a_failed_server_that_was_repaired_answers_the_call_that_probes_it(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
+        await outcome(rig, rig.wake)
+        rig.fake.exits_at = None
+        await trio.sleep(301)
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_an_operator_wakes_a_failed_server_at_once(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        await outcome(rig, rig.wake)
+        rig.fake.exits_at = None
+        await rig.wake(operator=True)
+        assert rig.actor.life.state is State.READY
+
+
+async def test_an_operator_need_not_wait_for_a_back_off(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), policy=RestartPolicy(backoff_initial_s=60)) as rig:
+        with trio.move_on_after(5):
+            await rig.wake()
+        assert rig.actor.life.state is State.RESPAWNING
+        rig.fake.exits_at = None
+        before = trio.current_time()
+        await rig.wake(operator=True)
+        assert trio.current_time() - before < 1
+
+
+async def test_a_permanent_failure_to_start_costs_no_restarts(autojump_clock: MockClock) -> None:
+    transport = Unstartable(permanent=True)
+    async with running_server(transport=transport, known=KNOWN) as rig:
+        for tries in (1, 2):
+            for _ in range(2):
+                with pytest.raises(ServerGaveUp, match="no such program"):
+                    await rig.call()
+            assert transport.tries == tries
+            await trio.sleep(1000)
+        assert (await rig.status()).restarts == 0
+
+
+async def test_a_passing_failure_to_start_is_tried_again(autojump_clock: MockClock) -> None:
+    transport = Unstartable(permanent=False)
+    async with running_server(transport=transport) as rig:
+        assert isinstance(await outcome(rig, lambda: rig.call(deadline_s=3600)), ServerGaveUp)
+        assert transport.tries == 6
+
+
+async def test_a_call_is_answered_once_a_start_succeeds(autojump_clock: MockClock) -> None:
+    transport = Unstartable(permanent=False, failures=2)
+    async with running_server(transport=transport) as rig:
+        assert await rig.call(a=1) == {"a": 1}
+        assert transport.tries == 3
+
+
+async def test_a_start_that_hangs_is_given_up_and_says_so(autojump_clock: MockClock) -> None:
+    transport = Unstartable(permanent=False, after_s=1e6)
+    settings = ServerSettings(start_timeout_s=10)
+    async with running_server(transport=transport, settings=settings, policy=RestartPolicy(max_restarts=1)) as rig:
+        assert isinstance(await outcome(rig, lambda: rig.call(deadline_s=3600)), ServerGaveUp)
+        assert transport.tries == 2
+        assert (await rig.status()).last_error == "it could not be started within 10 s"
+
+
+async def test_a_patient_wake_settles_at_the_first_failure_and_the_server_is_tried_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        error = await outcome(rig, lambda: rig.wake(urgent=False))
+        assert isinstance(error, ServerStarting)
+        assert trio.current_time() < 1
+        rig.fake.exits_at = None
+        await rig.reach(State.READY)
+        assert rig.listed == [["echo"]]
+
+
+async def test_a_server_that_exits_normally_with_nothing_to_do_is_dormant_and_not_restarted(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        assert rig.fake.peer is not None
+        rig.fake.peer.close_input()
+        await rig.reach(State.DORMANT)
+        assert (await rig.status()).restarts == 0
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_a_permanent_server_is_restarted_after_a_normal_exit(autojump_clock: MockClock) -> None:
+    async with running_server(policy=RestartPolicy(restart="permanent")) as rig:
+        await rig.wake()
+        assert rig.fake.peer is not None
+        rig.fake.peer.close_input()
+        await rig.reach(State.RESPAWNING)
+        await rig.reach(State.READY)
+        assert rig.fake.starts == 2
+
+
+async def test_a_server_in_back_off_tells_why_and_when_it_is_started_again(autojump_clock: MockClock) -> None:
+    fake = FakeServer(exits_at="initialize")
+    async with running_server(fake, policy=RestartPolicy(backoff_initial_s=8.0)) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.wake)
+        await rig.reach(State.RESPAWNING)
+        told = rig.of(ServerChanged)[-1].status  # the rig's unix time is always 0
+        assert (told.state, told.next_start, told.reason) == (State.RESPAWNING, 8.0, "exit code 1")
+        fake.exits_at = None
+        await rig.reach(State.READY)
+        told = rig.of(ServerChanged)[-1].status
+        assert (told.next_start, told.reason) == (None, "")
+
+
+async def test_days_of_back_off_pass_in_no_time(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        for _ in range(200):
+            await rig.wake()
+            await trio.sleep(1500)  # dormant again by now
+            await rig.wake()
+            with pytest.raises(ServerExited):
+                await rig.call("crash")
+        assert trio.current_time() > 3 * 86400
+        assert (await rig.status()).restarts == 200
+        assert await rig.call(a=1) == {"a": 1}
+
+
+# Probing the era ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_refuses_the_probe_gets_initialize_on_the_same_process(autojump_clock: MockClock) -> None:
+    async with running_server(era=None) as rig:
+        await rig.call()
+        assert rig.fake.asked[0][:3] == ["server/discover", "initialize", "notifications/initialized"]
+        assert rig.eras == ["legacy"]
+
+
+@pytest.mark.parametrize("probe", ["silent", "exit"])
+async def test_a_probe_without_answer_means_a_fresh_process_with_initialize_once(
+    autojump_clock: MockClock, probe: Any
+) -> None:
+    async with running_server(FakeServer(probe=probe), era=None) as rig:
+        await rig.call()
+        assert rig.fake.asked[0] == ["server/discover"]
+        assert rig.fake.asked[1][0] == "initialize"
+        assert rig.eras == ["legacy"]
+        assert (await rig.status()).restarts == 0
+        assert State.RESPAWNING not in rig.states
+        await rig.sleep()
+        await rig.call()
+        assert rig.fake.count("server/discover") == 1
+        assert rig.fake.starts == 3
+        assert (await rig.status()).last_error is None
+
+
+async def test_a_modern_server_that_was_silent_once_is_not_taken_for_legacy_for_ever(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="silent"), era="modern") as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.call)
+        await rig.reach(State.HANDSHAKING)
+        rig.fake.probe = "modern"
+        await rig.reach(State.READY)
+        await rig.sleep()
+        await rig.call()
+        assert [asked[0] for asked in rig.fake.asked] == ["server/discover", "initialize", "server/discover"]
+        assert rig.eras == []
+
+
+async def test_a_server_that_closes_its_output_under_the_probe_gets_a_fresh_process(autojump_clock: MockClock) -> None:
+    fake = FakeServer(probe="silent", ignores_eof=True)
+    async with running_server(fake, era=None) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.wake)
+        await rig.reach(State.HANDSHAKING)
+        assert fake.peer is not None
+        fake.peer.close_output()
+        await rig.reach(State.READY)
+        assert (fake.starts, (await rig.status()).restarts) == (2, 0)
+
+
+async def test_a_modern_server_that_was_taken_for_legacy_is_found_out(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="modern"), era="legacy") as rig:
+        await rig.call()
+        assert rig.fake.asked[0][:2] == ["initialize", "server/discover"]
+        assert rig.eras == ["modern"]
+        assert rig.fake.starts == 1
+
+
+async def test_no_mutual_version_is_permanent(autojump_clock: MockClock) -> None:
+    refusal = {"code": -32022, "message": "no", "data": {"supported": ["2099-01-01"]}}
+    fake = FakeServer(errors_at={"server/discover": refusal})
+    async with running_server(fake, era=None) as rig:
+        with pytest.raises(ServerGaveUp, match="2099-01-01"):
+            await rig.call()
+        await trio.sleep(100)
+        assert fake.starts == 1
+        assert fake.count("initialize") == 0
+
+
+async def test_a_server_that_wavers_between_the_eras_uses_up_its_budget(autojump_clock: MockClock) -> None:
+    refusal = {"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"]}}
+    fake = FakeServer(errors_at={"initialize": refusal}, exits_at="server/discover")
+    async with running_server(fake, era="legacy") as rig:
+        assert isinstance(await outcome(rig, lambda: rig.call(deadline_s=3600)), ServerGaveUp)
+        assert fake.starts == 6
+
+
+async def test_initialize_has_its_own_deadline_after_a_slow_probe(autojump_clock: MockClock) -> None:
+    fake = FakeServer(start_s=19, silent_at={"initialize"})
+    settings = ServerSettings(probe_timeout_s=20, start_timeout_s=30)
+    async with running_server(fake, era=None, settings=settings) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(outcome, rig, rig.wake)
+        await rig.reach(State.RESPAWNING)
+        assert trio.current_time() == pytest.approx(49, abs=0.5)
+        assert "no progress while handshaking" in (rig.actor.life.reason)
+        rig.fake.silent_at.clear()
+
+
+# Stopping and sleeping ------------------------------------------------------------------------------------------------
+
+
+FAKES: dict[State, Callable[[], FakeServer]] = {
+    State.DORMANT: FakeServer,
+    State.SPAWNING: FakeServer,
+    State.HANDSHAKING: lambda: FakeServer(silent_at={"initialize"}),
+    State.DISCOVERING: lambda: FakeServer(silent_at={"tools/list"}),
+    State.READY: FakeServer,
+    State.RESPAWNING: lambda: FakeServer(exits_at="initialize"),
+    State.FAILED: lambda: FakeServer(exits_at="initialize"),
+    State.DRAINING: lambda: FakeServer(ignores_eof=True),
+}
+
+
+@asynccontextmanager
+async def server_in(state: State) -> AsyncIterator[tuple[Rig, list[Exception | None]]]:
+    """A server in that state, somebody waiting for it to wake, and one call."""
+    starts = Starts(0) if state is State.SPAWNING else None
+    settings = ServerSettings(idle_timeout_s=0)
+    outcomes: list[Exception | None] = []
+    async with running_server(FAKES[state](), settings=settings, starts=starts) as rig, trio.open_nursery() as nursery:
+
+        async def note(action: Callable[[], Any]) -> None:
+            outcomes.append(await outcome(rig, action))
+
+        if state is not State.DORMANT:
+            nursery.start_soon(note, rig.wake)
+            nursery.start_soon(note, lambda: rig.call(deadline_s=7200))
+        if state is State.DRAINING:
+            await rig.reach(State.READY)
+            nursery.start_soon(note, rig.sleep)
+        await rig.reach(state)
+        yield rig, outcomes
+
+
+@pytest.mark.parametrize("state", FAKES)
+async def test_stop_in_every_state_ends_stopped_and_settles_everything(autojump_clock: MockClock, state: State) -> None:
+    async with server_in(state) as (rig, outcomes):
+        before = trio.current_time()
+        await rig.stop()
+        await wait_all_tasks_blocked()
+        assert rig.actor.life.state is State.STOPPED
+        assert trio.current_time() - before < 11
+        assert rig.fake.starts == rig.fake.exits
+        waiting = {State.DORMANT: 0, State.DRAINING: 3}.get(state, 2)
+        assert len(outcomes) == waiting
+        assert rig.states[-1] is State.STOPPED
+
+
+@pytest.mark.parametrize("state", FAKES)
+async def test_sleep_in_every_state_ends_without_a_process(autojump_clock: MockClock, state: State) -> None:
+    async with server_in(state) as (rig, outcomes):
+        await rig.sleep()
+        await wait_all_tasks_blocked()
+        assert rig.actor.life.state in (State.DORMANT, State.FAILED)
+        assert rig.fake.starts == rig.fake.exits
+        assert len(outcomes) == {State.DORMANT: 0, State.DRAINING: 3}.get(state, 2)
+
+
+async def test_a_stopped_server_can_be_asked_nothing_more(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(ignores_eof=True)) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        nursery.start_soon(rig.stop)
+        await wait_all_tasks_blocked()
+        assert rig.actor.life.state is State.DRAINING
+        for action in (rig.call, rig.wake):
+            assert isinstance(await outcome(rig, action), ShuttingDown)
+
+
+async def test_sleep_while_starting_fails_the_waiting_call_and_the_next_one_starts_afresh(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(start_s=10)) as rig, trio.open_nursery() as nursery:
+        errors: list[Exception | None] = []
+
+        async def call() -> None:
+            errors.append(await outcome(rig, rig.call))
+
+        nursery.start_soon(call)
+        await trio.sleep(1)
+        await rig.sleep()
+        await wait_all_tasks_blocked()
+        assert "sent to sleep" in str(errors[0])
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_messages_and_timers_of_an_older_incarnation_change_nothing(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.call()
+        await rig.sleep()
+        await rig.call()
+        before = rig.actor.life
+        for message in (
+            Started(1),
+            NotStarted(1, "late", permanent=True),
+            Received(1, [b'{"jsonrpc":"2.0","id":"s1-1","result":{}}']),
+            Broken(1, "late"),
+            Ended(1, Exit(code=9)),
+            TimerFired("stage", 1),
+            TimerFired("idle", 1),
+        ):
+            await rig.actor.address.tell(message)
+        await wait_all_tasks_blocked()
+        assert rig.actor.life == before
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_a_firing_of_another_timer_of_the_same_name_changes_nothing(autojump_clock: MockClock) -> None:
+    async with server_in(State.HANDSHAKING) as (rig, _):
+        await rig.actor.address.tell(TimerFired("stage", 999))
+        await wait_all_tasks_blocked()
+        assert rig.actor.life.state is State.HANDSHAKING
+        await rig.stop()
+
+
+async def test_a_server_that_does_not_read_while_it_starts_is_replaced(autojump_clock: MockClock) -> None:
+    class Deaf(FakeServer):
+        async def _live(self, peer: Any) -> None:
+            if self.starts > 1:
+                await super()._live(peer)
+            await trio.sleep_forever()
+
+    fake = Deaf()
+    async with running_server(fake) as rig:
+        rig_call = await outcome(rig, lambda: rig.call(deadline_s=300, text="x" * 200_000))
+        assert rig_call is None
+        assert fake.starts == 2
+
+
+@pytest.mark.parametrize("was_waiting", [True, False])
+async def test_urgent_starts_pass_those_that_wait_for_discovery(autojump_clock: MockClock, was_waiting: bool) -> None:
+    starts = Starts(1, slot_s=60)
+    slow, patient, urgent = FakeServer(start_s=5), FakeServer(start_s=5), FakeServer(start_s=5)
+    async with (
+        running_server(slow, starts=starts) as first,
+        running_server(patient, starts=starts) as second,
+        running_server(urgent, starts=starts) as third,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(lambda: first.wake(urgent=False))
+        await wait_all_tasks_blocked()
+        nursery.start_soon(lambda: second.wake(urgent=False))
+        await wait_all_tasks_blocked()
+        if was_waiting:
+            nursery.start_soon(lambda: third.wake(urgent=False))
+        await wait_all_tasks_blocked()
+        nursery.start_soon(third.call)
+        await trio.sleep(6)
+        assert (slow.starts, patient.starts, urgent.starts) == (1, 0, 1)
+
+
+async def test_a_crash_in_a_handler_fails_what_is_held_with_unknown_outcome(autojump_clock: MockClock) -> None:
+    outcomes: list[str] = []
+
+    async def call(rig: Rig) -> None:
+        try:
+            await rig.call("hang")
+        except ActorStopped as error:
+            outcomes.append(error.outcome)
+
+    with pytest.RaisesGroup(AssertionError, flatten_subgroups=True):
+        async with running_server() as rig, trio.open_nursery() as nursery:
+            await rig.wake()
+            nursery.start_soon(call, rig)
+            await wait_all_tasks_blocked()
+            rig.actor.address.tell_nowait(StopServer())  # nobody tells what must be asked: a bug
+            await trio.sleep_forever()
+    assert outcomes == ["unknown"]
+
+
+# Status ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_server_wrote_to_stderr_is_looked_at_only_when_somebody_asks(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    def text(tail: StderrTail, lines: int) -> str:
+        del tail
+        looked.append(lines)
+        return "last words"
+
+    monkeypatch.setattr(StderrTail, "text", text)
+    fake = FakeServer()
+    async with running_server(transport=MemoryTransport(fake.serve)) as rig:
+        await rig.wake()
+        assert (await rig.status()).stderr == ""
+        assert looked == []
+        found = await rig.actor.address.ask(ReadServer(stderr=True))
+        assert (found.state, found.stderr, looked) == (State.READY, "last words", [20])

@@ -1,0 +1,310 @@
+"""What an operator orders of a server: restart and refresh in every state, and the story that is told of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.errors import ServerError, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown
+from actors.life.lifecycle import State
+from actors.life.policy import RestartPolicy
+from actors.messages import Refreshed
+from actors.server import ServerSettings
+from actors.server.story import ending, last_words
+from actors.transport.base import Exit
+from actors.transport.memory import MemoryPeer
+from tests.actors.server.rig import running_server
+from tests.actors.server.test_life import Unstartable
+from tests.fakes.mcp_server import FakeServer, tool
+
+# Restart --------------------------------------------------------------------------------------------------------------
+
+
+async def test_restart_of_a_ready_server_gives_a_fresh_process_and_costs_no_restart(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        await rig.restart()
+        assert (rig.actor.life.state, rig.actor.life.incarnation) == (State.READY, 2)
+        assert (rig.fake.starts, rig.fake.exits, rig.restarts.total) == (2, 1, 0)
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_restart_lets_a_call_in_flight_end_and_sends_those_that_come_to_the_fresh_process(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        answers: list[object] = []
+
+        async def call(**arguments: float) -> None:
+            answers.append(await rig.call("sleep", **arguments))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: call(s=2))
+            await wait_all_tasks_blocked()
+            nursery.start_soon(rig.restart)
+            await wait_all_tasks_blocked()
+            assert rig.actor.life.state is State.DRAINING
+            nursery.start_soon(lambda: call(s=0))
+        assert answers == [{"s": 2}, {"s": 0}]
+        assert rig.fake.starts == 2
+
+
+async def test_restart_ends_a_call_that_does_not_end_within_the_time_to_drain(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(drain_s=3)) as rig:
+        await rig.wake()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rig.restart)
+            with pytest.raises(ServerExited):
+                await rig.call("hang")
+        assert rig.actor.life.state is State.READY
+
+
+async def test_restart_brings_back_a_server_that_was_given_up(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        with pytest.raises(ServerGaveUp):
+            await rig.wake()
+        rig.fake.exits_at = None
+        await rig.restart()
+        assert rig.actor.life.state is State.READY
+        assert (await rig.status()).last_error is None
+
+
+async def test_restart_brings_back_a_server_that_failed_for_good_and_was_never_listed(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(transport=Unstartable(permanent=True, failures=1)) as rig:
+        with pytest.raises(ServerGaveUp):
+            await rig.wake()
+        assert rig.actor.life.permanent
+        await rig.restart()
+        assert rig.actor.life.state is State.READY
+        await wait_all_tasks_blocked()
+        assert rig.listed == [["echo"]]
+
+
+async def test_restart_of_a_server_that_fails_again_says_why_at_its_first_failure(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        before = trio.current_time()
+        with pytest.raises(ServerStarting, match="exit code 1; it is tried again"):
+            await rig.restart()
+        assert trio.current_time() - before < 1
+
+
+@pytest.mark.parametrize("at", ["initialize", "tools/list"])
+async def test_restart_of_a_server_that_hangs_while_it_starts_begins_afresh(at: str, autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(silent_at={at}, ignores_eof=True)) as rig:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rig.wake)
+            await wait_all_tasks_blocked()
+            rig.fake.silent_at.clear()
+            await rig.restart()
+        assert (rig.fake.starts, rig.restarts.total) == (2, 0)
+
+
+async def test_restart_need_not_wait_for_a_back_off(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), policy=RestartPolicy(backoff_initial_s=60)) as rig:
+        with pytest.raises(ServerStarting):
+            await rig.restart()
+        rig.fake.exits_at = None
+        before = trio.current_time()
+        await rig.restart()
+        assert trio.current_time() - before < 1
+
+
+async def test_a_server_that_is_stopped_is_not_restarted(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(ignores_eof=True)) as rig:
+        await rig.wake()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rig.stop)
+            await wait_all_tasks_blocked()
+            for order in (rig.restart, rig.refresh):
+                with pytest.raises(ShuttingDown):
+                    await order()
+
+
+# Refresh --------------------------------------------------------------------------------------------------------------
+
+
+async def test_refresh_says_which_tools_came_went_and_changed(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(tools=[tool("a"), tool("b"), tool("c")])) as rig:
+        await rig.wake()
+        rig.fake.tools = [tool("b"), tool("c", "does something else"), tool("d")]
+        found = await rig.refresh()
+        assert (found.tools, found.added, found.removed, found.changed) == (3, ("d",), ("a",), ("c",))
+        await wait_all_tasks_blocked()
+        assert rig.listed[-1] == ["b", "c", "d"]
+        assert rig.fake.starts == 1
+
+
+async def test_refresh_wakes_a_sleeping_server_which_sleeps_again_by_itself(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(idle_timeout_s=10)) as rig:
+        await rig.wake()
+        await rig.sleep()
+        rig.fake.tools.append(tool("new"))
+        assert (await rig.refresh()).added == ("new",)
+        await trio.sleep(60)
+        assert rig.actor.life.state is State.DORMANT
+
+
+class Held(FakeServer):
+    """Lists its tools when it is let."""
+
+    let = trio.Event()
+
+    async def _on_message(self, peer: MemoryPeer, message: dict[str, Any], nursery: trio.Nursery) -> None:
+        if message.get("method") == "tools/list":
+            await self.let.wait()
+        await super()._on_message(peer, message, nursery)
+
+
+async def test_refresh_during_a_reading_is_answered_by_one_that_begins_afterwards(autojump_clock: MockClock) -> None:
+    fake = Held()
+    fake.let.set()
+    async with running_server(fake) as rig:
+        await rig.wake()
+        fake.let = trio.Event()
+        found: list[Refreshed] = []
+
+        async def refresh() -> None:
+            found.append(await rig.refresh())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refresh)
+            await wait_all_tasks_blocked()
+            nursery.start_soon(refresh)
+            await wait_all_tasks_blocked()
+            assert (fake.count("tools/list"), found) == (1, [])
+            fake.let.set()
+        assert len(found) == 2
+        assert fake.count("tools/list") == 3
+
+
+async def test_refresh_of_a_server_that_does_not_list_in_time_fails_and_keeps_what_is_known(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        rig.fake.silent_at = {"tools/list"}
+        with pytest.raises(ServerError, match="could not be read in time"):
+            await rig.refresh()
+        assert rig.actor.life.state is State.READY
+
+
+async def test_refresh_of_a_server_that_dies_meanwhile_fails(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        rig.fake.exits_at = "tools/list"
+        with pytest.raises(ServerError, match="exit code 1"):
+            await rig.refresh()
+
+
+# The story ------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_story_of_a_good_day(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(idle_timeout_s=10)) as rig:
+        await rig.wake()
+        rig.fake.tools = [tool("echo"), tool("new")]
+        await rig.fake.notify("notifications/tools/list_changed")
+        await trio.sleep(60)
+        await rig.call()
+    assert rig.story[:8] == [
+        "woken",
+        "started",
+        "ready after 0.0 s: 1 tools, protocol 2025-11-25",
+        "its tools changed: +1 (new); 2 now",
+        "asleep; a call wakes it",
+        "woken by a call",
+        "started",
+        "ready after 0.0 s: 2 tools, protocol 2025-11-25",
+    ]
+
+
+async def test_the_story_of_a_crash_loop_names_exit_last_words_back_off_end_and_what_to_do(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), policy=RestartPolicy(max_restarts=1)) as rig:
+        with pytest.raises(ServerGaveUp):
+            await rig.wake()
+        assert rig.story == [
+            "woken",
+            "started",
+            "died while handshaking: exit code 1; last words: last words",
+            "started again in 1.0 s",
+            "started",
+            "died while handshaking: exit code 1; last words: last words",
+            "gave up: exit code 1; last words: last words; to try again: mcpvisor restart s",
+        ]
+        rig.fake.exits_at = None
+        await rig.restart()
+        assert rig.story[-1] == "recovered, ready after 0.0 s: 1 tools, protocol 2025-11-25"
+
+
+async def test_the_story_says_how_many_calls_a_crash_cost(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        async with trio.open_nursery() as nursery:
+
+            async def hang() -> None:
+                with pytest.raises(ServerExited):
+                    await rig.call("hang")
+
+            nursery.start_soon(hang)
+            await wait_all_tasks_blocked()
+            with pytest.raises(ServerExited):
+                await rig.call("crash")
+        assert "died while ready: exit code 3; 2 calls in flight failed" in rig.story
+
+
+async def test_a_recovered_server_has_no_last_error_and_its_log_keeps_it(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        with pytest.raises(ServerExited):
+            await rig.call("crash")
+        failed = await rig.status()
+        assert (failed.last_error, failed.last_error_at) == ("exit code 3", 0.0)
+        await rig.call()
+        recovered = await rig.status()
+        assert (recovered.last_error, recovered.last_error_at) == (None, None)
+        assert "died while ready: exit code 3; 1 calls in flight failed" in rig.story
+
+
+async def test_what_a_server_wrote_in_earlier_incarnations_is_kept(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        with pytest.raises(ServerStarting):
+            await rig.restart()
+        rig.fake.exits_at = None
+        await rig.restart()
+        await rig.fake.write(b"Welcome to the server!\n")
+        await wait_all_tasks_blocked()
+        lines = [(line.source, line.text) for line in rig.journal.shown(rig.journal.last(100))]
+        assert ("stderr", "last words") in lines
+        assert ("stdout", "Welcome to the server!") in lines
+
+
+@pytest.mark.parametrize(
+    ("stderr", "words"),
+    [
+        ("", ""),
+        ("npm warn deprecated a@1\n\nError: no key\n    at main (x.js:1)\n\nNode.js v22.1.0\n", "Error: no key"),
+        ("Traceback (most recent call last):\n  File 'x'\nKeyError: 'A'\n", "File 'x' | KeyError: 'A'"),
+        ("npm error code E404\nnpm error 404 Not Found\nnpm error A complete log of this run\n",
+         "npm error code E404 | npm error 404 Not Found"),
+        ("x" * 500, "x" * 199 + "…"),
+        ("a" * 150 + "\n" + "b" * 150, "b" * 150),
+        ("call 7 is done\n" * 50 + "no disk\n" + "call 7 is done\n" * 3, "no disk | call 7 is done"),
+    ],
+)  # fmt: skip
+def test_last_words_are_what_may_be_a_reason(stderr: str, words: str) -> None:
+    assert last_words(stderr) == words
+
+
+def test_an_installer_that_fails_without_a_word_is_named_and_what_to_do() -> None:
+    said = ending(Exit(code=1, last_stderr="npm notice New minor version of npm available!\n"), "npx")
+    assert said == "; npx did not say why: perhaps it cannot install the server; try the command in a terminal"
+    assert ending(Exit(code=1, last_stderr="npm error code E404\n"), "npx") == "; last words: npm error code E404"
+    assert ending(Exit(code=1), "") == ending(Exit(signal=9), "npx") == ""

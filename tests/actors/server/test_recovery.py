@@ -1,0 +1,203 @@
+"""A server that failed: it is tried again, by itself or on demand, and callers are told why and when."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.catalogue.entries import Offer, Tool
+from actors.errors import ServerGaveUp, ServerStarting
+from actors.life.lifecycle import State
+from actors.life.policy import RestartPolicy
+from actors.messages import ServerChanged
+from actors.server import ServerSettings
+from tests.actors.server.rig import Rig, running_server
+from tests.actors.server.test_life import Unstartable, outcome
+from tests.fakes.fleet import fleet
+from tests.fakes.mcp_server import FakeServer, tool
+
+KNOWN = Offer(tools=(Tool(name="echo"),))
+DAY_S = 86400.0
+
+
+async def gave_up(rig: Rig) -> None:
+    await outcome(rig, lambda: rig.wake(urgent=False))
+    await rig.reach(State.FAILED)
+
+
+# Servers never listed -------------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_failed_at_the_first_start_is_tried_again_by_itself(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        await gave_up(rig)
+        rig.fake.exits_at = None
+        await trio.sleep(310)
+        assert rig.actor.life.state is State.READY
+        assert rig.listed == [["echo"]]
+
+
+async def test_a_program_that_is_installed_later_is_found_by_itself(autojump_clock: MockClock) -> None:
+    transport = Unstartable(permanent=True, failures=3)
+    async with running_server(transport=transport) as rig:
+        await gave_up(rig)
+        status = await rig.status()
+        assert status.last_error == "there is no such program"
+        assert status.next_start == pytest.approx(300, abs=1)
+        await trio.sleep(3600)
+        assert rig.listed == [["echo"]]
+        assert (await rig.status()).next_start is None
+
+
+async def test_a_call_to_a_server_that_was_never_listed_is_a_probe(autojump_clock: MockClock) -> None:
+    policy = RestartPolicy(retry_max_s=DAY_S, probe_interval_s=DAY_S)
+    async with running_server(FakeServer(exits_at="initialize"), policy=policy) as rig:
+        await gave_up(rig)
+        rig.fake.exits_at = None
+        with pytest.raises(ServerGaveUp) as caught:
+            await rig.call()
+        assert caught.value.retry_after_s == pytest.approx(DAY_S, rel=0.01)
+        assert "exit code 1" in caught.value.message
+        assert "mcpvisor restart s" in caught.value.message
+        rig.restarts.give_up(trio.current_time() - DAY_S)
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_retries_become_rare_and_never_stop(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        await gave_up(rig)
+        await trio.sleep(DAY_S)
+        tries = rig.fake.starts - 6
+        assert 48 <= tries <= 52
+        assert rig.actor.life.state is State.FAILED
+        assert (await rig.status()).restarts == rig.fake.starts
+
+
+async def test_a_server_whose_tools_are_known_is_tried_on_demand_only(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
+        await gave_up(rig)
+        await trio.sleep(DAY_S)
+        assert rig.fake.starts == 6
+        assert (await rig.status()).next_start is None
+
+
+async def test_a_temporary_server_is_never_tried_again(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), policy=RestartPolicy(restart="temporary")) as rig:
+        await gave_up(rig)
+        await trio.sleep(DAY_S)
+        assert rig.fake.starts == 1
+
+
+async def test_a_start_without_network_heals_by_itself(autojump_clock: MockClock) -> None:
+    fakes = {name: FakeServer(exits_at="initialize") for name in ("a", "b", "c")}
+    async with fleet(fakes) as running:
+        await trio.sleep(60)
+        assert running.ready_at == {}
+        for fake in fakes.values():
+            fake.exits_at = None
+        await trio.sleep(400)
+        assert running.ready_at.keys() == fakes.keys()
+
+
+# What callers are told ------------------------------------------------------------------------------------------------
+
+
+async def test_a_call_in_a_crash_loop_is_told_the_reason_and_when_to_try_again(autojump_clock: MockClock) -> None:
+    policy = RestartPolicy(backoff_initial_s=40)
+    async with running_server(FakeServer(exits_at="initialize"), policy=policy) as rig:
+        await outcome(rig, lambda: rig.wake(urgent=False))
+        await trio.sleep(10)
+        before = trio.current_time()
+        with pytest.raises(ServerStarting, match=r"exit code 1; it is tried again in 30 s") as caught:
+            await rig.call(deadline_s=20)
+        assert trio.current_time() == before  # waiting would have been in vain
+        assert caught.value.retry_after_s == pytest.approx(30, abs=0.1)
+        status = await rig.status()
+        assert status.next_start == pytest.approx(30, abs=0.1)  # the unix clock of the tests stands at 0
+        assert "exit code 1" in (status.last_error or "")
+        told = rig.of(ServerChanged)[-1].status
+        assert told.state is State.RESPAWNING
+        assert told.next_start == pytest.approx(40, abs=0.1)
+
+
+async def test_a_call_whose_deadline_passes_in_a_crash_loop_is_told_why(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize"), policy=RestartPolicy(max_restarts=20)) as rig:
+        with pytest.raises(
+            ServerStarting, match=r"not ready within .* 50 s: .*exit code 1.*tried again in 13 s"
+        ) as caught:
+            await rig.call(deadline_s=50)
+        assert caught.value.retry_after_s == pytest.approx(13, abs=1)
+
+
+async def test_who_only_wanted_to_know_the_tools_is_told_when_it_is_tried_again(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(exits_at="initialize")) as rig:
+        error = await outcome(rig, lambda: rig.wake(urgent=False))
+        assert isinstance(error, ServerStarting)
+        assert error.retry_after_s == pytest.approx(1, abs=0.1)
+
+
+# Want of resources ----------------------------------------------------------------------------------------------------
+
+
+async def test_want_of_descriptors_is_waited_out_and_never_gives_up(autojump_clock: MockClock) -> None:
+    transport = Unstartable(scarce=True, failures=20)
+    async with running_server(transport=transport) as rig:
+        await outcome(rig, lambda: rig.wake(urgent=False))
+        assert rig.actor.life.state is State.RESPAWNING
+        await rig.reach(State.READY)
+        assert transport.tries == 21
+        assert trio.current_time() < 60 * 20
+        assert State.FAILED not in rig.states
+        assert (await rig.status()).restarts == 0
+
+
+async def test_a_failure_after_want_of_resources_has_its_whole_budget(autojump_clock: MockClock) -> None:
+    fake = FakeServer(exits_at="initialize")
+    async with running_server(fake, transport=Unstartable(scarce=True, failures=10, fake=fake)) as rig:
+        await gave_up(rig)
+        assert fake.starts == 6
+
+
+async def test_a_call_waits_for_want_of_resources_to_end(autojump_clock: MockClock) -> None:
+    async with running_server(transport=Unstartable(scarce=True, failures=3), known=KNOWN) as rig:
+        assert await rig.call(a=1) == {"a": 1}
+        assert trio.current_time() == pytest.approx(1 + 2 + 2, abs=0.1)
+
+
+# Waking ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_wake_serves_calls_at_once_and_reads_the_lists_beside_them(autojump_clock: MockClock) -> None:
+    fake = FakeServer(silent_at={"tools/list"})
+    async with running_server(fake, known=KNOWN) as rig:
+        assert await rig.call(a=1) == {"a": 1}
+        assert trio.current_time() < 1
+        assert State.DISCOVERING not in rig.states
+        assert fake.count("tools/list") == 1
+
+
+async def test_what_changed_while_a_server_slept_is_known_soon_after_its_wake(autojump_clock: MockClock) -> None:
+    async with running_server(known=Offer(tools=(Tool(name="old"),))) as rig:
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert rig.listed == [["echo"]]
+
+
+async def test_a_server_does_not_fall_asleep_over_its_lists(autojump_clock: MockClock) -> None:
+    fake = FakeServer(tools=[tool("new")], silent_at={"tools/list"})
+    async with running_server(fake, known=KNOWN, settings=ServerSettings(idle_timeout_s=1)) as rig:
+        await rig.wake()
+        await trio.sleep(20)
+        assert rig.actor.life.state is State.READY
+        await rig.reach(State.DORMANT)
+        assert trio.current_time() == pytest.approx(61, abs=1)
+
+
+async def test_a_server_that_dies_of_its_lists_after_a_wake_is_restarted_within_its_budget(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(exits_at="tools/list"), known=KNOWN) as rig:
+        await rig.wake()
+        await rig.reach(State.FAILED)
+        assert rig.fake.starts == 6

@@ -1,0 +1,283 @@
+"""Servers that cannot be trusted any more: what they do to their pipes, and what becomes of the calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.errors import CallTimedOut, CallTooLarge, ServerExited, SupervisorError, TooManyCalls
+from actors.life.lifecycle import State
+from actors.messages import CallServer, Result
+from actors.server import ServerSettings
+from actors.transport.memory import MemoryConnection, MemoryPeer, MemoryTransport
+from tests.actors.server.rig import running_server
+from tests.fakes.mcp_server import FakeServer
+
+
+class Slow(FakeServer):
+    """Reads what a pipe holds, then pauses."""
+
+    def __init__(self, pause_s: float) -> None:
+        super().__init__()
+        self._pause_s = pause_s
+
+    async def _read(self, peer: MemoryPeer, nursery: trio.Nursery) -> None:
+        line = bytearray()
+        while data := await peer.read():
+            await trio.sleep(self._pause_s)
+            *ends, rest = data.split(b"\n")
+            for end in ends:
+                line += end
+                await self._on_message(peer, json.loads(line), nursery)
+                line.clear()
+            line += rest
+
+
+async def test_a_server_that_stops_reading_is_replaced_and_what_was_not_written_was_not_sent(
+    autojump_clock: MockClock,
+) -> None:
+    settings = ServerSettings(write_timeout_s=10)
+    async with running_server(settings=settings) as rig:
+        await rig.wake()
+        rig.fake.deaf = True
+        outcomes: dict[str, str] = {}
+
+        async def call(which: str) -> None:
+            with pytest.raises(ServerExited, match="does not read its input") as caught:
+                await rig.call(text="x" * 100_000)
+            outcomes[which] = caught.value.outcome
+
+        async with trio.open_nursery() as nursery:
+            for which in ("read", "in the pipe", "not written"):
+                nursery.start_soon(call, which)
+                await wait_all_tasks_blocked()
+        assert outcomes == {"read": "unknown", "in the pipe": "unknown", "not written": "not_sent"}
+        assert trio.current_time() < 20
+        rig.fake.deaf = False
+        assert await rig.call(a=1) == {"a": 1}
+        assert rig.fake.starts == 2
+
+
+async def test_a_server_that_reads_slowly_but_steadily_is_not_taken_for_deaf(autojump_clock: MockClock) -> None:
+    fake = Slow(pause_s=9.0)
+    async with running_server(fake, settings=ServerSettings(write_timeout_s=10)) as rig:
+        await rig.wake()
+        assert await rig.call(text="x" * 1_000_000, deadline_s=1000) == {"text": "x" * 1_000_000}
+        assert trio.current_time() > 90
+        assert fake.starts == 1
+
+
+async def test_calls_that_do_not_fit_are_refused_and_the_others_are_answered(autojump_clock: MockClock) -> None:
+    fake = Slow(pause_s=0.01)
+    async with running_server(fake) as rig:
+        await rig.wake()
+        arguments = b'"name":"echo","arguments":{"text":"' + b"x" * 3_900_000 + b'"}'
+        answered: list[Result] = []
+        refused: list[SupervisorError] = []
+
+        async def call() -> None:
+            message = CallServer(server="s", method="tools/call", members=arguments, deadline_s=60.0)
+            try:
+                answered.append(await rig.actor.address.ask(message))
+            except SupervisorError as error:
+                refused.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(30):
+                nursery.start_soon(call)
+        # One is written, the next 17 wait within 64 MiB; all that is known of the rest is that nothing was sent.
+        assert [len(answered), len(refused)] == [18, 12]
+        assert {(type(error), error.outcome, error.retryable) for error in refused} == {
+            (TooManyCalls, "not_sent", True)
+        }
+        assert (fake.starts, fake.exits) == (1, 0)
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_a_call_that_would_never_fit_is_too_large(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(max_queued_bytes=1000)) as rig:
+        with pytest.raises(CallTooLarge, match="max_queued_bytes") as caught:
+            await rig.call(text="x" * 1000)
+        assert caught.value.outcome == "not_sent"
+        assert rig.fake.starts == 0
+
+
+async def test_small_calls_pass_a_full_pipe_in_their_turn(autojump_clock: MockClock) -> None:
+    fake = Slow(pause_s=0.1)
+    async with running_server(fake) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        found: list[int] = []
+
+        async def call(number: int, size: int) -> None:
+            found.append((await rig.call(n=number, text="x" * size))["n"])
+
+        for number, size in enumerate((2_000_000, 10, 600_000, 600_000, 10)):
+            nursery.start_soon(call, number, size)
+            await wait_all_tasks_blocked()
+        assert (await rig.status()).waiting == 4
+        await trio.sleep(30)
+        assert sorted(found) == [0, 1, 2, 3, 4]
+        sent = [message["params"]["arguments"] for message in fake.messages if message["method"] == "tools/call"]
+        assert [arguments["n"] for arguments in sent] == [0, 1, 2, 3, 4]
+
+
+async def test_a_server_that_closes_its_input_fails_calls_within_a_second_and_is_replaced(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(ignores_eof=True)) as rig:
+        await rig.wake()
+        outcomes: dict[str, str] = {}
+
+        async def call(tool: str) -> None:
+            with pytest.raises(ServerExited, match="closed its input") as caught:
+                await rig.call(tool)
+            outcomes[tool] = caught.value.outcome
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call, "hang")
+            await wait_all_tasks_blocked()
+            before = trio.current_time()
+            assert rig.fake.peer is not None
+            rig.fake.peer.close_input()
+            nursery.start_soon(call, "echo")
+        assert trio.current_time() - before < 1
+        assert outcomes == {"hang": "unknown", "echo": "not_sent"}
+        assert await rig.call(a=1) == {"a": 1}
+        assert rig.fake.starts == 2
+
+
+async def test_a_server_that_closes_its_input_is_replaced_before_anybody_calls_it(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(ignores_eof=True)) as rig:
+        await rig.wake()
+        assert rig.fake.peer is not None
+        rig.fake.peer.close_input()
+        await trio.sleep(5)
+        assert await rig.call(a=1) == {"a": 1}
+        assert rig.fake.starts == 2
+
+
+async def test_a_server_that_closes_its_output_fails_calls_within_a_second_and_is_replaced(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(ignores_eof=True)) as rig:
+        await rig.wake()
+        outcomes: list[str] = []
+
+        async def call() -> None:
+            with pytest.raises(ServerExited, match="closed its output") as caught:
+                await rig.call("hang")
+            outcomes.append(caught.value.outcome)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(10):
+                nursery.start_soon(call)
+            await wait_all_tasks_blocked()
+            before = trio.current_time()
+            assert rig.fake.peer is not None
+            rig.fake.peer.close_output()
+        assert trio.current_time() - before < 1
+        assert outcomes == ["unknown"] * 10
+        assert await rig.call(a=1) == {"a": 1}
+        assert rig.fake.starts == 2
+
+
+async def test_calls_of_a_server_that_cannot_be_trusted_do_not_wait_for_its_death(autojump_clock: MockClock) -> None:
+    class Stubborn(MemoryTransport):
+        """Nothing ends its server within a minute."""
+
+        @asynccontextmanager
+        async def connect(self) -> AsyncIterator[MemoryConnection]:
+            async with super().connect() as connection:
+                try:
+                    yield connection
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await trio.sleep(60)
+
+    fake = FakeServer(ignores_eof=True)
+    async with running_server(fake, transport=Stubborn(fake.serve)) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        before = trio.current_time()
+        assert fake.peer is not None
+        nursery.start_soon(wait_and_close, fake.peer)
+        with pytest.raises(ServerExited, match="closed its output"):
+            await rig.call("hang")
+        assert trio.current_time() - before < 2
+
+
+async def wait_and_close(peer: MemoryPeer) -> None:
+    await trio.sleep(1)
+    peer.close_output()
+
+
+async def test_the_last_words_of_a_killed_server_are_kept_for_operators(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(ignores_eof=True)) as rig:
+        await rig.wake()
+        assert rig.fake.peer is not None
+        rig.fake.peer.log("out of luck\n")
+        rig.fake.peer.close_output()
+        await rig.reach(State.RESPAWNING)
+        assert "out of luck" in ((await rig.status()).last_error or "")
+
+
+async def test_an_answer_written_just_before_the_exit_still_counts(autojump_clock: MockClock) -> None:
+    class Parting(FakeServer):
+        async def notify(self, method: str, times: int = 1) -> None:
+            await super().notify(method, times)
+            assert self.peer is not None
+            self.peer.close_input()
+
+    fake = Parting()
+    async with running_server(fake) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        results = []
+
+        async def call() -> None:
+            results.append(await rig.call(a=1))
+
+        nursery.start_soon(call)
+        await wait_all_tasks_blocked()
+        await fake.notify("notifications/tools/list_changed")
+        await rig.reach(State.DORMANT)
+        assert results == [{"a": 1}]
+
+
+async def test_a_server_that_answers_nothing_any_more_is_replaced_after_a_call_timed_out(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(settings=ServerSettings(unresponsive_s=5)) as rig:
+        await rig.wake()
+        rig.fake.silent_at = {"tools/call", "ping"}
+        with pytest.raises(CallTimedOut):
+            await rig.call(deadline_s=10)
+        assert rig.fake.starts == 1
+        await trio.sleep(4)
+        assert rig.fake.count("ping") == 1
+        rig.fake.silent_at = set()
+        assert await rig.call(deadline_s=10, a=1) == {"a": 1}
+        await trio.sleep(2)
+        assert rig.fake.starts == 1  # it has spoken again in time
+
+        rig.fake.silent_at = {"tools/call", "ping"}
+        with pytest.raises(CallTimedOut):
+            await rig.call(deadline_s=10)
+        await trio.sleep(6)
+        rig.fake.silent_at = set()
+        assert await rig.call(a=2) == {"a": 2}
+        assert rig.fake.starts == 2
+
+
+async def test_a_slow_tool_of_a_server_that_answers_pings_costs_no_restart(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(unresponsive_s=5)) as rig:
+        await rig.wake()
+        for _ in range(3):
+            with pytest.raises(CallTimedOut):
+                await rig.call("hang", deadline_s=10)
+            await trio.sleep(10)
+        assert rig.fake.count("ping") == 3
+        assert rig.fake.starts == 1

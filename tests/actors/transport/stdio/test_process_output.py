@@ -1,0 +1,124 @@
+"""What comes out of a process: floods, halves, noise, and the words of its end."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
+from actors.transport.stdio.process import ProcessLimits, ProcessTransport
+from tests.actors.transport.stdio.children import (
+    PATIENCE_S,
+    decoded,
+    launch,
+    no_child_and_no_descriptor_is_left,
+    send_all,
+    whole,
+)
+
+__all__ = ["no_child_and_no_descriptor_is_left"]
+
+pytestmark = pytest.mark.process
+
+
+@pytest.mark.parametrize("code", [0, 3, 139])
+async def test_an_exit_has_its_code_and_the_last_words(code: int) -> None:
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(launch("exit_with", str(code))).connect() as connection:
+            exit_ = await connection.wait()
+            assert (exit_.code, exit_.signal, exit_.asked) == (code, None, False)
+            assert exit_.last_stderr == connection.last_stderr(1) == "fatal: no configuration"
+            assert await connection.receive() == []
+            with pytest.raises(ServerExited):
+                await connection.send(b"{}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
+async def test_a_signal_is_told_from_a_code(number: signal.Signals) -> None:
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(launch("die_of", str(int(number)))).connect() as connection:
+            exit_ = await connection.wait()
+    assert (exit_.code, exit_.signal) == (None, number)
+
+
+async def test_a_hundred_megabytes_of_stderr_block_nobody_and_cost_a_ring() -> None:
+    limits = ProcessLimits(stderr_ring_bytes=10_000)
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(launch("flood_stderr"), limits).connect() as connection:
+            assert decoded(await connection.receive()) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+            await connection.stop()
+            assert connection.counters.stderr_bytes > 100_000_000
+            assert connection.last_stderr(1) == "\\x1b[31mthe end"
+            assert len(connection.last_stderr(1_000_000)) < 10_100
+
+
+async def test_half_a_line_at_the_end_is_a_truncated_message() -> None:
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(launch("half_a_line")).connect() as connection:
+            assert len(await connection.receive()) == 1
+            with pytest.raises(TruncatedMessage):
+                await connection.receive()
+            assert await connection.receive() == []
+
+
+async def test_ten_mebibytes_in_one_line_go_both_ways() -> None:
+    size = 10 * 1024 * 1024
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(launch("long_line", str(size))).connect() as connection:
+            [message] = whole(await connection.receive())
+            assert len(message) > size
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(send_all, connection, message + b"\n")
+                assert await connection.receive() == [message]
+
+
+async def test_a_line_that_never_ends_is_a_violation_at_many_times_the_limit() -> None:
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(
+            launch("no_newline"), ProcessLimits(max_line_bytes=1_000_000)
+        ).connect() as connection:
+            with pytest.raises(ProtocolViolation, match="16000000 bytes"):
+                await connection.receive()
+            connection.kill()
+            assert (await connection.wait()).signal == signal.SIGKILL
+
+
+async def test_noise_is_dropped_and_counted_and_the_messages_around_it_arrive() -> None:
+    received: list[Any] = []
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(launch("noise")).connect() as connection:
+            while len(received) < 3:
+                received += decoded(await connection.receive())
+            assert [message["id"] for message in received] == [1, 2, 3]
+            assert connection.counters.stdout_noise == 2
+            assert connection.counters.messages_received == 3
+
+
+async def test_a_closed_input_is_a_server_that_exited_for_the_sender() -> None:
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(launch("close_stdin")).connect() as connection:
+            await connection.receive()
+            with pytest.raises(ServerExited):
+                await connection.send(b"{}\n")
+            connection.kill()
+
+
+async def test_a_blocked_sender_is_told_when_the_server_is_stopped() -> None:
+    failed = trio.Event()
+
+    async def send() -> None:
+        with pytest.raises(ServerExited):
+            await send_all(connection, b" " * 1_000_000 + b"\n")
+        failed.set()
+
+    with trio.fail_after(PATIENCE_S):
+        transport = ProcessTransport(launch("full_pipe"), ProcessLimits(stop_eof_s=0.1))
+        async with transport.connect() as connection, trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            await trio.testing.wait_all_tasks_blocked()
+            await connection.stop()
+            await failed.wait()

@@ -1,0 +1,367 @@
+"""One contract for every transport: the same servers over memory and over a real process.
+
+A server of this file is written twice, as an async function and as a script; each test runs with both.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+import trio
+import trio.testing
+
+from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
+from actors.protocol.framing import TAIL_BYTES, Line, Oversized
+from actors.transport.base import Connection, Transport
+from actors.transport.memory import MemoryPeer, MemoryTransport
+from actors.transport.side_output import Source
+from actors.transport.stdio.process import Launch, ProcessLimits, ProcessTransport
+from tests.actors.transport.stdio.children import send_all, whole
+
+PATIENCE_S = 15.0
+MAX_LINE_BYTES = 1000
+ONE, TWO = b'{"jsonrpc":"2.0","id":1}', b'{"jsonrpc":"2.0","id":2}'
+NOISE = b'Welcome!\r\n\r\n{"level":"info"}\nid "jsonrpc"\n'
+MALFORMED = b'{"jsonrpc":"\xff"}'
+LONG = b'{"id":3,"result":"' + b"x" * MAX_LINE_BYTES + b'"}'
+BULKY = ONE + b"\n" + LONG + b"\n\xef\xbb\xbf" + TWO + b"\r\n" + MALFORMED + b"\n"
+
+
+async def echo(peer: MemoryPeer) -> int:
+    while data := await peer.read():
+        await peer.write(data)
+    return 0
+
+
+async def noisy(peer: MemoryPeer) -> int:
+    await peer.write(b"\xef\xbb\xbf" + ONE + b"\r\n" + NOISE + TWO + b"\n")
+    return await echo(peer)
+
+
+async def bulky(peer: MemoryPeer) -> int:
+    await peer.write(BULKY)
+    return await echo(peer)
+
+
+async def halved(peer: MemoryPeer) -> int:
+    await peer.write(ONE + b"\n" + TWO[:10])
+    return 0
+
+
+async def endless(peer: MemoryPeer) -> int:
+    while True:
+        await peer.write(b"x" * 4096)
+
+
+async def failing(peer: MemoryPeer) -> int:
+    peer.log("starting\nfatal: \x1b[1mno key\n")
+    await trio.lowlevel.checkpoint()
+    return 3
+
+
+async def stubborn(peer: MemoryPeer) -> int:
+    await peer.write(ONE + b"\n")
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+async def deaf(peer: MemoryPeer) -> int:
+    peer.close_input()
+    return await stubborn(peer)
+
+
+async def mute(peer: MemoryPeer) -> int:
+    peer.close_output()
+    while await peer.read():
+        pass
+    return 5
+
+
+HEAD = "import os, signal\n"
+ECHO = "while data := os.read(0, 65536): os.write(1, data)\n"
+WAIT = f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.write(1, {ONE!r} + b'\\n')\nwhile True: signal.pause()\n"
+SCRIPTS: dict[Callable[[MemoryPeer], Awaitable[int]], str] = {
+    echo: ECHO,
+    noisy: f"os.write(1, b'\\xef\\xbb\\xbf' + {ONE!r} + b'\\r\\n' + {NOISE!r} + {TWO!r} + b'\\n')\n" + ECHO,
+    bulky: f"os.write(1, {BULKY!r})\n" + ECHO,
+    halved: f"os.write(1, {ONE!r} + b'\\n' + {TWO[:10]!r})\n",
+    endless: "while True: os.write(1, b'x' * 4096)\n",
+    failing: "os.write(2, b'starting\\nfatal: \\x1b[1mno key\\n')\nos._exit(3)\n",
+    stubborn: WAIT,
+    deaf: "os.close(0)\n" + WAIT,
+    mute: "os.close(1)\nwhile os.read(0, 65536): pass\nos._exit(5)\n",
+}
+
+Serve = Callable[[MemoryPeer], Awaitable[int]]
+Make = Callable[[Serve], Transport]
+
+
+def in_memory(serve: Serve) -> Transport:
+    return MemoryTransport(serve, max_line_bytes=MAX_LINE_BYTES, stop_s=0.2)
+
+
+def as_process(serve: Serve) -> Transport:
+    launch = Launch(command=sys.executable, args=("-I", "-S", "-c", HEAD + SCRIPTS[serve]))
+    limits = ProcessLimits(max_line_bytes=MAX_LINE_BYTES, stop_eof_s=5.0, stop_term_s=0.1)
+    if serve in (stubborn, deaf):
+        limits = ProcessLimits(stop_eof_s=0.1, stop_term_s=0.1)
+    return ProcessTransport(launch, limits)
+
+
+every_transport = pytest.mark.parametrize(
+    "make", [pytest.param(in_memory, id="memory"), pytest.param(as_process, id="process", marks=pytest.mark.process)]
+)
+
+
+async def received(connection: Connection, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    with trio.fail_after(PATIENCE_S):
+        while len(found) < count:
+            messages = await connection.receive()
+            assert messages, "the output ended"
+            found += whole(messages)
+    return found
+
+
+@every_transport
+async def test_messages_come_back_in_order_and_are_counted(make: Make) -> None:
+    async with make(echo).connect() as connection:
+        await connection.send(ONE + b"\n" + TWO + b"\n")
+        await connection.send(ONE + b"\n")
+        assert await received(connection, 3) == [ONE, TWO, ONE]
+        assert (connection.counters.messages_sent, connection.counters.messages_received) == (3, 3)
+
+
+@every_transport
+async def test_what_is_written_beside_messages_is_told_as_it_comes(make: Make) -> None:
+    heard: dict[str, bytes] = {"stdout": b"", "stderr": b""}
+
+    def hear(source: Source, data: bytes) -> None:
+        heard[source] += data
+
+    for serve in (noisy, failing):
+        async with make(serve).connect() as connection:
+            connection.asides.hear = hear
+            if serve is noisy:
+                await received(connection, 2)
+            else:
+                with trio.fail_after(PATIENCE_S):
+                    await connection.wait()
+    assert heard["stderr"] == b"starting\nfatal: \x1b[1mno key\n"
+    assert [line for line in heard["stdout"].split(b"\n") if line] == [
+        b"Welcome!",
+        b'{"level":"info"}',
+        b'id "jsonrpc"',
+    ]
+
+
+@every_transport
+async def test_noise_is_dropped_and_counted(make: Make) -> None:
+    async with make(noisy).connect() as connection:
+        assert await received(connection, 2) == [ONE, TWO]
+        assert connection.counters.stdout_noise == 3
+
+
+@every_transport
+async def test_half_a_message_at_the_end_is_an_error_once(make: Make) -> None:
+    async with make(halved).connect() as connection:
+        assert await received(connection, 1) == [ONE]
+        with trio.fail_after(PATIENCE_S):
+            with pytest.raises(TruncatedMessage):
+                await connection.receive()
+            assert await connection.receive() == []
+
+
+@every_transport
+async def test_a_message_over_the_limit_is_told_and_those_around_it_pass(make: Make) -> None:
+    async with make(bulky).connect() as connection:
+        found: list[Line] = []
+        with trio.fail_after(PATIENCE_S):
+            while len(found) < 4:
+                found += await connection.receive()
+            await connection.send(ONE + b"\n")
+            found += await connection.receive()
+        over = Oversized(len(LONG), MAX_LINE_BYTES, LONG, LONG[-TAIL_BYTES:])
+        assert found == [ONE, over, TWO, MALFORMED, ONE]
+        assert connection.counters.stdout_noise == 0
+
+
+@every_transport
+async def test_a_message_that_does_not_end_is_a_violation(make: Make) -> None:
+    async with make(endless).connect() as connection:
+        with pytest.raises(ProtocolViolation, match="does not end"), trio.fail_after(PATIENCE_S):
+            await received(connection, 10_000_000)
+
+
+@every_transport
+async def test_an_exit_is_told_to_everyone_who_waits_with_the_last_words(make: Make) -> None:
+    async with make(failing).connect() as connection:
+        with trio.fail_after(PATIENCE_S):
+            first = await connection.wait()
+            assert first == await connection.wait()
+            assert await connection.receive() == []
+            with pytest.raises(ServerExited):
+                await connection.send(ONE + b"\n")
+        assert (first.code, first.signal, first.asked) == (3, None, False)
+        assert first.last_stderr == "starting\nfatal: \\x1b[1mno key"
+        assert connection.last_stderr(1) == "fatal: \\x1b[1mno key"
+        assert connection.counters.stderr_bytes == 27
+
+
+@every_transport
+async def test_a_stop_ends_a_polite_server_with_its_input(make: Make) -> None:
+    async with make(echo).connect() as connection:
+        with trio.fail_after(PATIENCE_S):
+            await connection.stop()
+            exit_ = await connection.wait()
+            await connection.stop()
+        assert (exit_.code, exit_.asked) == (0, True)
+
+
+@every_transport
+async def test_a_stop_ends_a_stubborn_server_by_force(make: Make) -> None:
+    async with make(stubborn).connect() as connection:
+        assert await received(connection, 1) == [ONE]
+        with trio.fail_after(PATIENCE_S):
+            await connection.stop()
+            exit_ = await connection.wait()
+        assert (exit_.code, exit_.signal, exit_.asked) == (None, 9, True)
+
+
+@every_transport
+async def test_a_kill_does_not_wait_and_ends_everything(make: Make) -> None:
+    async with make(stubborn).connect() as connection:
+        connection.kill()
+        connection.kill()
+        with trio.fail_after(PATIENCE_S):
+            exit_ = await connection.wait()
+            while await connection.receive():
+                pass
+        assert (exit_.code, exit_.signal, exit_.asked) == (None, 9, True)
+
+
+@every_transport
+async def test_leaving_the_block_ends_the_server_also_by_an_error_which_stays_as_it_is(make: Make) -> None:
+    with pytest.raises(KeyError, match="mine"), trio.fail_after(PATIENCE_S):
+        async with make(stubborn).connect() as connection:
+            raise KeyError("mine")
+    with trio.fail_after(PATIENCE_S):
+        assert (await connection.wait()).signal == 9
+
+
+@every_transport
+async def test_leaving_the_block_by_cancellation_ends_the_server(make: Make) -> None:
+    with trio.CancelScope() as scope:
+        async with make(stubborn).connect() as connection:
+            await received(connection, 1)
+            scope.cancel()
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    with trio.fail_after(PATIENCE_S):
+        assert (await connection.wait()).signal == 9
+
+
+@every_transport
+async def test_a_server_that_reads_no_more_fails_the_sender(make: Make) -> None:
+    async with make(deaf).connect() as connection:
+        await received(connection, 1)
+        with pytest.raises(ServerExited):
+            await connection.send(ONE + b"\n")
+
+
+@every_transport
+async def test_a_closed_input_is_noticed_without_writing_to_it(make: Make) -> None:
+    async with make(deaf).connect() as connection:
+        await received(connection, 1)
+        with trio.fail_after(PATIENCE_S):
+            await connection.input_closed()
+
+
+@every_transport
+async def test_an_input_that_we_closed_counts_as_closed_when_the_server_is_gone(make: Make) -> None:
+    async with make(mute).connect() as connection, trio.open_nursery() as nursery:
+        order: list[str] = []
+
+        async def watch() -> None:
+            await connection.input_closed()
+            assert (await connection.wait()).asked
+            order.append("closed")
+
+        nursery.start_soon(watch)
+        await trio.testing.wait_all_tasks_blocked()
+        assert order == []
+        with trio.fail_after(PATIENCE_S):
+            await connection.stop()
+
+
+@every_transport
+async def test_a_sender_is_told_how_much_was_taken_while_the_server_reads_nothing(make: Make) -> None:
+    async with make(stubborn).connect() as connection:
+        await received(connection, 1)
+        message = memoryview(TWO.ljust(1_000_000) + b"\n")
+        sent = 0
+        with trio.fail_after(PATIENCE_S):
+            while True:
+                with trio.move_on_after(0.2) as scope:
+                    taken = await connection.send(message[sent:])
+                if scope.cancelled_caught:
+                    break
+                assert taken > 0
+                sent += taken
+            assert 0 < sent < len(message)
+            connection.kill()
+
+
+@every_transport
+async def test_a_closed_output_is_not_an_exit(make: Make) -> None:
+    async with make(mute).connect() as connection:
+        with trio.fail_after(PATIENCE_S):
+            assert await connection.receive() == []
+            await connection.send(ONE + b"\n")
+            await connection.stop()
+            assert (await connection.wait()).code == 5
+
+
+@every_transport
+async def test_a_sender_waits_for_a_server_that_does_not_read_until_it_is_killed(make: Make) -> None:
+    blocked = trio.Event()
+
+    async def send(connection: Connection) -> None:
+        with suppress(ServerExited):
+            while True:
+                await send_all(connection, b" " * 65536 + b"\n")
+        blocked.set()
+
+    async with make(stubborn).connect() as connection:
+        await received(connection, 1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send, connection)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not blocked.is_set()
+            connection.kill()
+            with trio.fail_after(PATIENCE_S):
+                await blocked.wait()
+
+
+@every_transport
+async def test_each_connection_is_a_new_incarnation(make: Make) -> None:
+    transport = make(echo)
+    async with transport.connect() as first, transport.connect() as second:
+        await first.send(ONE + b"\n")
+        await second.send(TWO + b"\n")
+        assert await received(first, 1) == [ONE]
+        assert await received(second, 1) == [TWO]
+        assert first.pid != second.pid or first.pid is None
+
+
+async def test_a_bug_in_a_memory_server_is_not_an_expected_end() -> None:
+    async def broken(peer: MemoryPeer) -> int:
+        await peer.write(ONE)
+        raise ZeroDivisionError
+
+    with pytest.RaisesGroup(ZeroDivisionError):
+        async with MemoryTransport(broken).connect():
+            await trio.sleep_forever()

@@ -1,0 +1,34 @@
+"""The versions in docs/compatibility.md are those that the end-to-end tests pin."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CLIENTS = ROOT / "tests" / "e2e" / "clients"
+PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
+
+
+def test_the_page_names_the_pinned_typescript_packages() -> None:
+    pins = json.loads((CLIENTS / "package.json").read_text())["dependencies"]
+    for name, pin in pins.items():
+        assert f"{name} {pin}" in PAGE
+
+
+def test_the_page_names_the_pinned_packages_of_the_sdk_1() -> None:
+    pins = dict(line.split("==") for line in (CLIENTS / "mcp1.txt").read_text().split())
+    assert f"mcp {pins['mcp']}" in PAGE
+    assert f"| mcp-server-sqlite | {pins['mcp-server-sqlite']} |" in PAGE
+
+
+def test_the_page_names_the_installed_packages_of_the_sdk_2() -> None:
+    assert f"mcp {version('mcp')} |" in PAGE
+    for server in ("mcp-server-time", "mcp-server-git"):
+        assert f"| {server} | {version(server)} |" in PAGE
+
+
+def test_the_lock_file_names_no_registry() -> None:
+    lock = json.loads((CLIENTS / "package-lock.json").read_text())
+    assert all("resolved" not in package for package in lock["packages"].values())

@@ -1,0 +1,93 @@
+"""The documentation of the configuration has every key, as the code has it; the examples load."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import ServerConfig, Settings, load, parse
+from supervisor.config.file import read_text
+from supervisor.config.jsonc import read_document
+from supervisor.config.keys import FOREIGN, TOP_LEVEL
+from supervisor.config.values import keys_of
+from supervisor.reference.configuration import USAGE, blocks, main, marked, rewrite, schema, server_keys
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "configuration.md"
+EXAMPLES = ["container.json", "mcp.json", "vscode-mcp.json"]
+
+
+def test_the_tables_in_the_documentation_are_the_generated_ones() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert rewrite(text) == text, "run: python -m supervisor.reference.configuration --write docs/configuration.md"
+
+
+def test_every_field_of_the_structs_is_a_documented_key() -> None:
+    derived = {"name", "kind", "passed"}
+    assert set(keys_of(Settings)) == set(Settings.__struct_fields__)
+    assert set(server_keys()) == set(ServerConfig.__struct_fields__) - derived
+    for key in (*keys_of(Settings).values(), *server_keys().values()):
+        assert key.description.endswith("."), key.name
+        assert f"| `{key.name}` | {key.expects} |" in DOCUMENT.read_text(encoding="utf-8")
+
+
+def test_no_key_is_both_ours_and_another_programs() -> None:
+    assert not set(server_keys()) & set(FOREIGN)
+
+
+def test_the_json_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
+    examples = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        file = tmp_path / "mcp.json"
+        file.write_text(example)
+        assert load(file, {"HOME": "/home/me"}).problems == ()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_load_without_a_remark(name: str) -> None:
+    path = ROOT / "examples" / name
+    configuration = parse(
+        read_text(path), path, {"HOME": "/home/me"}
+    )  # whether their programs are here does not matter
+    assert len(configuration.servers) >= 2
+    assert configuration.problems == ()
+    assert [
+        note for note in configuration.notes if not (name == "container.json" and "other machines" in str(note))
+    ] == []
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_json_schema_knows_every_key_of_the_examples(name: str) -> None:
+    text = (ROOT / "examples" / name).read_text(encoding="utf-8")
+    value = read_document(text, name).value
+    properties = schema()["properties"]
+    assert set(value) <= set(properties)
+    assert set(value.get("supervisor", {})) <= set(properties["supervisor"]["properties"])
+    section = "servers" if "servers" in value else "mcpServers"
+    for server in value[section].values():
+        assert set(server) <= set(properties[section]["additionalProperties"]["properties"])
+
+
+def test_the_command_prints_tables_and_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert all(marked(name, body) in printed for name, body in blocks().items())
+    assert main(["--schema"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["properties"]) == set(TOP_LEVEL)
+
+
+def test_the_command_rewrites_a_file_and_refuses_other_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "c.md"
+    file.write_text("\n".join(marked(name, "old") for name in blocks()))
+    assert main(["--write", str(file)]) == 0
+    assert file.read_text() == "\n".join(marked(name, body) for name, body in blocks().items())
+    with pytest.raises(ValueError, match="0 times instead of once"):
+        rewrite("no tables")
+    assert main(["--wrong"]) == 64
+    assert capsys.readouterr().err == USAGE

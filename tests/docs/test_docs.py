@@ -1,0 +1,198 @@
+"""What the documentation says is what the code does: generated parts, commands, curl lines, links, scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from supervisor.cli import cli
+from supervisor.commands.common import DEFAULT_URL
+from supervisor.config import Settings
+from supervisor.front.edge.app import create_app
+from supervisor.front.edge.asgi import Receive, Scope, Send
+from supervisor.front.edge.guard import Guard
+from supervisor.front.pages.api import routes
+from supervisor.front.pages.servers import server_routes
+from supervisor.front.pages.tools import tool_routes
+from supervisor.metatools.definitions import DEFINITIONS
+from supervisor.reference import documents
+from tests.supervisor.front.pages.test_api import view
+from tests.supervisor.front.pages.test_servers import Obeys
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def shell_lines(text: str) -> list[str]:
+    """Every line of every block of shell."""
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+
+CURL = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
+CURL_LINES = [line for line in shell_lines(CURL) if line.startswith("curl ")]
+
+
+@pytest.mark.parametrize("name", documents.PARTS)
+def test_the_generated_parts_are_the_present_ones(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert documents.rewrite(text, documents.PARTS[name]) == text, (
+        "run: python -m supervisor.reference.documents --write"
+    )
+
+
+def test_every_error_has_its_row() -> None:
+    table = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    for error in documents.error_classes():
+        assert f"| `{error.__name__}` | {error.code} | {error.http_status} | `{error.kind}` |" in table
+
+
+def test_the_command_compares_and_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in documents.PARTS:
+        copy = tmp_path / name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    assert documents.main([]) == 0
+    stale = tmp_path / "docs" / "errors.md"
+    stale.write_text(stale.read_text().replace("| `ShuttingDown` |", "| `Other` |"))
+    assert documents.main([]) == 1
+    assert documents.main(["--write"]) == 0
+    assert documents.main([]) == 0
+    assert capsys.readouterr().out == "differs: docs/errors.md\nwrote: docs/errors.md\n"
+    assert documents.main(["--wrong"]) == 64
+    with pytest.raises(ValueError, match="0 times instead of once"):
+        documents.rewrite("nothing", ("errors",))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_the_documentation_exist(page: Path) -> None:
+    for name in re.findall(r"mcpvisor (?!http:)([a-z]+)\b", "\n".join(code_of(page.read_text(encoding="utf-8")))):
+        assert name in cli.list_commands(click.Context(cli))
+
+
+def code_of(text: str) -> list[str]:
+    """Everything between backticks, blocks included."""
+    return re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in links_of(page.read_text(encoding="utf-8")):
+        name, _, anchor = target.partition("#")
+        linked = page.parent / name if name else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors_of(linked.read_text(encoding="utf-8")), target
+
+
+def links_of(text: str) -> list[str]:
+    """The targets of links and pictures within the checkout; what is code is no link."""
+    for code in code_of(text):
+        text = text.replace(code, "")
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [target for target in targets if not target.startswith("https://")]
+
+
+def anchors_of(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def test_every_page_is_linked_from_the_start_page_and_every_link_of_it_is_a_page() -> None:
+    start = ROOT / "docs" / "index.md"
+    linked = {(start.parent / target).resolve() for target in links_of(start.read_text(encoding="utf-8"))}
+    assert {page for page in PAGES if page != start} <= linked
+
+
+def test_the_default_address_is_the_same_everywhere() -> None:
+    assert f"http://{Settings().listen}" == DEFAULT_URL
+    for text in (README, CURL):
+        assert {f"http://localhost:{Settings().address[1]}"} == set(re.findall(r"http://localhost:\d+", text))
+
+
+def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
+    assert len(CURL_LINES) == 8
+    called: list[str] = []
+    for line in CURL_LINES[:-1]:
+        words = shlex.split(line)
+        assert words[:-1] == [
+            *("curl", "-X", "POST", "http://localhost:3001/mcp"),
+            *("-H", "Content-Type: application/json", "-d"),
+        ]
+        request = json.loads(words[-1])
+        assert request["jsonrpc"] == "2.0"
+        called.append(request["params"].get("name", request["method"]))
+    meta_tools = [tool["name"] for tool in DEFINITIONS]
+    assert called == ["tools/list", *meta_tools, "context7-resolve-library-id", "filesystem-read_file"]
+    assert CURL_LINES[-1] == "curl http://localhost:3001/api/status/debug"
+
+
+def routes_of_the_front() -> set[str]:
+    """Every request that a page answers, as the documentation writes it."""
+    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=nothing, mcp_websocket=nothing, register=lambda app: None)
+    shown = view(control=Obeys())
+    for register in (routes(shown), tool_routes(shown), server_routes(shown)):
+        register(app)
+    found = set()
+    for rule in app.url_map.iter_rules():
+        before, _, choice = rule.rule.partition("<any(")
+        names, _, after = choice.partition("):order>")
+        for path in [f"{before}{name}{after}" for name in names.split(",")]:
+            shown_path = re.sub(r"<(\w+)>", r"{\1}", path)
+            found |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
+    return found
+
+
+async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise AssertionError("nobody asks")
+
+
+def test_every_page_is_in_the_documentation_and_no_other() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([A-Z]+ /[^`]*)` \|", text, re.MULTILINE)) == routes_of_the_front()
+
+
+def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    lines = [shlex.split(line) for line in shell_lines(text) if line.startswith("curl ")]
+    pages = routes_of_the_front()
+    for words in lines:
+        path = words[-1].removeprefix("http://localhost:3001").partition("?")[0].replace("/github", "/{server}")
+        assert f"{'POST' if 'POST' in words else 'GET'} {path}" in pages
+    assert len(lines) == 3
+
+
+def test_the_scripts_are_executable_and_test_the_same_way() -> None:
+    assert ".ci/test" in shell_lines(README)
+    for name in ("run", "test", "environment", "lint", "trio-lint", "site"):
+        script = ROOT / ".ci" / name
+        assert os.access(script, os.X_OK)
+        assert script.read_text().startswith("#!/usr/bin/env bash\n")
+        assert "set -euo pipefail" in script.read_text()
+    assert "\n.ci/test || " in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_dependency_is_pinned() -> None:
+    lines = (ROOT / ".ci" / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*", pin) for pin in pins)
+    pinned = {normalised(pin.partition("==")[0]) for pin in pins}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [name for extra in project["optional-dependencies"].values() for name in extra]
+    wanted = {normalised(re.split(r"[<>=]", name)[0]) for name in [*project["dependencies"], *extras]}
+    assert wanted <= pinned
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,63 @@
+"""Figures that are quoted are those of the pages where they are measured."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+SEARCH = " ".join((ROOT / "docs" / "search.md").read_text(encoding="utf-8").split())
+
+
+def compared() -> dict[tuple[str, bool], str]:
+    """The ratios to FastMCP's proxy in the measured table, by connections and whether the session is shared."""
+    rows = [line for line in BENCHMARKS.splitlines() if line.startswith("| the same call")]
+    found = {}
+    for row in rows:
+        what, _, other, ratio = [cell.strip() for cell in row.strip("|").split("|")][:4]
+        (connections,) = re.findall(r"(\d+) connection", what)
+        found[connections, "one shared session" in other] = ratio
+    return found
+
+
+def test_the_comparison_has_the_ratios_that_were_measured() -> None:
+    part = COMPARISON[COMPARISON.index("<!-- compared -->") : COMPARISON.index("<!-- end of compared -->")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:3] > "| -"]
+    quoted = {(row[0], "one shared session" in row[1]): row[2] for row in rows if row[0].isdigit()}
+    assert quoted == compared()
+    assert len(quoted) == 4
+
+
+def test_the_readme_rounds_the_ratios_that_were_measured() -> None:
+    ratios = sorted(float(ratio.split()[0]) for ratio in compared().values())
+    (least, greatest) = re.findall(r"([\d.]+) to ([\d.]+) times as many a second", README)[0]
+    assert abs(ratios[0] - float(least)) < 0.1
+    assert abs(ratios[-1] - float(greatest)) < 0.1
+
+
+def test_the_readme_has_the_tokens_that_were_measured() -> None:
+    tools, servers, tokens, own = re.findall(
+        r"\*\*(\d+) tools of (\d+) published servers\*\* would cost a model ([\d,]+) tokens .*?four tools cost (\d+)",
+        README,
+    )[0]
+    measured = " ".join(BENCHMARKS[BENCHMARKS.index("## Published servers") :].split())
+    assert f"{servers} of 36 servers came up, with {tools} tools." in measured
+    assert f"{tokens} tokens; the four meta-tools cost {own}." in measured
+
+
+def test_the_readme_has_the_size_that_was_measured() -> None:
+    (servers, tools) = re.findall(r"\*\*(\d+) servers with ([\d,]+) tools, and no process:\*\*", README)[0]
+    assert f"| boot to the first answer, {servers} dormant servers, {tools} tools, all known |" in BENCHMARKS
+    assert "| processes after that boot | 0 |" in BENCHMARKS
+
+
+def test_the_readme_has_the_figures_of_the_search() -> None:
+    part = README[README.index("<!-- search figures -->") : README.index("<!-- end of search figures -->")]
+    quoted = [int(text) for text in re.findall(r"(\d+) %", part)]
+    rows = ("as a language model writes them", "as a person types them")
+    measured = [re.findall(rf"\| \d+ {row} \| [\d./ ]+ \| ([\d.]+) / ([\d.]+) \|", SEARCH)[0] for row in rows]
+    assert quoted == [math.floor(float(text) + 0.5) for pair in measured for text in pair]

@@ -1,0 +1,39 @@
+"""The picture of the demo is what the demo says today, small, and loads nothing."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PICTURE = ROOT / "docs" / "demo.svg"
+MAX_BYTES = 60_000
+
+
+def shown(svg: str) -> list[str]:
+    """Every piece of text in the picture."""
+    return [html.unescape(text) for text in re.findall(r">([^<]+)</text>", svg)]
+
+
+@pytest.mark.process
+def test_the_script_makes_the_picture_that_is_there(tmp_path: Path) -> None:
+    made = tmp_path / "demo.svg"
+    subprocess.run([sys.executable, "docs/picture.py", str(made)], cwd=ROOT, check=True, timeout=100)
+    assert shown(made.read_text()) == shown(PICTURE.read_text()), "run: python docs/picture.py"
+
+
+def test_the_picture_is_small_and_loads_nothing() -> None:
+    svg = PICTURE.read_text()
+    assert len(svg.encode()) < MAX_BYTES
+    assert "url(http" not in svg
+    assert "@import" not in svg
+    assert not re.search(r"\b(href|src)=", svg)
+
+
+def test_the_picture_shows_no_time_that_was_measured() -> None:
+    assert not re.search(r"\b\d[\d.]*\u00a0?m?s\b", "\n".join(shown(PICTURE.read_text())).replace("1.5\u00a0s", ""))

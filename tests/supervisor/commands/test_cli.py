@@ -1,0 +1,429 @@
+"""The commands: what they print, with which exit code, and how they talk to a daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+import trio_websocket
+from click.testing import CliRunner, Result
+
+from supervisor import cli as cli_module
+from supervisor.cli import cli
+from supervisor.client import DaemonClient, DaemonUnreachable, Refused, connect, open_socket
+from supervisor.commands import common, run, status, watch
+from supervisor.commands.check import clashes
+from supervisor.config import Settings
+from supervisor.demo.setting import configuration, running_daemon
+
+ROOT = Path(__file__).parents[3]
+NOWHERE = "http://127.0.0.1:1"
+GOOD = {"mcpServers": {"calculator": {"command": "/bin/cat"}, "far": {"url": "https://mcp.example.com/mcp"}}}
+
+
+def invoke(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli, arguments, input=stdin)
+
+
+def written(directory: Path, value: object) -> str:
+    file = directory / "mcp.json"
+    file.write_text(value if isinstance(value, str) else json.dumps(value, indent=1))
+    return str(file)
+
+
+# Without a daemon -----------------------------------------------------------------------------------------------------
+
+
+def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
+    result = invoke("check", written(tmp_path, GOOD))
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["SERVER", "KIND", "STARTS", "NOTE"],
+        ["calculator", "stdio", "cat"],
+        ["far", "http", "-", "not", "supported", "yet:", "use", "mcp-remote", "(npx)"],
+        ["front:", "127.0.0.1:3001"],
+    ]
+
+
+def test_check_shows_the_name_that_a_server_is_called_by(tmp_path: Path) -> None:
+    result = invoke("check", written(tmp_path, {"mcpServers": {"filesystem-john-abc123": {"command": "/bin/cat"}}}))
+    assert result.exit_code == 0
+    assert ["filesystem", "stdio", "cat"] in [line.split() for line in result.stdout.splitlines()]
+    assert 'filesystem-john-abc123: served as "filesystem"' in result.stdout
+
+
+def test_check_names_every_problem_with_line_key_and_advice_and_exits_with_78(tmp_path: Path) -> None:
+    bad = {"mcpServers": {"one": {"comand": "x"}, "two": {"command": "y", "idle_timeout_s": -1}}}
+    result = invoke("check", file := written(tmp_path, bad))
+    assert result.exit_code == 78
+    lines = result.stderr.splitlines()
+    assert lines[0] == f'Error: {file}:4: mcpServers.one.comand: unknown key (did you mean "command"?)'
+    assert lines[1].startswith(f"{file}:8: mcpServers.two.idle_timeout_s: ")
+    assert lines[2] == "2 problems; the other servers can be used"
+
+
+@pytest.mark.parametrize("text", ["{", '{"mcpServers": []}', ""])
+def test_check_refuses_a_file_that_is_no_configuration(tmp_path: Path, text: str) -> None:
+    result = invoke("check", written(tmp_path, text))
+    assert result.exit_code == 78
+    assert result.stderr.startswith(f"Error: {tmp_path}/mcp.json")
+
+
+def test_another_distribution_with_a_package_of_our_name_is_reported() -> None:
+    assert clashes(["mcpvisor"]) == []
+    (warning,) = clashes(["supervisor", "mcpvisor"])
+    assert 'by the distribution "supervisor"' in warning
+    assert "virtual environment of its own" in warning
+
+
+def test_run_without_a_configuration_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = invoke("run")
+    assert result.exit_code == 78
+    for place in ("mcp.json", ".mcp.json", ".config/mcpvisor/mcp.json"):
+        assert f"{tmp_path}/{place}" in result.stderr
+    assert "--config" in result.stderr
+
+
+@pytest.mark.parametrize("place", ["mcp.json", ".mcp.json", ".config/mcpvisor/mcp.json"])
+def test_run_finds_the_configuration_in_its_usual_places(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).write_text("{}")
+    assert run.find_config(None, {"HOME": str(tmp_path)}).absolute() == tmp_path / place
+
+
+def test_run_refuses_an_address_that_is_none(tmp_path: Path) -> None:
+    result = invoke("run", "--config", written(tmp_path, GOOD), "--listen", "3001")
+    assert result.exit_code == 78
+    assert "--listen: an address is host:port" in result.stderr
+
+
+def test_run_refuses_a_data_directory_in_use(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    result = invoke("run", "--config", written(tmp_path, GOOD), "--data-dir", str(tmp_path / "data"))
+    assert result.exit_code == 78
+    assert "the data directory cannot be used" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", ["status", "search notes", "call a:b {}", "watch"])
+def test_without_a_daemon_a_command_says_how_to_start_one_and_exits_with_69(arguments: str) -> None:
+    result = invoke(*arguments.split(), "--url", NOWHERE)
+    assert result.exit_code == 69
+    assert f"no daemon answers at {NOWHERE}" in result.stderr
+    assert "mcpvisor run --config FILE" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCPVISOR_URL", "http://127.0.0.1:2")
+    assert "no daemon answers at http://127.0.0.1:2" in invoke("status").stderr
+
+
+def test_arguments_of_a_call_that_are_no_object_are_a_wrong_usage() -> None:
+    for text in ("[1]", "{", "1"):
+        result = invoke("call", "a:b", text, "--url", NOWHERE)
+        assert result.exit_code == 2
+        assert "no JSON object" in result.stderr
+
+
+def test_interrupts_and_closed_pipes_end_a_command_quietly(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forgotten: list[bool] = []
+    monkeypatch.setattr(cli_module, "_forget_stdout", lambda: forgotten.append(True))
+    for error in (KeyboardInterrupt(), BaseExceptionGroup("", [KeyboardInterrupt()]), BrokenPipeError()):
+
+        def fail(*_: object, error: BaseException = error, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(cli, "main", fail)
+        with pytest.raises(SystemExit) as ended:
+            cli_module.main([])
+        assert ended.value.code == 130
+    assert forgotten == [True]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bug_in_a_group_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise BaseExceptionGroup("", [KeyboardInterrupt(), ValueError("a bug")])
+
+    monkeypatch.setattr(cli, "main", fail)
+    with pytest.RaisesGroup(KeyboardInterrupt, ValueError):
+        cli_module.main([])
+
+
+def test_a_closed_pipe_really_is_quiet(tmp_path: Path) -> None:
+    file = written(tmp_path, {"mcpServers": {f"server-{n}": {"command": "/bin/cat"} for n in range(2000)}})
+    line = f"{shlex.quote(sys.executable)} -m supervisor check {shlex.quote(file)} | head -1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, cwd=ROOT, timeout=60, check=True)
+    assert done.stdout.startswith(b"SERVER")
+    assert done.stderr == b""
+
+
+def test_text_of_servers_is_neither_markup_nor_control() -> None:
+    assert common.plain("[red]a\x1b[31mb\n\u202ec").plain == "[red]ab c"
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(-1, "0s"), (59.9, "59s"), (60, "1m"), (7200, "2h"), (200_000, "2d")])
+def test_durations_are_short(seconds: float, words: str) -> None:
+    assert common.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        ({"type": "hello", "revision": 3}, "connected, catalogue revision 3"),
+        ({"type": "missed", "count": 7}, "7 events were missed"),
+        ({"type": "server_state", "server": "a", "data": {"previous": "ready", "state": "failed", "reason": "no"}},
+         "a ready -> failed no"),
+        ({"type": "discovery_completed", "server": "a", "data": {"tools": 2, "problems": ["bad"]}},
+         "a discovered, 2 tools bad"),
+        ({"type": "tools_changed", "server": "a", "data": {"added": ["x"], "removed": ["y"], "changed": ["z"]}},
+         "a tools changed +x -y ~z"),
+    ],
+)  # fmt: skip
+def test_an_event_is_one_line(event: dict[str, Any], text: str) -> None:
+    assert watch.line(event).plain.strip() == text
+    assert len(watch.line({**event, "time": 0.0}).plain.partition(" ")[0]) == len("00:00:00")
+
+
+def test_estimated_savings_are_called_so() -> None:
+    tokens = {"exposed_tokens": 1000, "meta_tokens": 250, "saved_tokens": 750, "saved_percent": 75.0}
+    said = status.savings_line({"tools": 9, "servers": 2}, {**tokens, "exact": False, "counted": True})
+    assert said == (
+        "9 tools of 2 servers would cost a model about 1,000 tokens; the four meta-tools cost 250: 750 saved (75 %)"
+    )
+
+
+# With something else at the other end ---------------------------------------------------------------------------------
+
+
+def client_of(answer: httpx2.Response | Exception) -> DaemonClient:
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return DaemonClient(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), "http://daemon")
+
+
+async def test_an_answer_that_is_not_ours_is_no_daemon() -> None:
+    for content in (b"<html>", b"[]", b""):
+        with pytest.raises(DaemonUnreachable, match="something else listens there"):
+            await client_of(httpx2.Response(200, content=content)).status()
+
+
+async def test_an_error_of_the_connection_is_no_daemon() -> None:
+    with pytest.raises(DaemonUnreachable, match="reset"):
+        await client_of(httpx2.ReadError("reset")).ready()
+
+
+async def test_a_daemon_that_does_not_answer_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+    class Silent(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            await trio.sleep_forever()
+            raise AssertionError
+
+    client = DaemonClient(httpx2.AsyncClient(transport=Silent(), timeout=None), "http://daemon")
+    with pytest.raises(DaemonUnreachable, match="no answer within 10 s"):
+        await client.status()
+    assert trio.current_time() >= 10
+
+
+async def test_a_json_rpc_error_keeps_code_message_and_data() -> None:
+    error = {"code": -31502, "message": "it is down", "data": {"outcome": "unknown"}}
+    answer = httpx2.Response(400, json={"jsonrpc": "2.0", "id": 1, "error": error})
+    with pytest.raises(Refused, match="it is down") as refused:
+        await client_of(answer).call("a-b", {})
+    assert (refused.value.code, refused.value.data) == (-31502, {"outcome": "unknown"})
+
+
+async def test_watch_connects_again_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "BACKOFF_INITIAL_S", 0.01)
+    connections = 0
+
+    async def serve(request: trio_websocket.WebSocketRequest) -> None:
+        nonlocal connections
+        connections += 1
+        socket = await request.accept()
+        await socket.send_message(json.dumps({"type": "hello", "revision": connections}))
+        if connections == 1:
+            await socket.aclose(1001, "bye")
+        else:
+            await trio.sleep_forever()
+
+    shown: list[int] = []
+    said: list[str] = []
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            server = await nursery.start(trio_websocket.serve_websocket, serve, "127.0.0.1", 0, None)
+
+            def show(event: dict[str, Any]) -> None:
+                shown.append(event["revision"])
+                if len(shown) == 2:
+                    nursery.cancel_scope.cancel()
+
+            await watch.follow(f"http://127.0.0.1:{server.port}", lambda: "/", show, said.append)
+    assert shown == [1, 2]
+    assert said[0].endswith("the connection ended with code 1001; trying again in 0.01 s")
+    assert said[1] == "connected again"
+
+
+async def test_a_refused_websocket_is_no_daemon() -> None:
+    async def refuse(request: trio_websocket.WebSocketRequest) -> None:
+        await request.reject(403)
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            server = await nursery.start(trio_websocket.serve_websocket, refuse, "127.0.0.1", 0, None)
+            with pytest.raises(DaemonUnreachable, match="refused with status 403"):
+                async with open_socket(f"http://127.0.0.1:{server.port}", "/mcp"):
+                    raise AssertionError("it must not open")
+            nursery.cancel_scope.cancel()
+
+
+# With a real daemon ---------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def small_daemon(directory: Path) -> AsyncIterator[str]:
+    """The address of a daemon with two servers, discovered."""
+    document = configuration()
+    document["mcpServers"] = {name: document["mcpServers"][name] for name in ("notes", "weather-desk")}
+    with trio.fail_after(60):
+        async with running_daemon(directory, document) as daemon, connect(daemon.url) as client:
+            await counted(client)
+            yield daemon.url
+
+
+async def counted(client: DaemonClient) -> None:
+    while True:
+        found = await client.status()
+        if found["totals"]["tools"] == 6 and found["tokens"]["counted"]:
+            return
+        await trio.sleep(0.02)
+
+
+async def ask(url: str, *arguments: str, stdin: str | None = None) -> Result:
+    """Run a command against the daemon, in a thread as its own `trio.run`."""
+    return await trio.to_thread.run_sync(lambda: invoke(*arguments, "--url", url, stdin=stdin))
+
+
+@pytest.mark.process
+async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_path: Path) -> None:
+    async with small_daemon(tmp_path) as url:
+        shown = await ask(url, "status")
+        as_json = await ask(url, "status", "--json")
+        found = await ask(url, "search", "write down a note", "--limit", "1")
+        found_json = await ask(url, "search", "*", "--kinds", "resource", "--json")
+        nothing = await ask(url, "search", "zzzzqqqq")
+        called = await ask(url, "call", "notes:add_note", '{"title": "t", "text": "x"}')
+        listed = await ask(url, "call", "notes:list_notes", "--json", stdin="")
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    assert rows[0][:6] == ["SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS"]
+    assert [row[:2] for row in rows[1:3]] == [["notes", "ready"], ["weather-desk", "ready"]]
+    assert "6 tools of 2 servers would cost a model" in shown.stdout
+    assert [row["tools"] for row in json.loads(as_json.stdout)["servers"]] == [3, 3]
+    assert found.stdout.splitlines()[1].startswith("notes:add_note")
+    assert [hit["name"] for hit in json.loads(found_json.stdout)["tools"]] == ["welcome"]
+    assert "Nothing fits" in nothing.stdout
+    assert called.stdout == "Noted 't'; 2 notes now.\n"
+    assert json.loads(listed.stdout)["structuredContent"] == {"titles": ["t", "welcome"]}
+    assert all(result.exit_code == 0 for result in (shown, as_json, found, found_json, nothing, called, listed))
+    assert "\x1b" not in shown.stdout + found.stdout
+
+
+@pytest.mark.process
+async def test_errors_of_a_call_exit_with_1_and_can_be_read(tmp_path: Path) -> None:
+    async with small_daemon(tmp_path) as url:
+        failed = await ask(url, "call", "weather-desk:close_station", stdin='{"place": "Rome"}')
+        missing = await ask(url, "call", "notes:add_note", '{"title": "t"}')
+        unknown = await ask(url, "call", "notes:nothing", "{}")
+        endless = await ask(url, "search", "x" * 300_000)
+    assert (failed.exit_code, failed.stderr) == (1, "close_station: there is no station in Rome\n")
+    assert missing.exit_code == 1
+    assert "missing text" in missing.stderr
+    assert missing.stderr.count("inputSchema: ") == 1
+    assert unknown.exit_code == 1
+    assert endless.exit_code == 1
+    assert "262144 are the most" in endless.stderr
+    assert "server 'notes' has no tool 'nothing'; list its tools with notes:*" in unknown.stderr
+
+
+@pytest.mark.process
+async def test_watch_shows_a_new_tool_and_ends_quietly_with_ctrl_c(tmp_path: Path) -> None:
+    async with small_daemon(tmp_path) as url, connect(url) as client:
+        command = [sys.executable, "-m", "supervisor", "watch", "--json", "--url", url]
+        process = await trio.lowlevel.open_process(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        seen = b""
+        while b'"hello"' not in seen:
+            seen += await process.stdout.receive_some()
+        await client.call("weather-desk-open_station", {"place": "Oslo"})
+        while b'"added": ["observe_oslo"]' not in seen:
+            seen += await process.stdout.receive_some()
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 130
+        assert (await process.stderr.receive_some()).strip() == b""  # click ends the line that the terminal began
+
+
+@pytest.mark.process
+async def test_every_curl_line_of_the_documents_gets_an_answer(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
+    lines = [shlex.split(line) for line in page.splitlines() if line.startswith("curl -X POST")]
+    async with small_daemon(tmp_path) as url, httpx2.AsyncClient(trust_env=False, timeout=10) as http:
+        for words in lines:
+            request = json.loads(words[-1])
+            headers = {"content-type": "application/json", "accept": "*/*"}
+            answer = await http.post(f"{url}/mcp", content=words[-1].encode(), headers=headers)
+            assert answer.status_code == 200
+            assert answer.json()["id"] == request["id"]
+            own = request["method"] == "tools/list" or request["params"]["name"] in (
+                "discover_mcp_tools",
+                "list_mcp_resources",
+            )
+            assert ("isError" not in answer.json()["result"]) is own
+        assert (await http.get(f"{url}/api/status/debug")).json()["tools_by_transport"] == {"stdio": 6}
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "mcp.example:0"])
+def test_an_address_that_others_can_reach_must_be_allowed(tmp_path: Path, listen: str) -> None:
+    file = written(tmp_path, GOOD)
+    result = invoke("run", "--config", file, "--listen", listen, "--data-dir", str(tmp_path / "data"))
+    assert result.exit_code == 78
+    assert '"allow_remote": true' in result.output
+    run.check_exposure(Settings(listen=listen, allow_remote=True))
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::1]:0", "localhost:3001", "127.8.8.8:1"])
+def test_loopback_addresses_need_no_permission(listen: str) -> None:
+    run.check_exposure(Settings(listen=listen))
+
+
+def test_what_is_degraded_is_a_line_with_the_time_and_the_reason() -> None:
+    rows = [{"what": "store", "since": 100.0, "why": "nothing is saved until the disk recovers: disk is full"}]
+    (line,) = status.degraded(rows, 100.0 + 125)
+    assert line.plain == "degraded for 2m: store: nothing is saved until the disk recovers: disk is full"

@@ -1,0 +1,236 @@
+"""What an operator sees in a terminal: status as cards, tools, orders, logs; and addresses as people have them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+from rich.console import Console, RenderableType
+
+from supervisor.client import DaemonClient, DaemonUnreachable, Refused, base_url
+from supervisor.commands import logs, status, tools
+from supervisor.demo.setting import configuration, running_daemon
+from tests.supervisor.commands.test_cli import ROOT, ask, client_of, invoke
+
+NOW = 10_000.0
+
+
+def shown(what: RenderableType, width: int) -> list[str]:
+    """The lines of what a terminal of that width shows."""
+    out = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None, highlight=False)
+    out.print(what)
+    assert isinstance(out.file, io.StringIO)
+    return [line.rstrip() for line in out.file.getvalue().splitlines()]
+
+
+def row(server: str, state: str = "ready", **more: Any) -> dict[str, Any]:
+    numbers = {"tools": 14, "tokens": 2345, "calls": 12, "restarts": 0, "pid": 17}
+    return {"server": server, "state": state, "wanted": "up", "since": NOW - 200, "last_error": None, **numbers, **more}
+
+
+LONG = (
+    "exit code 3; last words: Error: the environment variable GITHUB_PERSONAL_ACCESS_TOKEN is not set, see the manual"
+)
+
+
+def cards(rows: list[dict[str, Any]], width: int = 80) -> list[str]:
+    return shown(status.servers_cards(rows, NOW, width), width)
+
+
+def test_a_narrow_status_is_a_line_for_each_server_and_whole_words_below_it() -> None:
+    found = cards([row("github", "failed", last_error=LONG, last_error_at=NOW - 60), row("notes")])
+    assert found[0].split() == ["SERVER", "STATE", "SINCE", "TOOLS", "TOKENS", "CALLS", "RESTARTS"]
+    assert found[1].split() == ["notes", "ready", "3m", "14", "2345", "12", "0"]
+    assert found[2].split()[:2] == ["github", "failed"]
+    assert " ".join(line.strip() for line in found[3:]) == f"error (1m ago): {LONG}"
+    assert all(len(line) <= 80 for line in found)
+    assert all(line.startswith("    ") for line in found[3:])
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 119])
+def test_columns_of_cards_stand_below_each_other_whatever_the_width_and_the_names(width: int) -> None:
+    names = ["a", "filesystem", "a-long-name-of-a-server-in-a-team"]
+    found = cards([row(name) for name in names], width)
+    text = "\n".join(found)
+    assert all(name in text for name in names)
+    assert len({len(line) for line in found if line and line not in names}) == 1
+    assert ("RESTARTS" in text) == (width >= 80)
+
+
+def test_what_needs_attention_comes_last_in_both_forms() -> None:
+    rows = [
+        row("f", "failed"),
+        row("e", "respawning"),
+        row("d", "spawning"),
+        row("c"),
+        row("b", "dormant"),
+        row("a", "stopped", disabled=True),
+    ]
+    for lines in (cards(rows), shown(status.servers_table(rows, NOW), 200)):
+        assert [line.split()[0] for line in lines[1:]] == ["a", "b", "c", "d", "e", "f"]
+        assert lines[1].split()[1] == "disabled"
+
+
+def test_each_problem_is_said_once_and_many_are_counted() -> None:
+    many = tuple(f"tool {number} left out" for number in range(9))
+    for lines in (
+        cards([row("a", last_error=many[0], problems=list(many))]),
+        shown(status.servers_table([row("a", last_error=many[0], problems=list(many))], NOW), 300),
+    ):
+        text = "\n".join(lines)
+        assert text.count("tool 0 left out") == 1
+        assert text.count("problem: ") == 3
+        assert "5 more problems" in text
+
+
+def test_a_server_that_waits_says_when_it_is_tried_again() -> None:
+    assert "    tried again in 30s" in cards([row("a", "respawning", next_start=NOW + 30)])
+
+
+def test_those_that_need_attention_are_named_with_what_helps() -> None:
+    rows = [row("a", "failed"), row("b", "respawning"), row("c", "failed", wanted="stopped"), row("d")]
+    first, second = (line.plain for line in status.attention(status.ordered(rows)))
+    assert first == "cannot run as configured: c; correct that, then restart the daemon"
+    assert second == "failing: b, a; see `mcpvisor logs SERVER`, then `mcpvisor restart SERVER`"
+    assert list(status.attention([row("d")])) == []
+
+
+def test_no_savings_are_said_in_words() -> None:
+    tokens = {"exposed_tokens": 200, "meta_tokens": 450, "saved_tokens": -250, "saved_percent": 0.0}
+    said = status.savings_line({"tools": 2, "servers": 1}, {**tokens, "exact": True, "counted": True})
+    assert said.endswith("with so few tools they save nothing")
+    assert "-250" not in said
+
+
+def test_descriptions_of_tools_can_be_read_in_80_columns() -> None:
+    description = "Search the issues of a repository by words, labels, state and author; " * 3
+    tool = {
+        "path": "github:search_issues",
+        "description": description,
+        "tokens": 120,
+        "calls": 4,
+        "success_rate": 0.75,
+        "avg_ms": 12.0,
+        "metadata": {"safety": "safe", "category": "version-control", "findings": [{"severity": "warning"}]},
+    }
+    lines = shown(tools.cards_of([tool]), 80)
+    assert lines[0] == "github:search_issues  safe, version-control, 120 tokens, 4 calls, 75% good, 1"
+    assert " ".join(line.strip() for line in lines if line.startswith("    ")) == description.strip()
+
+
+# Addresses ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "base"),
+    [
+        ("http://127.0.0.1:3911", "http://127.0.0.1:3911"),
+        ("http://127.0.0.1:3911/", "http://127.0.0.1:3911"),
+        ("http://127.0.0.1:3911/mcp", "http://127.0.0.1:3911"),
+        ("http://127.0.0.1:3911/mcp/", "http://127.0.0.1:3911"),
+        ("ws://127.0.0.1:3911/mcp", "http://127.0.0.1:3911"),
+        ("WSS://mcp.example/ws", "https://mcp.example"),
+        ("localhost:3001", "http://localhost:3001"),
+        ("http://[::1]:3001/mcp?x=1#y", "http://[::1]:3001"),
+        ("https://example.com/tools/mcp", "https://example.com/tools"),
+        ("http://127.0.0.1:3001/api/status", "http://127.0.0.1:3001"),
+    ],
+)
+def test_any_address_that_people_have_of_a_daemon_will_do(given: str, base: str) -> None:
+    assert base_url(given) == base
+
+
+@pytest.mark.parametrize(
+    "body", [b"{}", b'{"detail":"Not Found"}', b'{"status":"ok"}', b"<html>", b"[]", b'{"error":"x"}']
+)
+async def test_something_else_at_that_address_is_said_to_be_that(body: bytes) -> None:
+    with pytest.raises(DaemonUnreachable, match="something else listens there"):
+        await client_of(httpx2.Response(200, content=body)).status()
+
+
+async def test_a_daemon_that_refuses_is_not_called_unreachable() -> None:
+    error = {"code": -32600, "message": 'this daemon does not answer to the host "x"', "data": None}
+    with pytest.raises(Refused, match="does not answer to the host"):
+        await client_of(httpx2.Response(421, json={"jsonrpc": "2.0", "id": None, "error": error})).status()
+
+
+@pytest.mark.parametrize(
+    "command", ["restart a b", "wake a", "sleep a", "refresh a", "enable a", "disable a", "logs a"]
+)
+def test_without_a_daemon_an_order_says_how_to_start_one(command: str) -> None:
+    result = invoke(*command.split(), "--url", "http://127.0.0.1:1/mcp")
+    assert result.exit_code == 69
+    assert "mcpvisor run --config FILE" in result.stderr
+    assert "Traceback" not in result.output
+
+
+async def test_a_name_with_a_slash_or_spaces_does_not_leave_its_place_in_the_address() -> None:
+    asked: list[bytes] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.raw_path)
+        return httpx2.Response(200, json={"message": "done"})
+
+    client = DaemonClient(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), "http://daemon")
+    await client.order("../a b/c", "wake", 5)
+    assert asked == [b"/api/servers/..%2Fa%20b%2Fc/wake?deadline_s=5"]
+
+
+def test_a_line_of_a_log_cannot_speak_to_the_terminal() -> None:
+    line = logs.line({"time": 0.0, "source": "stderr", "text": "[red]a\x1b[31m b"})
+    assert line.plain.endswith("stderr   [red]a b")
+
+
+# With a real daemon ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.process
+async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
+    document = configuration()
+    document["mcpServers"] = {"notes": document["mcpServers"]["notes"]}
+    failing = "echo Welcome; echo 'Error: no key' >&2; exit 3"
+    document["mcpServers"]["failing"] = {"command": "sh", "args": ["-c", failing], "max_restarts": 0}
+    with trio.fail_after(60):
+        async with running_daemon(tmp_path, document) as daemon:
+            url = f"{daemon.url}/mcp"
+            restarted = await ask(url, "restart", "notes")
+            mixed = await ask(url, "restart", "notes", "failing", "Notes")
+            as_json = await ask(url, "sleep", "notes", "--json")
+            told = await ask(url, "logs", "failing")
+            told_json = await ask(url, "logs", "failing", "--json", "-n", "1")
+            shown_status = await ask(url, "status")
+            process = await trio.lowlevel.open_process(
+                [sys.executable, "-m", "supervisor", "logs", "notes", "-f", "-n", "0", "--url", url],
+                stdout=subprocess.PIPE,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+            assert process.stdout is not None
+            seen = b""
+            while b"ready after" not in seen:
+                await ask(url, "restart", "notes")
+                with trio.move_on_after(2):
+                    seen += await process.stdout.receive_some()
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 130
+            await process.stdout.aclose()
+    assert (restarted.exit_code, restarted.stdout) == (0, "notes is restarted and ready, 3 tools\n")
+    assert (mixed.exit_code, mixed.stdout) == (1, "notes is restarted and ready, 3 tools\n")
+    assert "did not start" in mixed.stderr or "is not available" in mixed.stderr
+    assert "mcpvisor logs failing" in mixed.stderr
+    assert "there is no server 'Notes'; did you mean notes?" in mixed.stderr
+    assert json.loads(as_json.stdout)[0]["status"]["state"] == "dormant"
+    assert "stderr   Error: no key" in told.stdout
+    assert "stdout   Welcome" in told.stdout
+    assert "died while handshaking: exit code 3; last words: Error: no key" in told.stdout
+    assert json.loads(told_json.stdout)["source"] == "supervisor"
+    assert "failing: failing; see `mcpvisor logs SERVER`" in shown_status.stdout

@@ -1,0 +1,152 @@
+"""The commands about tools, against the pages they ask."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+import trio
+from click.testing import CliRunner, Result
+from msgspec.structs import replace
+from quart_trio import QuartTrio
+
+from actors.catalogue.criteria import Criteria
+from actors.kit import Latest
+from supervisor.cli import cli
+from supervisor.client import Refused, connect
+from supervisor.commands.tokens import MAX_ROWS
+from supervisor.commands.tools import COLUMNS, parameters, tools
+from supervisor.front.pages.api import View, routes
+from supervisor.front.pages.tools import MAX_TOKEN_ROWS, tool_routes
+from tests.fakes.front_server import running
+from tests.fakes.tool_catalogue import CATALOGUE, entry
+from tests.fakes.tool_view import view_of
+
+
+async def invoke(line: str, view: View | None = None) -> Result:
+    """Run one command, in a thread as it has a loop of its own, against the pages of a view."""
+    shown = view or view_of()
+    app = QuartTrio(__name__, static_folder=None)
+    routes(shown)(app)
+    tool_routes(shown)(app)
+    async with running(app) as server:
+        with trio.fail_after(10):
+            words = [*shlex.split(line), "--url", f"http://127.0.0.1:{server.port}"]
+            return await trio.to_thread.run_sync(CliRunner().invoke, cli, words)
+
+
+async def paths(line: str) -> list[str]:
+    result = await invoke(f"tools --json {line}")
+    assert result.exit_code == 0, result.output
+    return [row["path"] for row in json.loads(result.stdout)["tools"]]
+
+
+async def test_tools_are_a_table_with_numbers_and_levels() -> None:
+    result = await invoke("tools --category file-system --sort success-rate")
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0
+    assert lines[0].split() == " ".join(COLUMNS).split()
+    assert lines[1].split()[:8] == ["files:read_file", "safe", "file-system", "30", "10", "50%", "100.0", "0"]
+    assert lines[3].split()[:8] == ["files:writeFile", "moderate", "file-system", "10", "0", "-", "-", "0"]
+    assert lines[-1] == "3 of 3 tools (1 safe, 1 moderate, 1 dangerous)"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--read-only", ["files:read_file", "shop:search_orders"]),
+        ("--not-read-only --not-destructive", []),
+        ("--destructive", ["files:delete_file"]),
+        ("--idempotent", ["files:writeFile"]),
+        ("--open-world", ["shop:search_orders"]),
+        ("--safety safe --include-unavailable", ["gone:list_ghosts", "files:read_file", "shop:search_orders"]),
+        ("--server shop --server files --limit 1 --offset 1", ["files:read_file"]),
+        ("--server-version 2", ["shop:search_orders", "shop:ship"]),
+        ("--tag slow", ["files:read_file"]),
+        ("--name file --sort tokens --descending", ["files:read_file", "files:delete_file", "files:writeFile"]),
+        ("--description 'an order' --complexity moderate", ["shop:ship"]),
+    ],
+)
+async def test_options_are_the_criteria(line: str, expected: list[str]) -> None:
+    assert await paths(line) == expected
+
+
+def test_every_criterion_has_an_option() -> None:
+    options = {parameter.name for parameter in tools.params} - {"as_json", "url"}
+    assert options == set(Criteria.__struct_fields__)
+
+
+def test_what_is_not_given_is_not_asked() -> None:
+    given: dict[str, Any] = {"name": None, "servers": ("a", "b"), "read_only": False, "limit": 5, "tags": ()}
+    assert parameters(given) == [("servers", "a"), ("servers", "b"), ("read_only", "false"), ("limit", "5")]
+
+
+async def test_nothing_found_is_said_without_a_table() -> None:
+    result = await invoke("tools --name no-such-tool")
+    assert result.stdout == "0 of 0 tools (0 safe, 0 moderate, 0 dangerous)\n"
+
+
+async def test_a_tool_s_text_is_shown_without_control_characters_on_one_line() -> None:
+    nasty = entry("a", {"name": "b", "description": "one\n\x1b[2Jtwo [red]three " + "x" * 200})
+    view = view_of(catalogue=Latest(replace(CATALOGUE, entries={"a": nasty})))
+    row = (await invoke("tools", view)).stdout.splitlines()[1]
+    assert "\x1b" not in row
+    assert "one two [red]three xxx" in row
+    assert row.endswith("\u2026")
+
+
+async def test_tokens_are_shown_by_server_and_by_tool_with_the_savings() -> None:
+    result = await invoke("tokens --limit 2")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["SERVER", "TOOLS", "TOKENS"]
+    assert lines[1].split() == ["files", "3", "60", "estimate"]
+    assert lines[3].split() == ["shop", "2", "0", "0", "of", "2", "counted"]
+    assert [line.split() for line in lines[5:8]] == [
+        ["TOOL", "TOKENS"],
+        ["files:read_file", "30"],
+        ["files:delete_file", "20"],
+    ]
+    assert lines[-2] == "2 of 6 tools"
+    assert lines[-1].startswith(
+        "6 tools of 3 servers would cost a model so far about 60 tokens; the four meta-tools cost"
+    )
+
+
+async def test_tokens_of_one_server() -> None:
+    result = await invoke("tokens --server shop")
+    assert [line.split()[0] for line in result.stdout.splitlines()[:2]] == ["SERVER", "shop"]
+    assert "shop:ship" in result.stdout
+    assert "files" not in result.stdout
+    found = json.loads((await invoke("tokens --server shop --json")).stdout)
+    assert [row["name"] for row in found["tools"]] == ["search_orders", "ship"]
+
+
+@pytest.mark.parametrize("command", ["tools --name", "tokens --server"])
+async def test_what_the_daemon_refuses_is_an_error_without_a_traceback(command: str) -> None:
+    result = await invoke(f"{command} {'x' * 300}")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: the parameter ")
+
+
+async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
+    app = QuartTrio(__name__, static_folder=None)
+    tool_routes(view_of())(app)
+    async with running(app) as server, connect(f"http://127.0.0.1:{server.port}") as daemon:
+        with trio.fail_after(10), pytest.raises(Refused) as caught:
+            await daemon.page("/api/tools", [("limit", "none")])
+    assert (caught.value.code, caught.value.data["parameter"]) == (400, "limit")
+
+
+def test_the_most_rows_are_those_of_the_daemon() -> None:
+    assert MAX_ROWS == MAX_TOKEN_ROWS
+
+
+@pytest.mark.parametrize("command", ["tools", "tokens"])
+async def test_a_server_that_does_not_exist_is_an_error_and_not_an_empty_list(command: str) -> None:
+    result = await invoke(f"{command} --server flies")
+    assert result.exit_code == 1
+    assert "there is no server 'flies'; did you mean 'files'?" in result.stderr
+    assert (await invoke(f"{command} --server new")).exit_code == 0  # nothing is known of it yet

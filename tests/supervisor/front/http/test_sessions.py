@@ -1,0 +1,145 @@
+"""The live legacy sessions by themselves: idleness, bounds, and what is remembered of the dead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from supervisor.front.http import sessions as sessions_module
+from supervisor.front.http.session_ids import Sealer
+from supervisor.front.http.sessions import Session, Sessions
+from supervisor.service.port import Revisions
+from supervisor.store import ALL_UNTIL
+
+
+class Times:
+    """Both clocks of the sessions, set by the test."""
+
+    def __init__(self) -> None:
+        self.wall = 1_800_000_000.0
+        self.moment = 0.0
+
+
+def sessions_of(times: Times, **settings: Any) -> Sessions:
+    known = {"idle_s": 100.0, "max_age_s": 1000.0, "max_sessions": 10, "already_ended": {}}
+    return Sessions(
+        Sealer(b"k" * 32),
+        now=lambda: times.wall,
+        clock=lambda: times.moment,
+        **{"ended": lambda digest, expires_at: None, **known, **settings},
+    )
+
+
+def open_one(sessions: Sessions, principal: str = "local") -> Session:
+    return sessions.open(
+        principal=principal,
+        version="2025-11-25",
+        client_name="c",
+        client_version="1",
+        capabilities=msgspec.Raw(b"{}"),
+        told=Revisions(),
+    )
+
+
+async def test_what_is_in_use_is_not_idle_however_long_it_takes() -> None:
+    times = Times()
+    sessions = sessions_of(times)
+    streaming, calling, idle = (open_one(sessions) for _ in range(3))
+    streaming.stream = trio.CancelScope()
+    calling.in_flight[1] = trio.CancelScope()
+    times.moment = 101.0
+    open_one(sessions)
+    assert sessions.find(idle.token, "local") is None
+    assert sessions.find(streaming.token, "local") is streaming
+    assert sessions.find(calling.token, "local") is calling
+    await trio.lowlevel.checkpoint()
+    assert not streaming.stream.cancel_called
+
+
+async def test_what_is_too_old_ends_also_while_it_is_in_use() -> None:
+    times = Times()
+    sessions = sessions_of(times)
+    session = open_one(sessions)
+    session.stream = trio.CancelScope()
+    times.moment, times.wall = 101.0, times.wall + 1000
+    open_one(sessions)
+    await trio.lowlevel.checkpoint()
+    assert session.stream.cancel_called
+    assert not sessions.touch(session)
+    assert len(sessions) == 1
+
+
+async def test_the_stream_of_the_longest_unused_session_ends_when_there_are_too_many() -> None:
+    sessions = sessions_of(Times(), max_sessions=1)
+    session = open_one(sessions)
+    session.stream = trio.CancelScope()
+    open_one(sessions)
+    await trio.lowlevel.checkpoint()
+    assert session.stream.cancel_called
+    assert len(sessions) == 1
+
+
+def test_the_memory_of_ended_sessions_is_bounded_and_no_session_comes_back_to_life_by_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sessions_module, "MAX_REMEMBERED", 4)
+    times, moments = Times(), list[float]()
+    sessions = sessions_of(times, max_sessions=100, ended_until=moments.append)
+    others = open_one(sessions)
+    ended = []
+    for _ in range(50):
+        times.wall += 1
+        ended.append(open_one(sessions))
+        sessions.end(ended[-1])
+        assert len(sessions._ended) <= 4
+        assert [session for session in ended if sessions.find(session.token, "local")] == []
+    assert sessions.find(others.token, "local") is others
+    assert moments == sorted(moments)
+    assert open_one(sessions).token not in {session.token for session in ended}
+
+
+def test_what_was_remembered_as_one_moment_stays_ended_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_module, "MAX_REMEMBERED", 2)
+    times, kept = Times(), dict[str, float]()
+
+    def until(moment: float) -> None:
+        for digest in [digest for digest, expires in kept.items() if expires <= moment]:
+            del kept[digest]
+        kept[ALL_UNTIL] = moment
+
+    sessions = sessions_of(times, max_sessions=100, ended=kept.__setitem__, ended_until=until)
+    ended = []
+    for _ in range(10):
+        times.wall += 1
+        ended.append(open_one(sessions))
+        sessions.end(ended[-1])
+    times.wall += 1
+    alive = open_one(sessions)
+    assert len(kept) <= 3
+    following = sessions_of(times, already_ended=kept)
+    assert [session for session in ended if following.find(session.token, "local")] == []
+    assert following.find(alive.token, "local") is not None
+
+
+def test_sessions_that_were_ended_by_an_earlier_life_end_when_that_is_learnt_late() -> None:
+    times = Times()
+    before = sessions_of(times)
+    ended, other = open_one(before), open_one(before)
+    sessions = sessions_of(times)
+    assert sessions.find(ended.token, "local") is not None
+    sessions.take_ended({ended.digest: ended.expires_at})
+    assert sessions.find(ended.token, "local") is None
+    assert sessions.find(other.token, "local") is not None
+
+
+def test_a_session_that_comes_back_is_owed_everything() -> None:
+    times = Times()
+    session = open_one(sessions_of(times))
+    again = sessions_of(times).find(session.token, "local")
+    assert again is not None
+    assert again.client == session.client
+    assert session.told == Revisions()
+    assert again.told != session.told

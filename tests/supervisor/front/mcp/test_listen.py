@@ -1,0 +1,183 @@
+"""What a stream is told of changes: not too often, nothing twice, and never without the last one."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.errors import InvalidArguments, TooManyCalls
+from supervisor.front.mcp.listen import NOTHING_TOLD, Kind, StreamLimit, Watch, list_changed, read_subscription
+from supervisor.service.port import Revisions
+from tests.fakes.service import FakeService
+
+Told = list[tuple[float, tuple[Kind, ...], Revisions]]
+
+
+class Listener:
+    """A watch in a task of its own; `told` has the moment since the start, the kinds, and what is known then."""
+
+    def __init__(self, watch: Watch, nursery: trio.Nursery) -> None:
+        self.told: Told = []
+        self._watch = watch
+        self._start = trio.current_time()
+        nursery.start_soon(self._listen)
+
+    async def _listen(self) -> None:
+        while True:
+            kinds = await self._watch.next()
+            self.told.append((trio.current_time() - self._start, kinds, self._watch.told))
+
+    @property
+    def moments(self) -> list[float]:
+        return [round(moment, 6) for moment, _, _ in self.told]
+
+
+async def test_a_first_change_waits_a_moment_for_others(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    async with trio.open_nursery() as nursery:
+        listener = Listener(Watch(service, "local", debounce_s=0.25), nursery)
+        await trio.sleep(10)
+        for number in range(1, 5):
+            service.change(tools=number)
+            await trio.sleep(0.05)
+        await trio.sleep(10)
+        nursery.cancel_scope.cancel()
+    assert listener.moments == [10.25]
+    assert listener.told[0][1:] == (("tools",), Revisions(tools=4))
+
+
+async def test_kinds_that_change_together_are_told_together(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    async with trio.open_nursery() as nursery:
+        listener = Listener(Watch(service, "local"), nursery)
+        await wait_all_tasks_blocked()
+        service.change(tools=1, prompts=1)
+        await trio.sleep(10)
+        nursery.cancel_scope.cancel()
+    assert [set(kinds) for _, kinds, _ in listener.told] == [{"tools", "prompts"}]
+
+
+async def test_a_storm_is_told_once_per_interval_and_its_last_change_is_not_lost(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    async with trio.open_nursery() as nursery:
+        listener = Listener(Watch(service, "local", min_interval_s=1.0, debounce_s=0.25), nursery)
+        await wait_all_tasks_blocked()
+        for number in range(1, 1001):
+            service.change(tools=number)
+            await trio.sleep(0.01)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    gaps = [later - earlier for earlier, later in pairwise(listener.moments)]
+    assert min(gaps) >= 1.0
+    assert len(listener.told) == 11
+    assert listener.told[-1][2].tools == 1000
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_in_any_order_the_end_is_known_and_nothing_is_told_too_often(
+    seed: int, autojump_clock: MockClock
+) -> None:
+    chance = random.Random(seed)
+    service = FakeService()
+    async with trio.open_nursery() as nursery:
+        listener = Listener(Watch(service, "local", min_interval_s=1.0, debounce_s=0.2), nursery)
+        for number in range(1, 60):
+            service.change(**{chance.choice(("tools", "resources", "prompts")): number})
+            await trio.sleep(chance.choice((0, 0.01, 0.2, 0.3, 1.0, 2.5)))
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    assert listener.told[-1][2] == service.current
+    for kind in ("tools", "resources", "prompts"):
+        moments = [moment for moment, kinds, _ in listener.told if kind in kinds]
+        assert all(later - earlier >= 0.999 for earlier, later in pairwise(moments))
+
+
+async def test_only_the_kinds_asked_for_are_told(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    async with trio.open_nursery() as nursery:
+        listener = Listener(Watch(service, "local", ("prompts",)), nursery)
+        await wait_all_tasks_blocked()
+        service.change(tools=1, resources=1)
+        await trio.sleep(10)
+        assert listener.told == []
+        service.change(prompts=1)
+        await trio.sleep(10)
+        nursery.cancel_scope.cancel()
+    assert [kinds for _, kinds, _ in listener.told] == [("prompts",)]
+
+
+async def test_what_was_told_before_is_where_a_watch_begins(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    service.change(tools=3, prompts=2)
+    assert await Watch(service, "local", told=Revisions(tools=3)).next() == ("prompts",)
+    assert set(await Watch(service, "local", told=NOTHING_TOLD).next()) == {"tools", "resources", "prompts"}
+    with trio.move_on_after(10) as waited:
+        await Watch(service, "local").next()
+    assert waited.cancelled_caught
+
+
+async def test_a_change_that_others_cannot_see_wakes_but_tells_nothing(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    with trio.move_on_after(10) as waited:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(Watch(service, "local").next)
+            await wait_all_tasks_blocked()
+            service.change()
+    assert waited.cancelled_caught
+
+
+async def test_cancelling_the_wait_loses_nothing(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    watch = Watch(service, "local", debounce_s=0.25)
+    service.change(tools=1)
+    found: tuple[Kind, ...] = ()
+    rounds = 0
+    while not found:
+        rounds += 1
+        with trio.move_on_after(0.1):
+            found = await watch.next()
+    assert (found, rounds) == (("tools",), 3)
+
+
+async def test_watching_always_lets_others_run() -> None:
+    service = FakeService()
+    watch = Watch(service, "local", told=NOTHING_TOLD, debounce_s=0)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await watch.next()
+    assert scope.cancelled_caught
+    assert watch.told == NOTHING_TOLD
+
+
+def test_the_id_of_a_subscription_keeps_its_type() -> None:
+    for id_ in (b"0", b'"0"'):
+        subscription = read_subscription(id_, msgspec.Raw(b'{"notifications":{"toolsListChanged":true}}'))
+        for message in (subscription.acknowledged(), subscription.changed("tools")):
+            meta = msgspec.json.decode(message)["params"]["_meta"]
+            assert meta == {"io.modelcontextprotocol/subscriptionId": msgspec.json.decode(id_)}
+        assert msgspec.json.decode(subscription.complete())["id"] == msgspec.json.decode(id_)
+
+
+@pytest.mark.parametrize("params", [b"", b"{}", b'{"notifications":null}', b'{"notifications":{"toolsListChanged":1}}'])
+def test_a_listen_request_without_notifications_is_invalid(params: bytes) -> None:
+    with pytest.raises(InvalidArguments):
+        read_subscription(b"1", msgspec.Raw(params))
+
+
+def test_a_plain_notification_has_no_parameters() -> None:
+    assert list_changed("tools") == b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+
+
+def test_the_limit_counts_what_is_open() -> None:
+    limit = StreamLimit(1)
+    for _ in range(2):
+        with limit.place():
+            assert limit.open == 1
+            with pytest.raises(TooManyCalls), limit.place():
+                pass
+    assert limit.open == 0

@@ -1,0 +1,273 @@
+"""The operators' pages over the real application and real sockets: what they say, and what they never do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+import trio_websocket
+
+from actors.catalogue.entries import Offer, Tool
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.errors import ConfigError
+from actors.kit import Actor, Feed, Latest, Reply
+from actors.kit.directory import Directory
+from actors.life.lifecycle import State
+from actors.messages import ReadServer, ServerStatus
+from actors.registry.actor import Happening
+from actors.search import Index
+from actors.server import Message
+from supervisor.front.edge.app import create_app
+from supervisor.front.edge.asgi import Receive, Scope, Send, respond
+from supervisor.front.edge.guard import Guard
+from supervisor.front.pages.api import View, routes
+from supervisor.front.pages.welcome import welcome_routes
+from supervisor.tokens.counting import META_TOKENS
+from tests.fakes.front_server import Running, read_all, running
+
+NOW, STARTED = 1000.0, 900.0
+
+
+def status(server: str, state: State = State.READY, **more: Any) -> ServerStatus:
+    return ServerStatus(server=server, state=state, wanted="up", since=NOW - 40, **more)
+
+
+def entry(server: str, *tools: str, tokens: int = 1000, transport: str = "stdio") -> Entry:
+    offer = Offer(
+        tools=tuple(Tool(name=tool) for tool in tools),
+        token_counts=dict.fromkeys(tools, tokens),
+        tokens_exact=True,
+        problems=("tool 3 left out: no name",),
+    )
+    return Entry.make(server, transport, offer)
+
+
+def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool = True, **more: Any) -> View:
+    found = {item.server: item for item in entries}
+    fields: dict[str, Any] = {
+        "version": "1.2",
+        "started": STARTED,
+        "clock": lambda: NOW,
+        "directory": Directory(),
+        "catalogue": Latest(Catalogue(revision=3, entries=found, index=Index.empty(), indexed=indexed)),
+        "statuses": Latest({item.server: item for item in statuses}),
+        "feed": Feed(3),
+        "closing": trio.Event(),
+        **more,
+    }
+    return View(**fields)
+
+
+async def no_mcp(scope: Scope, receive: Receive, send: Send) -> None:
+    del receive
+    await respond(scope, send, 404, b"{}")
+
+
+@asynccontextmanager
+async def pages(shown: View) -> AsyncIterator[Running]:
+    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=routes(shown))
+    async with running(app, shown.closing) as server:
+        yield server
+
+
+async def ask(server: Running, path: str, method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+    raw = await server.exchange(f"{method} {path} HTTP/1.1\r\n".encode() + server.host + b"Connection: close\r\n\r\n")
+    head, _, body = raw.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return int(first.split()[1]), headers, body
+
+
+async def page(server: Running, path: str, expected: int = 200) -> Any:
+    code, headers, body = await ask(server, path)
+    assert (code, headers["content-type"]) == (expected, "application/json")
+    return json.loads(body)
+
+
+async def test_health_says_ok_as_long_as_anything_answers() -> None:
+    async with pages(view(status("a", State.FAILED), indexed=False)) as server:
+        assert await page(server, "/healthz") == {"status": "ok"}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/status", "/api/status/debug"])
+async def test_pages_are_read_only(path: str) -> None:
+    async with pages(view()) as server:
+        code, headers, body = await ask(server, path, "HEAD")
+        assert (code, body, headers["content-type"]) == (200, b"", "application/json")
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
+            code, headers, body = await ask(server, path, method)
+            assert code == 405
+            assert "GET" in headers["allow"]
+            assert json.loads(body)["error"]["code"] == 405
+
+
+@pytest.mark.parametrize(
+    ("shown", "reason"),
+    [
+        (view(indexed=False), "being read"),
+        (view(status("a", State.DISCOVERING)), "1 servers are being discovered"),
+        (view(status("a", State.DORMANT)), "1 servers are being discovered"),
+    ],
+)
+async def test_readiness_waits_for_the_index_and_the_first_discovery(shown: View, reason: str) -> None:
+    async with pages(shown) as server:
+        found = await page(server, "/readyz", 503)
+        assert found["ready"] is False
+        assert reason in found["reason"]
+
+
+async def test_readiness_names_the_failing_and_does_not_wait_for_them() -> None:
+    statuses = (status("a", State.FAILED), status("b", State.RESPAWNING), status("c", State.SPAWNING))
+    async with pages(view(*statuses, entries=(entry("c", "x"),))) as server:
+        found = await page(server, "/readyz")
+        assert found == {"ready": True, "servers": 3, "discovering": [], "failed": ["a", "b"]}
+
+
+@pytest.mark.parametrize("state", [State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.DRAINING])
+async def test_a_bad_server_that_is_tried_again_and_again_does_not_hold_up_readiness(state: State) -> None:
+    bad = status("bad", state, restarts=2, last_error="it died")
+    async with pages(view(bad, status("good"), entries=(entry("good", "x"),))) as server:
+        found = await page(server, "/readyz")
+        assert found == {"ready": True, "servers": 2, "discovering": [], "failed": ["bad"]}
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/html; charset=utf-8"),
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+async def test_the_first_page_says_what_this_is_and_where_things_are(accept: str, kind: str) -> None:
+    app = create_app(
+        guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=welcome_routes("1.2")
+    )
+    async with running(app) as server:
+        head = b"GET / HTTP/1.1\r\n" + server.host + b"Accept: " + accept.encode() + b"\r\nConnection: close\r\n\r\n"
+        found = (await server.exchange(head)).decode()
+    assert found.startswith("HTTP/1.1 200")
+    assert f"content-type: {kind}" in found.lower()
+    for said in ("mcpvisor", "1.2", "/mcp", "/api/status", "docs/"):
+        assert said in found
+
+
+async def test_status_has_numbers_for_each_server_and_in_total() -> None:
+    shown = view(
+        status("a", calls=5, failures=2, in_flight=1, stderr="noise", last_error="it died"),
+        status("b", State.FAILED),
+        entries=(entry("a", "x", "y"), entry("c", "z", tokens=2000)),
+        problems=(ConfigError("is no number", key="port"),),
+        store=lambda: {"state": "ok"},
+        log_records_lost=lambda: 7,
+    )
+    async with pages(shown) as server:
+        found = await page(server, "/api/status")
+        assert (found["version"], found["uptime_s"], found["catalog_revision"]) == ("1.2", 100.0, 3)
+        first, second = found["servers"]
+        assert (first["server"], first["state"], first["since"], first["since_s"]) == ("a", "ready", 960.0, 40.0)
+        assert (first["tools"], first["tokens"], first["tokens_exact"]) == (2, 2000, True)
+        assert first["tokens_share_percent"] == 50.0
+        assert first["problems"] == ["tool 3 left out: no name"]
+        assert "stderr" not in first
+        assert "tools" not in second
+        assert found["totals"]["states"] == {"ready": 1, "failed": 1}
+        assert (found["totals"]["calls"], found["totals"]["failures"], found["totals"]["tools"]) == (5, 2, 2)
+        assert found["tokens"]["exposed_tokens"] == 4000
+        assert found["tokens"]["saved_tokens"] == 4000 - META_TOKENS
+        assert found["tokens"]["counted"] is True
+        assert found["configuration_problems"] == ["port: is no number"]
+        assert (found["store"], found["log_records_lost"]) == ({"state": "ok"}, 7)
+
+
+async def test_debug_shows_tools_and_processes_and_can_be_switched_off() -> None:
+    shown = view(status("a", stderr="last words", pid=5), entries=(entry("a", "x"), entry("b", "y", transport="http")))
+    async with pages(shown) as server:
+        found = await page(server, "/api/status/debug")
+        assert found["tools_by_transport"] == {"stdio": 1, "http": 1}
+        assert found["tools_by_server"]["a"] == [{"name": "x", "tokens": 1000}]
+        assert (found["processes"]["a"]["stderr"], found["processes"]["a"]["pid"]) == ("last words", 5)
+        assert found["index"] == {"documents": 0, "complete": True}
+    async with pages(msgspec.structs.replace(shown, show_debug=False, closing=trio.Event())) as server:
+        assert "show_debug" in (await page(server, "/api/status/debug", 403))["error"]["message"]
+
+
+class Slow(Actor[Any]):
+    """Answers how it does, or not at all."""
+
+    def __init__(self, answers: bool) -> None:
+        super().__init__(8)
+        self._answers = answers
+        self._kept: list[Reply[Any]] = []
+
+    def handle(self, message: Any, reply: Reply[Any] | None) -> None:
+        assert isinstance(message, ReadServer)
+        assert reply is not None
+        self._kept.append(reply)
+        if self._answers:
+            reply.answer(status("quick", calls=9))
+
+
+async def test_a_server_that_does_not_answer_is_shown_as_last_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("supervisor.front.pages.statuses.ASK_S", 0.05)
+    directory: Directory[Message] = Directory()
+    quick, stuck = Slow(True), Slow(False)
+    async with trio.open_nursery() as nursery:
+        for actor in (quick, stuck):
+            await nursery.start(actor.run)
+        with directory.registered("quick", quick.address), directory.registered("stuck", stuck.address):
+            async with pages(view(status("quick"), status("stuck", calls=1), directory=directory)) as server:
+                found = await page(server, "/api/status")
+                assert {row["server"]: row["calls"] for row in found["servers"]} == {"quick": 9, "stuck": 1}
+        nursery.cancel_scope.cancel()
+
+
+def happening(number: int) -> Happening:
+    return Happening(type="server_state", time=NOW, server="a", revision=number, data={"state": "READY"})
+
+
+async def test_events_are_told_as_they_happen() -> None:
+    shown = view()
+    shown.feed.append(happening(0))
+    async with (
+        pages(shown) as server,
+        trio_websocket.open_websocket_url(f"ws://127.0.0.1:{server.port}/api/events") as ws,
+    ):
+        with trio.fail_after(5):
+            assert json.loads(await ws.get_message()) == {"type": "hello", "time": NOW, "revision": 3}
+            shown.feed.append(happening(1))
+            assert json.loads(await ws.get_message()) == {
+                "type": "server_state", "time": NOW, "server": "a", "revision": 1, "data": {"state": "READY"},
+            }  # fmt: skip
+            for number in range(10):
+                shown.feed.append(happening(number))
+            assert json.loads(await ws.get_message()) == {"type": "missed", "count": 7}
+            assert [json.loads(await ws.get_message())["revision"] for _ in range(3)] == [7, 8, 9]
+
+
+async def test_events_end_with_the_daemon() -> None:
+    shown = view()
+    async with pages(shown) as server, await server.connect() as stream:
+        await stream.send_all(server.upgrade().replace(b"/ws", b"/api/events", 1))
+        data = b""
+        with trio.fail_after(5):
+            while b'"hello"' not in data:
+                data += await stream.receive_some()
+            shown.closing.set()
+            assert b"\x88" + bytes([2 + len("the daemon is shutting down")]) + b"\x03\xe9the" in await read_all(stream)
+
+
+async def test_a_client_of_events_that_leaves_is_forgotten() -> None:
+    shown = view()
+    async with pages(shown) as server:
+        for _ in range(3):
+            async with trio_websocket.open_websocket_url(f"ws://127.0.0.1:{server.port}/api/events") as ws:
+                await ws.send_message("means nothing")
+                await ws.get_message()
+        shown.feed.append(happening(1))
+        assert await page(server, "/healthz") == {"status": "ok"}

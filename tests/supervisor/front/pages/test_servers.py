@@ -1,0 +1,211 @@
+"""The pages of one server over the real application: orders, its row, its log; and that a foreign page gives none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, get_args
+
+import pytest
+import trio
+import trio_websocket
+
+from actors.errors import MailboxFull, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError, UnknownServer
+from actors.life.lifecycle import State
+from actors.messages import Refreshed
+from actors.server.journal import Journal
+from supervisor.front.edge.app import create_app
+from supervisor.front.edge.guard import Guard
+from supervisor.front.pages.api import View
+from supervisor.front.pages.servers import server_routes
+from supervisor.servers.orders import Done, Order
+from tests.fakes.front_server import Running, read_all, running
+from tests.supervisor.front.pages.test_api import ask, no_mcp, page, status, view
+
+
+class Obeys:
+    """A control that knows one server and does what it is told to."""
+
+    def __init__(self, error: SupervisorError | None = None, *, hangs: bool = False) -> None:
+        self.orders: list[tuple[str, Order]] = []
+        self._error = error
+        self._hangs = hangs
+
+    def check(self, server: str) -> None:
+        if server not in ("a", "a b.c"):
+            raise UnknownServer(f"there is no server {server!r}", details={"nearest": ["a"]})
+
+    async def order(self, server: str, order: Order) -> Done:
+        await trio.lowlevel.checkpoint()
+        self.orders.append((server, order))
+        if self._hangs:
+            await trio.sleep_forever()
+        if self._error is not None:
+            raise self._error
+        found = Refreshed(tools=2, added=("x",)) if order == "refresh" else None
+        return Done(message=f"{order} done", found=found)
+
+
+@asynccontextmanager
+async def pages(shown: View) -> AsyncIterator[Running]:
+    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=server_routes(shown))
+    async with running(app, shown.closing) as server:
+        yield server
+
+
+def shown(control: Obeys, journal: Journal | None = None) -> View:
+    return view(status("a", State.READY, pid=7), control=control, journals=lambda server: journal)
+
+
+async def post(server: Running, path: str, *headers: bytes) -> tuple[int, Any]:
+    lines = b"".join(header + b"\r\n" for header in headers)
+    raw = await server.exchange(
+        f"POST {path} HTTP/1.1\r\n".encode() + server.host + lines + b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+    head, _, body = raw.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+@pytest.mark.parametrize("order", get_args(Order))
+async def test_an_order_is_answered_with_a_sentence_and_the_row_of_the_server(order: Order) -> None:
+    control = Obeys()
+    async with pages(shown(control)) as server:
+        code, body = await post(server, f"/api/servers/a/{order}")
+    assert (code, body["message"], control.orders) == (200, f"{order} done", [("a", order)])
+    assert (body["server"], body["order"]) == ("a", order)
+    assert (body["status"]["state"], body["status"]["pid"]) == ("ready", 7)
+    assert ("found" in body) == (order == "refresh")
+
+
+async def test_a_name_with_spaces_and_dots_is_found() -> None:
+    control = Obeys()
+    async with pages(shown(control)) as server:
+        assert (await post(server, "/api/servers/a%20b.c/wake"))[0] == 200
+    assert control.orders == [("a b.c", "wake")]
+
+
+async def test_an_unknown_server_is_404_with_the_nearest_names_everywhere() -> None:
+    control = Obeys()
+    async with pages(shown(control)) as server:
+        for path in ("/api/servers/A", "/api/servers/A/logs"):
+            found = await page(server, path, 404)
+            assert found["error"]["data"]["nearest"] == ["a"]
+        assert (await post(server, "/api/servers/A/restart"))[0] == 404
+        refused = await server.exchange(server.upgrade().replace(b"/ws", b"/api/servers/A/logs", 1))
+        assert refused.startswith(b"HTTP/1.1 404")
+    assert control.orders == []
+
+
+async def test_an_order_is_a_post() -> None:
+    control = Obeys()
+    async with pages(shown(control)) as server:
+        for method in ("GET", "PUT", "DELETE", "OPTIONS"):
+            code, headers, body = await ask(server, "/api/servers/a/restart", method)
+            assert (code, headers["allow"]) == (405, "POST")
+            assert json.loads(body)["error"]["code"] == 405
+    assert control.orders == []
+
+
+@pytest.mark.parametrize(
+    "origin", [b"https://evil.example", b"null", b"http://127.0.0.1:1", b"http://localhost.evil.example"]
+)
+async def test_a_page_of_another_origin_cannot_give_orders_by_a_simple_request(origin: bytes) -> None:
+    control = Obeys()
+    async with pages(shown(control)) as server:
+        for content_type in (b"text/plain", b"application/x-www-form-urlencoded", b"application/json"):
+            code, _ = await post(
+                server, "/api/servers/a/disable", b"Origin: " + origin, b"Content-Type: " + content_type
+            )
+            assert code == 403
+    assert control.orders == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ServerGaveUp("it died"), 502),
+        (ServerDisabled("it is off"), 409),
+        (MailboxFull(), 503),
+        (ShuttingDown(), 503),
+    ],
+)
+async def test_a_failure_is_typed_and_in_words(error: SupervisorError, code: int) -> None:
+    async with pages(shown(Obeys(error))) as server:
+        found = await post(server, "/api/servers/a/restart")
+    assert found == (code, {"error": {"code": code, "message": error.message, "data": error.data()}})
+
+
+async def test_an_order_that_takes_too_long_is_not_waited_for_and_goes_on() -> None:
+    async with pages(shown(Obeys(hangs=True))) as server:
+        code, body = await post(server, "/api/servers/a/sleep?deadline_s=0.1")
+        assert code == 504
+        assert "not done after 0.1 s; it goes on" in body["error"]["message"]
+        for wrong in ("deadline_s=0", "deadline_s=x", "deadline=1"):
+            assert (await post(server, f"/api/servers/a/sleep?{wrong}"))[0] == 400
+
+
+async def test_one_server_has_a_page() -> None:
+    async with pages(shown(Obeys())) as server:
+        found = await page(server, "/api/servers/a")
+    assert (found["server"], found["state"], found["since_s"], found["warnings"]) == ("a", "ready", 40.0, 0)
+
+
+# Logs -----------------------------------------------------------------------------------------------------------------
+
+
+def filled(count: int) -> Journal:
+    journal = Journal(lambda: 1000.0)
+    for number in range(count):
+        journal.note(f"line {number}")
+    return journal
+
+
+async def test_the_log_has_the_newest_lines_and_where_to_go_on() -> None:
+    async with pages(shown(Obeys(), filled(5))) as server:
+        found = await page(server, "/api/servers/a/logs?lines=2")
+        assert found["newest"] == 5
+        assert found["lines"][-1] == {"number": 5, "time": 1000.0, "source": "supervisor", "text": "line 4"}
+        assert len(found["lines"]) == 2
+        for wrong in ("lines=1001", "lines=-1", "line=1"):
+            await page(server, f"/api/servers/a/logs?{wrong}", 400)
+
+
+async def test_a_server_that_was_never_tried_has_an_empty_log() -> None:
+    async with pages(shown(Obeys(), None)) as server:
+        assert await page(server, "/api/servers/a/logs") == {"server": "a", "newest": 0, "lines": []}
+
+
+async def test_a_follower_gets_what_it_has_not_seen_and_then_each_line() -> None:
+    journal = filled(3)
+    async with pages(shown(Obeys(), journal)) as server:
+        url = f"ws://127.0.0.1:{server.port}/api/servers/a/logs"
+        with trio.fail_after(10):
+            async with trio_websocket.open_websocket_url(f"{url}?after=1") as socket:
+                first = json.loads(await socket.get_message())
+                assert (first["missed"], [line["text"] for line in first["lines"]]) == (0, ["line 1", "line 2"])
+                journal.overhear("stderr", b"hello\n")
+                second = json.loads(await socket.get_message())
+                assert [(line["source"], line["text"]) for line in second["lines"]] == [("stderr", "hello")]
+
+
+async def test_following_ends_with_the_daemon() -> None:
+    followed = shown(Obeys(), filled(1))
+    async with pages(followed) as server, await server.connect() as stream:
+        await stream.send_all(server.upgrade().replace(b"/ws", b"/api/servers/a/logs?after=0", 1))
+        data = b""
+        with trio.fail_after(5):
+            while b"line 0" not in data:
+                data += await stream.receive_some()
+            followed.closing.set()
+            assert b"\x03\xe9the daemon is shutting down" in await read_all(stream)
+
+
+async def test_a_follower_that_leaves_is_forgotten() -> None:
+    journal = filled(1)
+    async with pages(shown(Obeys(), journal)) as server:
+        async with await server.connect() as stream:
+            await stream.send_all(server.upgrade().replace(b"/ws", b"/api/servers/a/logs", 1))
+            assert b"101" in await stream.receive_some()
+        journal.note("nobody hears this")
+        assert (await page(server, "/api/servers/a"))["server"] == "a"

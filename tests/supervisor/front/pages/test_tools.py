@@ -1,0 +1,148 @@
+"""The operators' pages about tools, asked over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+from msgspec.structs import replace
+from quart_trio import QuartTrio
+
+from actors.catalogue.criteria import Criteria
+from actors.kit import Latest
+from supervisor.front.pages.api import View, routes
+from supervisor.front.pages.metadata import Described, findings, warnings
+from supervisor.front.pages.tools import tool_routes
+from tests.fakes.front_server import running
+from tests.fakes.tool_catalogue import CATALOGUE, entry
+from tests.fakes.tool_view import view_of
+
+
+@asynccontextmanager
+async def pages(view: View) -> AsyncIterator[httpx2.AsyncClient]:
+    app = QuartTrio(__name__, static_folder=None)
+    routes(view)(app)
+    tool_routes(view)(app)
+    async with running(app) as server:
+        with trio.fail_after(10):
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
+                yield client
+
+
+async def page(path: str, view: View | None = None) -> tuple[int, dict[str, Any]]:
+    async with pages(view or view_of()) as client:
+        answer = await client.get(path)
+        assert answer.headers["content-type"] == "application/json"
+        return answer.status_code, answer.json()
+
+
+async def test_tools_are_selected_by_the_parameters() -> None:
+    status, body = await page("/api/tools?servers=files&servers=gone&sort_by=success_rate&descending=true&limit=1")
+    assert status == 200
+    assert (body["total"], body["limit"], body["offset"]) == (3, 1, 0)
+    assert body["by_safety"] == {"safe": 1, "moderate": 1, "dangerous": 1}
+    (row,) = body["tools"]
+    assert (row["path"], row["calls"], row["success_rate"], row["avg_ms"]) == ("files:delete_file", 2, 1.0, 5.0)
+    assert row["metadata"]["safety"] == "dangerous"
+    assert row["metadata"]["annotations"]["destructiveHint"] is True
+    assert body["groups"]["dangerous"] == ["files:delete_file"]
+
+
+async def test_without_parameters_every_available_tool_is_there() -> None:
+    _, body = await page("/api/tools")
+    assert [row["name"] for row in body["tools"]] == ["delete_file", "read_file", "search_orders", "ship", "writeFile"]
+    assert body["limit"] == Criteria().limit
+
+
+@pytest.mark.parametrize(
+    ("path", "member", "value"),
+    [
+        ("/api/tools?nmae=x", "known", sorted(Criteria.__struct_fields__)),
+        ("/api/tokens?nmae=x", "known", ["limit", "name", "offset", "servers"]),
+        ("/api/tools?limit=100000", "parameter", "limit"),
+        ("/api/tools?read_only=maybe", "parameter", "read_only"),
+        ("/api/tokens?limit=0", "parameter", "limit"),
+        ("/api/tools?servers=file", "nearest", "files"),
+        ("/api/tokens?servers=nothing-like-it", "nearest", None),
+    ],
+)
+async def test_a_wrong_parameter_is_a_typed_error(path: str, member: str, value: Any) -> None:
+    status, body = await page(path)
+    assert status == 400
+    assert body["error"]["code"] == 400
+    assert body["error"]["data"]["type"] == "invalid"
+    assert body["error"]["data"][member] == value
+
+
+async def test_tokens_are_shown_by_tool_by_server_and_in_total() -> None:
+    _, body = await page("/api/tokens?limit=2")
+    assert [(row["path"], row["tokens"]) for row in body["tools"]] == [
+        ("files:read_file", 30),
+        ("files:delete_file", 20),
+    ]
+    assert body["total"] == 6
+    first = body["servers"][0]
+    assert first == {"server": "files", "tools": 3, "counted": 3, "tokens": 60, "exact": False}
+    assert [row["server"] for row in body["servers"]] == ["files", "gone", "shop"]
+    saved = body["savings"]
+    assert saved["exposed_tokens"] == 60
+    assert saved["saved_tokens"] == 60 - saved["meta_tokens"]
+    assert (saved["counted"], saved["exact"], body["method"]) == (False, False, "estimate")
+
+
+async def test_tokens_counted_exactly_are_said_to_be() -> None:
+    counted = entry("a", {"name": "b", "description": "c"}, token_counts={"b": 1000}, tokens_exact=True)
+    _, body = await page("/api/tokens", view_of(catalogue=Latest(replace(CATALOGUE, entries={"a": counted}))))
+    assert (body["savings"]["exact"], body["method"], body["tools"][0]["exact"]) == (True, "cl100k_base", True)
+    assert body["savings"]["saved_percent"] == 65.0
+
+
+async def test_tokens_of_some_tools_leave_the_totals_alone() -> None:
+    _, body = await page("/api/tokens?servers=shop&name=SHIP")
+    assert [(row["name"], row["tokens"]) for row in body["tools"]] == [("ship", None)]
+    assert body["savings"]["exposed_tokens"] == 60
+
+
+async def test_the_status_counts_the_warnings_of_each_server() -> None:
+    _, body = await page("/api/status")
+    assert {row["server"]: row["warnings"] for row in body["servers"]} == {"files": 0, "shop": 1, "new": 0}
+
+
+async def test_the_debug_page_lists_the_findings() -> None:
+    _, body = await page("/api/status/debug")
+    assert body["findings"] == {
+        "shop": [
+            {
+                "tool": "ship",
+                "code": "schema-type",
+                "severity": "warning",
+                "message": 'the input schema does not say "type": "object"',
+            }
+        ]
+    }
+
+
+async def test_tools_are_described_again_only_when_their_server_lists_others() -> None:
+    described = Described()
+    first = await described.of(CATALOGUE)
+    counted = CATALOGUE.with_counts("files", {"read_file": 31}, exact=True)
+    second = await described.of(counted)
+    assert all(first[name] is second[name] for name in first)
+    other = entry("shop", {"name": "pay", "description": "Pays for an order."})
+    third = await described.of(replace(CATALOGUE, entries={"files": CATALOGUE.entries["files"], "shop": other}))
+    assert third["files"] is first["files"]
+    assert list(third["shop"]) == ["pay"]
+    assert list(third) == ["files", "shop"]
+
+
+async def test_findings_are_bounded_and_warnings_come_first() -> None:
+    noisy = entry("noisy", *({"name": f"t{number}", "description": "x " * 300} for number in range(80)))
+    described = await Described().of(replace(CATALOGUE, entries={"noisy": noisy}))
+    rows = findings(described)["noisy"]
+    assert len(rows) == 100
+    assert [row["severity"] for row in rows] == ["warning"] * 80 + ["note"] * 20
+    assert warnings(described["noisy"]) == 80

@@ -1,0 +1,527 @@
+"""MCP over WebSocket, both eras, with a real client over our server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
+
+from actors.errors import ShuttingDown, UnknownMethod
+from actors.kit import Latest
+from actors.protocol.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
+from supervisor.front.edge.app import create_app
+from supervisor.front.edge.guard import Guard
+from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
+from supervisor.front.websocket.session import WebSocketSettings
+from supervisor.service.drain import Drain
+from supervisor.service.port import Client, Revisions
+from tests.fakes.front_server import Running, frame, plain, read_all, running
+
+META = {META_VERSION: "2026-07-28", META_CAPABILITIES: {}}
+
+
+class FakeService:
+    """Answers `echo`; holds `hold` until it is released or cancelled; breaks at `bug`; sends `size` bytes at `big`."""
+
+    def __init__(self) -> None:
+        self.changes: Latest[object] = Latest(None)
+        self.now = Revisions()
+        self.clients: list[Client] = []
+        self.broken = False
+        self.held = trio.Event()
+        self.release = trio.Event()
+        self.cancelled = trio.Event()
+
+    def revisions(self, principal: str) -> Revisions:
+        return self.now
+
+    def initialize(self, version: str) -> bytes:
+        if self.broken:
+            raise RuntimeError("a bug")
+        return json.dumps({"protocolVersion": version}).encode()
+
+    def publish(self, **revisions: int) -> None:
+        self.now = msgspec.structs.replace(self.now, **revisions)
+        self.changes.set(None)
+
+    async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
+        self.clients.append(client)
+        if method == "hold":
+            self.held.set()
+            try:
+                await self.release.wait()
+            except trio.Cancelled:
+                self.cancelled.set()
+                raise
+        elif method == "bug":
+            raise RuntimeError("a secret")
+        elif method == "big":
+            return json.dumps("a" * json.loads(bytes(params))["size"]).encode()
+        elif method != "echo":
+            raise UnknownMethod(f"no method {method}")
+        await trio.lowlevel.checkpoint()
+        return bytes(params) or b"{}"
+
+
+class Peer:
+    """A client that speaks JSON."""
+
+    def __init__(self, socket: WebSocketConnection, stream: trio.SocketStream) -> None:
+        self.socket = socket
+        self.stream = stream
+
+    async def send(self, message: Any) -> None:
+        await self.socket.send_message(message if isinstance(message, str | bytes) else json.dumps(message))
+
+    async def receive(self) -> Any:
+        with trio.fail_after(5):
+            return json.loads(await self.socket.get_message())
+
+    async def request(self, method: str, id_: Any = 1, **params: Any) -> None:
+        await self.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
+
+    async def notify(self, method: str, **params: Any) -> None:
+        await self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def ask(self, method: str, id_: Any = 1, **params: Any) -> Any:
+        await self.request(method, id_, **params)
+        return await self.receive()
+
+    async def initialize(self, version: str = "2025-11-25") -> None:
+        answer = await self.ask(
+            "initialize", "init", protocolVersion=version, capabilities={}, clientInfo={"name": "c"}
+        )
+        assert answer["result"]["protocolVersion"] == version
+
+    async def initialized(self) -> None:
+        """Say so, and wait until it has been understood."""
+        await self.notify("notifications/initialized")
+        assert await self.ask("ping", "after") == {"jsonrpc": "2.0", "id": "after", "result": {}}
+
+    async def closed(self) -> tuple[int, list[Any]]:
+        """Read until the connection is closed; return the code and what came before."""
+        messages: list[Any] = []
+        with trio.fail_after(10), suppress(ConnectionClosed):
+            while True:
+                messages.append(json.loads(await self.socket.get_message()))
+        reason = self.socket.closed
+        return (reason.code if reason is not None else 0), messages
+
+
+class Front:
+    """A server, its service and how to connect."""
+
+    def __init__(self, server: Running, service: FakeService, drain: Drain) -> None:
+        self.server = server
+        self.service = service
+        self.drain = drain
+
+    @asynccontextmanager
+    async def connect(self, path: str = "/mcp", **options: Any) -> AsyncIterator[Peer]:
+        # The stream is ours: trio-websocket leaves its own open when the server closes first.
+        async with await self.server.connect() as stream, trio.open_nursery() as nursery:
+            host = f"127.0.0.1:{self.server.port}"
+            socket = await wrap_client_stream(nursery, stream, host, path, **options)
+            yield Peer(socket, stream)
+            with trio.fail_after(5):
+                await socket.aclose()
+            nursery.cancel_scope.cancel()
+
+    async def handshake(self, header: bytes) -> bytes:
+        """Return the first line of the answer to a handshake with one more header line."""
+        opening = self.server.upgrade()[:-2] + header + b"\r\n\r\n"
+        return (await self.server.exchange(opening)).split(b"\r\n", 1)[0]
+
+
+@asynccontextmanager
+async def front(graceful_timeout_s: float = 5.0, **settings: Any) -> AsyncIterator[Front]:
+    service, closing = FakeService(), trio.Event()
+    drain = Drain(service, closing)
+    websocket = McpWebSocket(
+        drain,
+        WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}),
+    )
+    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=plain, mcp_websocket=websocket, register=lambda app: None)
+    async with running(app, closing, graceful_timeout_s=graceful_timeout_s) as server:
+        yield Front(server, service, drain)
+
+
+def code(answer: Any) -> tuple[Any, int]:
+    return answer["id"], answer["error"]["code"]
+
+
+# Handshake
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen"),
+    [
+        (["mcp"], "mcp"),
+        (["mcp.auth.dG9rZW4", "mcp.version.2025-11-25", "mcp"], "mcp"),
+        (["mcp.auth.dG9rZW4", "mcp.version.2026-07-28"], "mcp.version.2026-07-28"),
+        (["mcp.version.1999-01-01"], None),
+        (["mcp.auth.dG9rZW4"], None),
+        (["graphql-ws"], None),
+        ([], None),
+    ],
+)
+def test_a_subprotocol_is_chosen_that_is_spoken_and_holds_no_token(offered: list[str], chosen: str | None) -> None:
+    assert choose_subprotocol(offered) == chosen
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/ws"])
+async def test_a_client_with_and_without_subprotocol_is_served_on_both_paths(path: str) -> None:
+    async with front() as here:
+        for subprotocols in ([], ["mcp"]):
+            async with here.connect(path, subprotocols=subprotocols) as peer:
+                assert peer.socket.subprotocol == ("mcp" if subprotocols else None)
+                assert (await peer.ask("echo", 0, _meta=META))["id"] == 0
+
+
+async def test_subprotocols_that_are_not_spoken_are_a_bad_request() -> None:
+    async with front() as here:
+        assert b" 400 " in await here.handshake(b"Sec-WebSocket-Protocol: graphql-ws")
+
+
+async def test_a_page_of_another_origin_is_forbidden() -> None:
+    async with front() as here:
+        assert b" 403 " in await here.handshake(b"Origin: https://evil.example")
+
+
+# Modern requests
+
+
+async def test_modern_requests_need_no_handshake_and_are_answered_side_by_side() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.request("hold", "slow", _meta=META)
+        answer = await peer.ask("echo", 0, _meta=META, x=1)
+        assert (answer["id"], answer["result"]["x"]) == (0, 1)
+        here.service.release.set()
+        assert (await peer.receive())["id"] == "slow"
+        assert {(client.era, client.version) for client in here.service.clients} == {("modern", "2026-07-28")}
+
+
+async def test_modern_mistakes_are_answered_with_the_codes_of_the_specification() -> None:
+    async with front() as here, here.connect() as peer:
+        assert code(await peer.ask("echo", 1, _meta={META_VERSION: "2026-07-28"})) == (1, -32602)
+        assert code(await peer.ask("echo", 2, _meta={**META, META_VERSION: "1900-01-01"})) == (2, -32022)
+        assert code(await peer.ask("nowhere", 3, _meta=META)) == (3, -32601)
+        assert code(await peer.ask("initialize", 4, _meta=META)) == (4, -32601)
+        assert code(await peer.ask("subscriptions/listen", 5, _meta=META)) == (5, -32602)
+
+
+async def test_a_bug_of_the_service_is_an_internal_error_without_its_text() -> None:
+    async with front() as here, here.connect() as peer:
+        answer = await peer.ask("bug", _meta=META)
+        assert code(answer) == (1, -32603)
+        assert "secret" not in json.dumps(answer)
+
+
+async def test_a_cancelled_request_is_stopped_and_not_answered() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.request("hold", 1, _meta=META)
+        await here.service.held.wait()
+        await peer.notify("notifications/cancelled", requestId=1)
+        assert (await peer.ask("echo", 2, _meta=META))["id"] == 2
+        with trio.fail_after(5):
+            await here.service.cancelled.wait()
+
+
+async def test_a_cancellation_directly_behind_its_request_finds_it() -> None:
+    async with front() as here, here.connect() as peer:
+        for id_ in range(20):
+            await peer.request("hold", id_, _meta=META)
+            await peer.notify("notifications/cancelled", requestId=id_)
+        assert (await peer.ask("echo", "read", _meta=META))["id"] == "read"
+        here.service.release.set()
+        assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
+
+
+async def test_a_cancellation_of_another_type_or_connection_changes_nothing() -> None:
+    async with front() as here, here.connect() as peer, here.connect() as other:
+        await peer.request("hold", 1, _meta=META)
+        await here.service.held.wait()
+        for wrong in ("1", 1.0, True, None):
+            await peer.notify("notifications/cancelled", requestId=wrong)
+        await other.notify("notifications/cancelled", requestId=1)
+        for somebody in (peer, other):
+            await somebody.ask("echo", "sync", _meta=META)
+        here.service.release.set()
+        assert (await peer.receive())["id"] == 1
+
+
+async def test_closing_the_connection_cancels_what_is_in_flight() -> None:
+    async with front() as here:
+        async with here.connect() as peer:
+            await peer.request("hold", 1, _meta=META)
+            await here.service.held.wait()
+        with trio.fail_after(5):
+            await here.service.cancelled.wait()
+
+
+async def test_requests_over_the_limit_wait_for_their_turn() -> None:
+    async with front(max_in_flight=2, max_waiting=3) as here, here.connect() as peer:
+        for id_ in range(20):
+            await peer.request("hold", id_, _meta=META)
+        await here.service.held.wait()
+        assert len(here.service.clients) <= 2
+        here.service.release.set()
+        assert {(await peer.receive())["id"] for _ in range(20)} == set(range(20))
+
+
+async def test_a_request_that_waits_can_be_cancelled() -> None:
+    async with front(max_in_flight=1) as here, here.connect() as peer:
+        for id_ in ("runs", "waits"):
+            await peer.request("hold", id_, _meta=META)
+        await peer.notify("notifications/cancelled", requestId="waits")
+        await peer.notify("notifications/cancelled", requestId="runs")
+        assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
+
+
+async def test_a_client_that_sends_400_requests_at_once_and_reads_gets_400_answers() -> None:
+    async with front() as here, here.connect() as peer:
+        requests = [
+            {"jsonrpc": "2.0", "id": id_, "method": method, "params": {"_meta": META} if method == "echo" else {}}
+            for id_, method in enumerate(["echo", "ping", "nowhere", "echo"] * 100)
+        ]
+        await peer.ask(
+            "ping", "first"
+        )  # the server's own ping is answered by now: the client writes one thing at a time
+        await peer.stream.send_all(b"".join(frame(json.dumps(request).encode()) for request in requests))
+        assert {(await peer.receive())["id"] for _ in range(400)} == set(range(400))
+
+
+# Listens
+
+
+async def test_listens_share_a_connection_and_each_hears_only_its_kinds() -> None:
+    async with front(list_changed_min_interval_s=0) as here, here.connect() as peer:
+        for id_, wanted in ((7, "toolsListChanged"), ("7", "promptsListChanged")):
+            answer = await peer.ask("subscriptions/listen", id_, _meta=META, notifications={wanted: True, "x": 1})
+            assert answer["method"] == "notifications/subscriptions/acknowledged"
+            assert answer["params"] == {"_meta": {META_SUBSCRIPTION: id_}, "notifications": {wanted: True}}
+        for kind, id_ in (("tools", 7), ("prompts", "7"), ("tools", 7)):
+            here.service.publish(**{kind: getattr(here.service.now, kind) + 1})
+            told = await peer.receive()
+            assert told["method"] == f"notifications/{kind}/list_changed"
+            assert told["params"]["_meta"] == {META_SUBSCRIPTION: id_}
+        here.service.publish(resources=1)
+        assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
+
+
+async def test_many_changes_are_told_once_per_interval() -> None:
+    async with front(list_changed_min_interval_s=60) as here, here.connect() as peer:
+        await peer.ask("subscriptions/listen", 1, _meta=META, notifications={"toolsListChanged": True})
+        for revision in range(1, 200):
+            here.service.publish(tools=revision)
+        assert (await peer.receive())["method"] == "notifications/tools/list_changed"
+        for revision in range(200, 400):
+            here.service.publish(tools=revision)
+        assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
+
+
+async def test_a_listen_for_nothing_is_acknowledged_and_over() -> None:
+    async with front() as here, here.connect() as peer:
+        assert (await peer.ask("subscriptions/listen", 1, _meta=META, notifications={}))["params"][
+            "notifications"
+        ] == {}
+        assert (await peer.receive())["result"]["_meta"] == {META_SUBSCRIPTION: 1}
+
+
+async def test_a_cancelled_listen_is_silent_and_its_id_free_again() -> None:
+    async with front(list_changed_min_interval_s=0) as here, here.connect() as peer:
+        wanted = {"toolsListChanged": True}
+        await peer.ask("subscriptions/listen", 1, _meta=META, notifications=wanted)
+        assert code(await peer.ask("subscriptions/listen", 1, _meta=META, notifications=wanted)) == (1, -32600)
+        await peer.notify("notifications/cancelled", requestId=1)
+        await peer.ask("echo", 2, _meta=META)
+        here.service.publish(tools=1)
+        assert (await peer.ask("echo", 3, _meta=META))["id"] == 3
+        assert "params" in await peer.ask("subscriptions/listen", 1, _meta=META, notifications=wanted)
+
+
+async def test_more_listens_than_the_limit_are_refused() -> None:
+    async with front(max_listens=1) as here, here.connect() as peer:
+        wanted = {"toolsListChanged": True}
+        await peer.ask("subscriptions/listen", 1, _meta=META, notifications=wanted)
+        answer = await peer.ask("subscriptions/listen", 2, _meta=META, notifications=wanted)
+        assert "subscriptions" in answer["error"]["message"]
+
+
+# Legacy sessions
+
+
+async def test_a_legacy_session_belongs_to_its_connection() -> None:
+    async with front() as here, here.connect() as peer:
+        assert code(await peer.ask("echo", 1)) == (1, -32600)
+        assert (await peer.ask("ping", 2))["result"] == {}
+        await peer.initialize("2025-06-18")
+        assert (await peer.ask("echo", 3, x=1))["result"] == {"x": 1}
+        client = here.service.clients[-1]
+        assert (client.era, client.version, client.name) == ("legacy", "2025-06-18", "c")
+        assert client.session is not None
+        again = await peer.ask("initialize", 4, protocolVersion="2025-06-18", capabilities={})
+        assert code(again) == (4, -32600)
+        assert code(await peer.ask("subscriptions/listen", 5, notifications={})) == (5, -32601)
+        async with here.connect() as other:
+            assert code(await other.ask("echo", 1)) == (1, -32600)
+
+
+async def test_an_initialize_without_parameters_makes_no_session() -> None:
+    async with front() as here, here.connect() as peer:
+        assert code(await peer.ask("initialize", 1)) == (1, -32602)
+        assert code(await peer.ask("echo", 2)) == (2, -32600)
+
+
+async def test_both_eras_may_share_a_connection() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.initialize()
+        await peer.ask("echo", 1, _meta=META)
+        await peer.ask("echo", 2)
+        assert [client.era for client in here.service.clients] == ["modern", "legacy"]
+
+
+async def test_a_log_level_cannot_be_set_where_nothing_is_logged_to_clients() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.initialize()
+        assert code(await peer.ask("logging/setLevel", 1, level="debug")) == (1, -32601)
+
+
+async def test_a_legacy_client_hears_of_changes_once_it_is_initialized() -> None:
+    async with front(list_changed_min_interval_s=0) as here, here.connect() as peer:
+        await peer.initialize()
+        here.service.publish(tools=1)
+        await peer.initialized()
+        here.service.publish(tools=2, prompts=1)
+        told = [await peer.receive(), await peer.receive()]
+        assert [message["method"] for message in told] == [
+            "notifications/tools/list_changed",
+            "notifications/prompts/list_changed",
+        ]
+        assert "params" not in told[0]
+
+
+async def test_an_array_is_answered_with_an_array_where_it_was_negotiated() -> None:
+    echo = [{"jsonrpc": "2.0", "id": id_, "method": "echo"} for id_ in ("a", 1)]
+    async with front() as here, here.connect() as peer:
+        await peer.initialize("2025-03-26")
+        await peer.send([*echo, {"jsonrpc": "2.0", "method": "notifications/initialized"}, 5])
+        answers = await peer.receive()
+        assert [answer["id"] for answer in answers] == ["a", 1, None]
+        async with here.connect() as newer:
+            await newer.initialize("2025-11-25")
+            await newer.send(echo)
+            assert code(await newer.receive()) == (None, -32600)
+
+
+# Malformed, too much, too slow
+
+
+async def test_a_malformed_message_is_answered_and_the_connection_kept() -> None:
+    async with front() as here, here.connect() as peer:
+        for nonsense in ("{nonsense", "", " "):
+            await peer.send(nonsense)
+            assert code(await peer.receive()) == (None, -32700)
+        await peer.send({"jsonrpc": "2.0", "id": 1.5, "method": "echo"})
+        assert code(await peer.receive()) == (None, -32600)
+        await peer.send({"jsonrpc": "2.0", "id": 1, "result": {}})
+        assert (await peer.ask("echo", 2, _meta=META))["id"] == 2
+
+
+async def test_a_binary_message_closes_with_1003() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.send(b"{}")
+        assert (await peer.closed())[0] == 1003
+
+
+async def test_a_message_over_the_limit_closes_with_1009() -> None:
+    async with front(max_message_bytes=1000) as here:
+        async with here.connect() as peer:
+            await peer.send(json.dumps({"x": "\u00e9" * 600}, ensure_ascii=False))
+            assert (await peer.closed())[0] == 1009
+        async with here.connect() as peer:
+            await peer.send("a" * (1024 * 1024 + 1))  # the server's own limit
+            assert (await peer.closed())[0] == 1009
+
+
+async def test_more_answers_at_once_than_may_queue_reach_a_client_that_reads() -> None:
+    async with front(max_queued_messages=3, max_in_flight=10) as here, here.connect() as peer:
+        for id_ in range(8):
+            await peer.request("hold", id_, _meta=META)
+        assert (await peer.ask("echo", "sync", _meta=META))["id"] == "sync"
+        here.service.release.set()
+        assert {(await peer.receive())["id"] for _ in range(8)} == set(range(8))
+
+
+async def test_a_client_that_does_not_read_its_answers_is_closed_with_1008() -> None:
+    async with front(stall_s=0.2, max_queued_messages=2) as here, await here.server.connect() as stream:
+        await stream.send_all(here.server.upgrade())
+        assert b" 101 " in await stream.receive_some(4096)
+        params = {"size": 60_000, "_meta": META}
+        for id_, method in enumerate(["hold"] + ["big"] * 400):
+            request = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+            await stream.send_all(frame(json.dumps(request).encode()))
+        with trio.fail_after(10):
+            await here.service.cancelled.wait()  # the connection was given up
+        assert b"\x03\xf0answers are waiting and nobody reads them" in await read_all(stream)
+
+
+async def test_one_answer_of_any_size_is_sent() -> None:
+    async with front(max_queued_bytes=1000) as here, here.connect(max_message_size=1 << 22) as peer:
+        assert len((await peer.ask("big", 1, _meta=META, size=2_000_000))["result"]) == 2_000_000
+
+
+async def test_a_bug_in_the_connection_closes_with_1011() -> None:
+    async with front() as here, here.connect() as peer:
+        here.service.broken = True
+        await peer.request("initialize", 1, protocolVersion="2025-11-25")
+        assert (await peer.closed())[0] == 1011
+
+
+# Shutdown
+
+
+async def test_shutting_down_ends_listens_gracefully_answers_what_is_in_flight_and_closes_with_1001() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.ask("subscriptions/listen", "l", _meta=META, notifications={"toolsListChanged": True})
+        await peer.request("hold", 1, _meta=META)
+        await here.service.held.wait()
+        here.server.closing.set()
+        ended, cancelled = await peer.receive(), await peer.receive()
+        assert ended["result"] == {"_meta": {META_SUBSCRIPTION: "l"}, "resultType": "complete"}
+        assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", "l")
+        refused = await peer.ask("echo", 2, _meta=META)
+        assert refused["error"]["data"]["type"] == "shutdown"
+        here.service.release.set()
+        closing_code, messages = await peer.closed()
+        assert closing_code == 1001
+        assert [message["id"] for message in messages] == [1]
+
+
+async def test_a_request_longer_than_the_drain_is_told_so_before_the_connection_closes() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.request("hold", 1, _meta=META)
+        await here.service.held.wait()
+        here.server.closing.set()
+        assert (await peer.ask("echo", 2, _meta=META))["error"]["data"]["outcome"] == "not_sent"
+        here.drain.end()
+        closing_code, messages = await peer.closed()
+        assert closing_code == 1001
+        (told,) = messages
+        assert code(told) == (1, ShuttingDown.code)
+        assert told["error"]["data"] == {"type": "shutdown", "outcome": "unknown", "retryable": True}
+        assert here.service.cancelled.is_set()
+
+
+async def test_shutting_down_does_not_wait_without_end_for_a_request_that_nobody_ends() -> None:
+    async with front(drain_s=0.05) as here, here.connect() as peer:
+        await peer.request("hold", 1, _meta=META)
+        await here.service.held.wait()
+        here.server.closing.set()
+        assert (await peer.closed())[0] == 1001

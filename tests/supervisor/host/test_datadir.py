@@ -1,0 +1,194 @@
+"""The data directory: where it is, who may use it, and its keys."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from actors.errors import ConfigError
+from supervisor.host.datadir import default_data_dir, open_data_dir, problems_of
+
+
+@contextmanager
+def umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_the_default_is_the_xdg_state_directory() -> None:
+    assert default_data_dir({"XDG_STATE_HOME": "/state", "HOME": "/home/me"}) == Path("/state/mcpvisor")
+    home = Path("/home/me/.local/state/mcpvisor")
+    assert default_data_dir({"HOME": "/home/me"}) == home
+    assert default_data_dir({"XDG_STATE_HOME": "", "HOME": "/home/me"}) == home
+    assert default_data_dir({"XDG_STATE_HOME": "relative", "HOME": "/home/me"}) == home
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "relative"}])
+def test_without_a_home_the_operator_is_told_what_to_set(environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="XDG_STATE_HOME nor HOME"):
+        open_data_dir(None, environ)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_a_new_directory_and_its_files_are_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    with umask(mask), open_data_dir(None, {"XDG_STATE_HOME": str(tmp_path / "state")}) as data:
+        data.key("sessions", 32)
+        assert data.root == tmp_path / "state" / "mcpvisor"
+        assert mode(data.root) == 0o700
+        assert {mode(file) for file in data.root.iterdir()} == {0o600}
+
+
+def test_the_paths_are_inside_the_directory(tmp_path: Path) -> None:
+    with open_data_dir(tmp_path, {}) as data:
+        assert (data.database.parent, data.tokenizer_cache.parent) == (tmp_path, tmp_path)
+
+
+def test_a_second_daemon_is_refused_and_told_the_pid_of_the_first(tmp_path: Path) -> None:
+    with open_data_dir(tmp_path, {}):
+        with pytest.raises(ConfigError, match=rf"another daemon.*pid {os.getpid()}\)"):
+            open_data_dir(tmp_path, {})
+        with pytest.raises(ConfigError, match="another daemon"):
+            open_data_dir(tmp_path, {})
+
+
+def test_the_directory_can_be_opened_again_once_it_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "daemon.lock").write_text("999999999 left by one that was killed\n")
+    for _ in range(2):
+        data = open_data_dir(tmp_path, {})
+        assert (tmp_path / "daemon.lock").read_text() == f"{os.getpid()}\n"
+        data.close()
+        data.close()
+
+
+def test_a_refused_daemon_leaves_no_open_file(tmp_path: Path) -> None:
+    with open_data_dir(tmp_path, {}):
+        before = open_files()
+        for _ in range(3):
+            with pytest.raises(ConfigError):
+                open_data_dir(tmp_path, {})
+        assert open_files() == before
+
+
+def test_a_directory_that_cannot_be_made_is_the_operators_to_repair(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError) as caught:
+        open_data_dir(tmp_path / "file" / "data", {})
+    assert str(tmp_path / "file") in str(caught.value)
+    assert "make it writable" in str(caught.value)
+
+
+def test_a_read_only_directory_is_the_operators_to_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(ConfigError, match=r"Read-only file system.*make it writable"):
+        open_data_dir(tmp_path, {})
+
+
+def test_a_key_is_made_once_and_kept(tmp_path: Path) -> None:
+    with open_data_dir(tmp_path, {}) as data:
+        first = data.key("sessions", 32)
+        assert data.key("other", 32) != first
+    with open_data_dir(tmp_path, {}) as data:
+        assert data.key("sessions", 32) == first
+    assert len(first) == 32
+    assert {file.name for file in tmp_path.iterdir()} == {"daemon.lock", "sessions.key", "other.key"}
+
+
+def test_a_key_that_could_not_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with open_data_dir(tmp_path, {}) as data:
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match=r"No space left.*sessions\.key"):
+            data.key("sessions", 32)
+    assert [file.name for file in tmp_path.iterdir()] == ["daemon.lock"]
+
+
+def test_a_key_that_others_may_read_is_not_used(tmp_path: Path) -> None:
+    with open_data_dir(tmp_path, {}) as data:
+        data.key("sessions", 32)
+        (tmp_path / "sessions.key").chmod(0o640)
+        with pytest.raises(ConfigError, match="mode 0600"):
+            data.key("sessions", 32)
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"x" * 33])
+def test_a_key_of_the_wrong_size_is_not_used(tmp_path: Path, content: bytes) -> None:
+    with open_data_dir(tmp_path, {}) as data:
+        data.key("sessions", 32)
+        (tmp_path / "sessions.key").write_bytes(content)
+        with pytest.raises(ConfigError, match="32 bytes"):
+            data.key("sessions", 32)
+
+
+def test_a_link_or_a_directory_in_the_place_of_a_key_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(bytes(32))
+    (tmp_path / "linked.key").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "folder.key").mkdir()
+    os.mkfifo(tmp_path / "pipe.key", 0o600)
+    with open_data_dir(tmp_path, {}) as data:
+        for name in ("linked", "folder", "pipe"):
+            with pytest.raises(ConfigError):
+                data.key(name, 32)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "A", ".x", "x" * 65])
+def test_a_name_of_a_key_is_no_path(tmp_path: Path, name: str) -> None:
+    with open_data_dir(tmp_path, {}) as data, pytest.raises(ValueError, match="not a name"):
+        data.key(name, 32)
+
+
+@pytest.mark.parametrize("bits", [0o777, 0o770, 0o702])
+def test_a_directory_that_others_can_write_is_not_used(tmp_path: Path, bits: int) -> None:
+    tmp_path.chmod(bits)
+    with pytest.raises(ConfigError, match=r"others can write.*chmod 700"):
+        open_data_dir(tmp_path, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_others_can_read_is_used(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    open_data_dir(tmp_path, {}).close()
+
+
+@pytest.mark.parametrize("name", ["store.sqlite3", "session.key", "launch.key"])
+def test_a_file_that_others_can_write_is_found_before_anything_starts(tmp_path: Path, name: str) -> None:
+    assert problems_of(tmp_path) == []
+    (tmp_path / name).write_bytes(bytes(32))
+    (tmp_path / name).chmod(0o666)
+    assert [problem.path for problem in problems_of(tmp_path)] == [str(tmp_path / name)]
+    with pytest.raises(ConfigError, match=name):
+        open_data_dir(tmp_path, {})
+
+
+def test_a_full_disk_keeps_no_daemon_from_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with open_data_dir(tmp_path, {}), pytest.raises(ConfigError, match=r"another daemon uses.*pid unknown"):
+        open_data_dir(tmp_path, {})
+
+
+def test_what_does_not_exist_has_no_problems_and_is_not_made(tmp_path: Path) -> None:
+    assert problems_of(tmp_path / "later") == []
+    assert list(tmp_path.iterdir()) == []

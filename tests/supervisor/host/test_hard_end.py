@@ -1,0 +1,51 @@
+"""The end that nothing holds up: a loop that never comes back, and a system without threads and descriptors."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.actors.transport.stdio.children import PATIENCE_S, ROOT
+
+pytestmark = pytest.mark.process
+
+STUCK = """
+import resource, threading
+from supervisor.host.hard_end import HardEnd
+
+def no_thread(self):
+    raise RuntimeError("can't start new thread")
+
+if {early}:
+    threading.Thread.start = no_thread
+end = HardEnd(0.2, 75)
+threading.Thread.start = no_thread
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
+end.begin()
+end.begin()
+{after}
+while True:
+    pass
+"""
+
+
+def ended(*, early: bool = False, after: str = "") -> int:
+    script = STUCK.format(early=early, after=after)
+    return subprocess.run([sys.executable, "-c", script], cwd=ROOT, timeout=PATIENCE_S, check=False).returncode
+
+
+def test_a_stuck_process_without_threads_and_descriptors_ends_in_time() -> None:
+    assert ended() == 75
+
+
+def test_so_does_one_that_had_no_thread_from_the_start() -> None:
+    assert ended(early=True) == -signal.SIGALRM
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_an_end_in_order_is_not_cut_short(early: bool) -> None:
+    again = "import time; end.cancel(); time.sleep(0.5); raise SystemExit(3)"
+    assert ended(early=early, after=again) == 3

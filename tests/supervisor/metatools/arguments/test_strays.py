@@ -1,0 +1,149 @@
+"""Arguments that a tool's schema does not have, beside all that it needs: refused, or sent and named on failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import msgspec
+import pytest
+import trio
+
+from actors.catalogue.entries import Offer, Tool
+from actors.catalogue.snapshot import Entry
+from actors.errors import InvalidArguments
+from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from supervisor.host.workbench import Workbench
+from supervisor.metatools.arguments.execution import Execute
+from supervisor.metatools.arguments.names import stray, takes_no_others
+from supervisor.service.relay import URL_ELICITATION_REQUIRED
+from supervisor.service.tool_calls import ToolCalls, checked, with_remark
+
+PROPERTIES = {"path": {"type": "string"}, "maxCount": {"type": "integer"}}
+NAMED = "unknown: max_count (did you mean maxCount?); git:log may have no such argument"
+
+
+def tool(**more: Any) -> Tool:
+    schema = {"type": "object", "properties": PROPERTIES, "required": ["path"], **more}
+    return Tool(name="log", input_schema=msgspec.Raw(json.dumps(schema).encode()), required=("path",))
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def entry(made: Tool) -> Entry:
+    return Entry.make("git", "stdio", Offer(tools=(made,)))
+
+
+def wanted(**given: Any) -> Execute:
+    return Execute(tool_path="git:log", arguments=raw(given))
+
+
+@pytest.mark.parametrize(
+    ("more", "closed"),
+    [
+        ({"additionalProperties": False}, True),
+        ({"additionalProperties": True}, False),
+        ({"additionalProperties": {"not": {}}}, False),
+        ({"additionalProperties": False, "patternProperties": {"^x": {}}}, False),
+        ({}, False),
+    ],
+)
+def test_only_a_schema_that_says_so_takes_no_others(more: dict[str, Any], closed: bool) -> None:
+    assert takes_no_others(tool(**more)) is closed
+
+
+def test_what_a_schema_excludes_is_refused_with_the_name_that_was_meant() -> None:
+    made = tool(additionalProperties=False)
+    with pytest.raises(InvalidArguments) as refused:
+        checked(entry(made), made, wanted(path="x", max_count=3))
+    assert refused.value.message == "git:log: unknown: max_count (did you mean maxCount?)"
+    assert "schema" in (refused.value.details or {})
+    assert checked(entry(made), made, wanted(path="x", maxCount=3)).remark == ""
+
+
+def test_what_a_schema_may_allow_is_sent_as_it_is_and_named_if_the_call_fails() -> None:
+    found = checked(entry(tool()), tool(), wanted(path="x", max_count=3))
+    assert json.loads(bytes(found.arguments)) == {"path": "x", "max_count": 3}
+    assert found.remark == NAMED
+
+
+@pytest.mark.parametrize("schema", [b"{}", b'{"type":"object","properties":{},"additionalProperties":false}', b"5"])
+def test_a_schema_without_properties_has_nothing_to_say_of_others(schema: bytes) -> None:
+    made = Tool(name="log", input_schema=msgspec.Raw(schema))
+    assert stray(made, raw({"random": 1})) is None
+    assert checked(entry(made), made, wanted(random=1)).remark == ""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"content":[]}',
+        b'{"content":[],"isError":false}',
+        b'{"content":[],"isError":"yes"}',
+        b'{"isError":true}',
+        b'{"content":5,"isError":true}',
+        b'{"content":[{"type":"text","text":"\\"isError\\":true"}]}',
+    ],
+)
+def test_a_result_that_did_not_fail_or_is_none_keeps_its_bytes(body: bytes) -> None:
+    assert with_remark(body, "said") == body
+
+
+def test_a_failed_result_has_the_remark_as_its_last_text() -> None:
+    body = b'{"content":[{"type":"text","text":"no"}],"isError":true,"structuredContent":{"n": 1.0}}'
+    told = json.loads(with_remark(body, "said"))
+    assert told["content"] == [{"type": "text", "text": "no"}, {"type": "text", "text": "said"}]
+    assert told["structuredContent"] == {"n": 1.0}
+    assert with_remark(body, "") == body
+
+
+class Server:
+    """Stands for lookup and forwarder; answers with a body, or fails."""
+
+    def __init__(self, answer: bytes | Exception) -> None:
+        self._answer = answer
+
+    async def tool(self, *_: Any) -> tuple[Entry, Tool]:
+        await trio.lowlevel.checkpoint()
+        return entry(tool()), tool()
+
+    async def ask(self, *_: Any, **__: Any) -> bytes:
+        await trio.lowlevel.checkpoint()
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+async def called(answer: bytes | Exception, **given: Any) -> bytes:
+    server = cast("Any", Server(answer))
+    calls = ToolCalls(server, server, Workbench(8), lambda *_: None)
+    return await calls.call(cast("Any", None), wanted(path="x", **given), msgspec.Raw(b"{}"))
+
+
+@contextmanager
+def failing() -> Iterator[list[RemoteError]]:
+    found: list[RemoteError] = []
+    with pytest.raises(RemoteError) as raised:
+        yield found
+    found.append(raised.value)
+
+
+@pytest.mark.parametrize("size", [10, 20_000_000])
+async def test_a_call_that_failed_names_what_its_schema_does_not_have(size: int) -> None:
+    body = json.dumps({"content": [{"type": "text", "text": "x" * size}], "isError": True}).encode()
+    assert json.loads(await called(body, max_count=3))["content"][-1]["text"] == NAMED
+    assert await called(body, maxCount=3) == body
+
+
+async def test_an_error_of_a_server_names_it_too_unless_a_client_acts_on_it() -> None:
+    with failing() as found:
+        await called(RemoteError(ErrorObject(-32602, "bad", raw({"a": 1})), "git"), max_count=3)
+    assert found[0].error.message == f"bad; {NAMED}"
+    assert (found[0].error.code, found[0].server) == (-32602, "git")
+    with failing() as found:
+        await called(RemoteError(ErrorObject(URL_ELICITATION_REQUIRED, "open", raw({})), "git"), max_count=3)
+    assert found[0].error.message == "open"

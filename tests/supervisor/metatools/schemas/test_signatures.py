@@ -1,0 +1,83 @@
+"""A tool in one line: types where they are plain, names where they are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.catalogue.entries import Tool
+from supervisor.metatools.schemas.signatures import signature
+
+
+def shown(schema: Any, *required: str) -> str:
+    text = msgspec.json.encode({"properties": {"p": schema}})
+    return signature(Tool(name="t", input_schema=msgspec.Raw(text), required=required))
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, "p?: string"),
+        ({"type": "integer"}, "p?: integer"),
+        ({"type": ["integer", "null"]}, "p?: integer"),
+        ({"type": ["integer", "string"]}, "p?: integer|string"),
+        ({"type": "array"}, "p?: array"),
+        ({"type": "array", "items": {"type": "string"}}, "p?: string[]"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}}, "p?: array"),
+        ({"type": "string", "enum": ["a", "b"]}, 'p?: "a"|"b"'),
+        ({"enum": [1, 2, None]}, "p?: 1|2|null"),
+        ({"type": "string", "enum": list("abcdef")}, "p?: string"),
+        ({"type": "string", "enum": ["x" * 200]}, "p?: string"),
+        ({"enum": ["\x1b[31m\u200ba"]}, 'p?: "a"'),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "p?: integer"),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "p?: integer|string"),
+        ({"anyOf": [{"type": "integer"}, {"$ref": "#/x"}]}, "p?"),
+        ({"$ref": "#/$defs/x"}, "p?"),
+        ({"type": "any"}, "p?"),
+        ({"type": {"x": 1}}, "p?"),
+        (True, "p?"),
+        ("odd", "p?"),
+    ],
+)
+def test_a_parameter_has_its_type_where_that_is_plain(schema: Any, expected: str) -> None:
+    assert shown(schema) == f"t({expected})"
+
+
+def test_a_required_parameter_has_no_question_mark() -> None:
+    assert shown({"type": "boolean"}, "p") == "t(p: boolean)"
+
+
+def test_of_many_parameters_those_required_come_first() -> None:
+    text = msgspec.json.encode({"properties": {f"p{n}": {} for n in range(30)}})
+    found = signature(Tool(name="t", input_schema=msgspec.Raw(text), required=("p29",)), 3)
+    assert found == "t(p29, p0?, p1?, ...)"
+
+
+ITEM = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}, "n": {}},
+    "required": ["name", "tags"],
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "array", "items": ITEM}, "p: {name: string, tags: string[], ...}[]"),
+        (ITEM, "p: {name: string, tags: string[], ...}"),
+        ({**ITEM, "required": ["n", "name", "tags", "name"]}, "p: {n, name: string, tags: string[]}"),
+        ({**ITEM, "properties": {"name": ITEM}, "required": ["name"]}, "p: {name: object}"),
+        ({**ITEM, "required": []}, "p: object"),
+        ({**ITEM, "required": "name"}, "p: object"),
+        ({**ITEM, "required": ["else"]}, "p: object"),
+        ({**ITEM, "properties": 5}, "p: object"),
+        ({"type": "object", "properties": {name: {} for name in "abcdef"}, "required": list("abcdef")}, "p: object"),
+        ({**ITEM, "description": "x" * 4000}, "p: object"),
+        ({"type": "array", "items": {**ITEM, "required": []}}, "p: object[]"),
+    ],
+)
+def test_what_an_object_must_have_is_told_where_a_call_needs_it(schema: Any, expected: str) -> None:
+    assert shown(schema, "p") == f"t({expected})"
+    assert "{" not in shown(schema)

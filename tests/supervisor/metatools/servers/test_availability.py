@@ -1,0 +1,54 @@
+"""What is said of a server that cannot be used now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.life.lifecycle import State
+from actors.messages import ServerStatus
+from supervisor.metatools.servers.availability import is_coming, late
+
+
+def status(state: State, **more: Any) -> ServerStatus:
+    return ServerStatus(server="s", state=state, wanted="up", since=0.0, incarnation=1, **more)
+
+
+@pytest.mark.parametrize(
+    ("how", "words", "seconds"),
+    [
+        (None, "is not ready yet; `mcpvisor logs s`", 5.0),
+        (status(State.HANDSHAKING), "is not ready yet; `mcpvisor logs s`", 5.0),
+        (status(State.HANDSHAKING, activity="installing"), "it is being installed, which can take minutes;", 30.0),
+        (status(State.SPAWNING, activity="waiting for its turn"), "other servers are started or installed", 10.0),
+        (
+            status(State.RESPAWNING, next_start=107.0, reason="exit code 1"),
+            "exit code 1; it is started again in 7",
+            7.0,
+        ),
+    ],
+)
+def test_a_server_that_is_late_says_why_and_when_to_ask_again(
+    how: ServerStatus | None, words: str, seconds: float
+) -> None:
+    error = late("s", how, 100.0)
+    assert words in error.message
+    assert (error.retry_after_s, error.retryable) == (seconds, True)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        (None, True),
+        (status(State.SPAWNING), True),
+        (status(State.READY), True),
+        (status(State.SPAWNING, restarts=1), False),
+        (status(State.RESPAWNING, restarts=1), False),
+        (status(State.FAILED), False),
+        (status(State.STOPPED, disabled=True), False),
+        (status(State.DORMANT), False),
+    ],
+)
+def test_only_a_server_that_has_not_failed_is_on_its_way(how: ServerStatus | None, expected: bool) -> None:
+    assert is_coming(how) == expected

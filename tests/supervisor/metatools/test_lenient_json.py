@@ -1,0 +1,158 @@
+"""JSON as models write it: what is read as an object, and what is not."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervisor.metatools import lenient_json
+from supervisor.metatools.lenient_json import NotAnObject
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"a": 1}',
+        "{'a': 1}",
+        '{"a": 1,}',
+        '```json\n{"a": 1}\n```',
+        "```\n{'a': 1}```",
+        '"{\\"a\\": 1}"',
+    ],
+)
+def test_an_object_is_read_out_of_a_string(written: str) -> None:
+    assert json.loads(bytes(lenient_json.object_text(raw(written)))) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{1: 2}",
+        "{'a': {1, 2}}",
+        "{'a': b'x'}",
+        "{'a': ({1: 2},)}",
+        "{'a': open('/etc/passwd')}",
+        "{'a'}",
+        "{'a': 1",
+        "{'a': " + "(" * 300 + ")" * 300 + "}",
+        "{'a': '" + "x" * 20_000 + "'}",
+        "```python\nprint({})\n```",
+        json.dumps(json.dumps(json.dumps(json.dumps({"a": 1})))),
+        "[1]",
+        "\ud800",
+    ],
+)
+def test_what_is_no_object_is_refused(written: str) -> None:
+    with pytest.raises(NotAnObject):
+        lenient_json.object_text(raw(written))
+
+
+@pytest.mark.parametrize("nothing", [b"", b"null", b'""', b'"null"', b"[]", b'"[]"', b"  "])
+def test_nothing_is_an_empty_object(nothing: bytes) -> None:
+    assert lenient_json.object_text(msgspec.Raw(nothing)) == lenient_json.EMPTY
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (5, 5.0),
+        ("2.5", 2.5),
+        (10**400, math.inf),
+        (-(10**400), -math.inf),
+        ("x", math.nan),
+        (True, math.nan),
+        ([], math.nan),
+    ],
+)
+def test_a_number_is_read_out_of_a_text(value: Any, expected: float) -> None:
+    found = lenient_json.number(value)
+    assert found == expected or (math.isnan(found) and math.isnan(expected))
+
+
+def test_prose_is_a_text_that_is_not_meant_to_be_json() -> None:
+    assert lenient_json.is_prose(raw("create an issue"))
+    assert not any(lenient_json.is_prose(raw(text)) for text in ("", " ", "{}", "[1]", "```x", '"x"', 5, None))
+
+
+LISTS = b"[" + b",".join([b"[]"] * 50_000) + b"]"
+MANY = b"{" + b",".join(b'"k%d":0' % number for number in range(30_000)) + b"}"
+
+
+def test_a_value_of_a_million_parts_is_not_made_into_objects() -> None:
+    assert lenient_json.plain(msgspec.Raw(LISTS)) is None
+    assert lenient_json.plain(msgspec.Raw(b'"' + b"x" * 100_000 + b'"')) == "x" * 100_000
+
+
+def test_an_object_with_very_many_members_is_passed_on_but_not_taken_apart() -> None:
+    assert bytes(lenient_json.object_text(msgspec.Raw(MANY))) == MANY
+    with pytest.raises(lenient_json.TooManyMembers):
+        lenient_json.members(msgspec.Raw(MANY))
+    with pytest.raises(lenient_json.TooManyMembers):
+        lenient_json.members(raw({str(number): 0 for number in range(lenient_json.MAX_MEMBERS + 1)}))
+    assert (
+        len(lenient_json.members(raw({str(number): 0 for number in range(lenient_json.MAX_MEMBERS)})))
+        == lenient_json.MAX_MEMBERS
+    )
+
+
+@pytest.mark.parametrize("value", [MANY, b'{"k1":0,"k 2":{}}'])
+def test_what_an_object_lacks_is_known_however_large_it_is(value: bytes) -> None:
+    assert lenient_json.lacking(msgspec.Raw(value), ["k1", "a", "class", "a"]) in (["a", "class"], ["a", "class", "a"])
+    assert lenient_json.lacking(msgspec.Raw(value), []) == []
+
+
+def test_a_fence_with_nothing_but_spaces_is_read_in_one_pass() -> None:
+    begun = time.process_time()
+    with pytest.raises(NotAnObject):
+        lenient_json.object_text(raw("```json\n" + " " * 300_000 + "x"))
+    assert time.process_time() - begun < 1  # it took longer than anybody waited
+
+
+@pytest.mark.parametrize(
+    ("value", "endless"),
+    [
+        (b'{"n":' + b"7" * 4300 + b"}", False),
+        (b'{"n":' + b"7" * 4301 + b"}", True),
+        (b'{"n":-' + b"7" * 5000 + b"}", True),
+        (b'{"a":"\\\\","n":[1,' + b"7" * 20_000 + b"]}", True),
+        (b'{"n":"' + b"7" * 20_000 + b'"}', False),
+        (b'{"n":"\\": ' + b"7" * 9000 + b'"}', False),
+        (b'{"n":0.' + b"7" * 9000 + b"}", False),
+        (b'{"n":' + b"7" * 9000 + b".5}", False),
+        (b'{"n":' + b"7" * 9000 + b"e5}", False),
+        (b'{"a":"' + b"7" * 9000 + b'","n":' + b"7" * 9000 + b"}", True),
+        (b'{"n":[' + b"77," * 9000 + b"7]}", False),
+        (b"{}", False),
+    ],
+)
+def test_an_integer_that_no_server_reads_is_found_and_nothing_else(value: bytes, endless: bool) -> None:
+    assert lenient_json.has_endless_integer(value) is endless
+
+
+@pytest.mark.parametrize("first", [b"", b'"\\n",'])
+def test_many_long_texts_of_digits_are_looked_through_in_one_pass(first: bytes) -> None:
+    value = b'{"a":[' + first + b",".join([b'"' + b"7" * 4400 + b'"'] * 900) + b"]}"
+    begun = time.process_time()
+    assert not lenient_json.has_endless_integer(value)
+    assert time.process_time() - begun < 1  # it was 2.5 s, and 6 s with an escape in it
+
+
+@given(
+    st.lists(st.one_of(st.text(max_size=20), st.integers(4000, 5000), st.floats(allow_nan=False)), max_size=6),
+    st.integers(0, 4400),
+)
+def test_integers_are_found_wherever_they_are(parts: list[Any], offset: int) -> None:
+    values = [b"7" * part if isinstance(part, int) else json.dumps(part).encode() for part in parts]
+    text = b'{"x":"' + b"-" * offset + b'","a":[' + b",".join(values) + b"]}"
+    assert lenient_json.has_endless_integer(text) is any(isinstance(part, int) and part > 4300 for part in parts)

@@ -1,0 +1,320 @@
+"""The meta-tools' definitions, and every mistake of a model that is understood or answered."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.errors import InvalidArguments
+from actors.protocol import jsonrpc
+from supervisor.metatools.arguments import execution, resources, tools
+from supervisor.metatools.definitions import DEFINITIONS
+from supervisor.service import failures
+from supervisor.tokens.counting import META_TOKENS, meta_tokens
+from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+
+PATH = "github:create_issue"
+ARGUMENTS = {"title": "It breaks", "n": 1}
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def execute(value: Any) -> tuple[str, Any]:
+    found = execution.execute(raw(value))
+    return found.tool_path, json.loads(bytes(found.arguments))
+
+
+def test_the_whole_list_costs_at_most_500_tokens_and_the_constant_is_what_is_counted() -> None:
+    tokenizer = Tiktoken(load_encoding())
+    assert tokenizer.count(jsonrpc.encode({"tools": DEFINITIONS}).decode()) <= 500
+    assert meta_tokens(tokenizer) == META_TOKENS
+
+
+def test_there_are_exactly_four_in_a_fixed_order() -> None:
+    assert [definition["name"] for definition in DEFINITIONS] == [
+        "discover_mcp_tools",
+        "execute_mcp_tool",
+        "list_mcp_resources",
+        "read_mcp_resource",
+    ]
+    assert all(definition["inputSchema"]["type"] == "object" for definition in DEFINITIONS)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"tool_path": PATH, "arguments": ARGUMENTS},
+        {"tool_path": PATH, "arguments": json.dumps(ARGUMENTS)},
+        {"tool_path": PATH, "arguments": json.dumps(json.dumps(ARGUMENTS))},
+        json.dumps({"tool_path": PATH, "arguments": ARGUMENTS}),
+        {"tool_path": PATH, **ARGUMENTS},
+        {"tool_path": PATH, "arguments": None, **ARGUMENTS},
+        {"tool_path": PATH, "arguments": {}, **ARGUMENTS},
+        {"tool_path": {"tool_path": PATH, "arguments": ARGUMENTS}},
+        {"tool_path": json.dumps({"tool_path": PATH, "arguments": ARGUMENTS})},
+        {"tool_path": {"tool_path": PATH}, "arguments": ARGUMENTS},
+        {"arguments": {"tool_path": PATH, "arguments": ARGUMENTS}},
+        {"arguments": {"tool_path": PATH, **ARGUMENTS}},
+        {"arguments": json.dumps({"tool_path": PATH, **ARGUMENTS})},
+        {"tool_path": None, "arguments": {"tool_path": PATH, **ARGUMENTS}},
+        {"tool_path": PATH, "arguments": {"tool_path": PATH, "arguments": ARGUMENTS}},
+        *({key: PATH, "arguments": ARGUMENTS} for key in tools.PATH_KEYS),
+        *({"tool_path": PATH, key: ARGUMENTS} for key in tools.ARGUMENT_KEYS),
+        *({"tool_path": PATH, key: json.dumps(ARGUMENTS)} for key in tools.ARGUMENT_KEYS),
+        {"tool": PATH, "parameters": ARGUMENTS},
+    ],
+)
+def test_what_a_model_plainly_meant_is_understood(written: Any) -> None:
+    assert execute(written) == (PATH, ARGUMENTS)
+
+
+@pytest.mark.parametrize("nothing", [{}, None, "", "{}", "null", [], "[]"])
+def test_no_arguments_may_be_written_in_any_way(nothing: Any) -> None:
+    assert execute({"tool_path": PATH, "arguments": nothing}) == (PATH, {})
+    assert execute({"tool_path": PATH}) == (PATH, {})
+
+
+def test_words_for_the_path_stay_arguments_where_there_is_a_path() -> None:
+    own = {"name": "x", "path": "/tmp", "tool": "y"}
+    assert execute({"tool_path": PATH, **own}) == (PATH, own)
+    assert execute({"tool_path": PATH, "arguments": own}) == (PATH, own)
+    assert execute({"arguments": {"tool_path": PATH, "name": "x"}}) == (PATH, {"name": "x"})
+
+
+def test_a_plain_value_under_another_word_for_arguments_is_an_argument() -> None:
+    assert execute({"tool_path": PATH, "input": "some text"}) == (PATH, {"input": "some text"})
+    found = execution.execute(raw({"tool_path": PATH, "input": {"a": 1}}))
+    assert (found.wrapper, bytes(found.arguments)) == ("input", b'{"a": 1}')
+
+
+def test_arguments_that_are_an_object_are_not_touched() -> None:
+    text = b'{ "a" : 1.0, "big": 12345678901234567890123, "e": "\\u00e9" }'
+    found = execution.execute(msgspec.Raw(b'{"tool_path":"a:b","arguments":' + text + b"}"))
+    assert bytes(found.arguments) == text
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        None,
+        "not json",
+        5,
+        [1],
+        {"tool_path": ""},
+        {"tool_path": "  "},
+        {"tool_path": 5},
+        {"tool_path": PATH, "arguments": "free text"},
+        {"tool_path": PATH, "arguments": [1, 2]},
+        {"tool_path": PATH, "arguments": 5},
+        {"arguments": ARGUMENTS},
+        {"tool_path": {"tool_path": {"tool_path": {"tool_path": {"tool_path": PATH}}}}},
+    ],
+)
+def test_what_is_not_plain_is_answered_with_the_schema_in_the_text_and_not_twice(written: Any) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        execution.execute(raw(written))
+    error = caught.value
+    assert error.code == -32602
+    found = json.loads(failures.result(error))
+    text, data = found["content"][0]["text"], found["structuredContent"]["error"]
+    assert text.startswith("execute_mcp_tool: ")
+    assert text.count('"required":["tool_path","arguments"]') == 1
+    assert data["type"] == "invalid"
+    assert data["outcome"] == "not_sent"
+    assert "schema" not in data
+
+
+def test_an_error_names_the_keys_that_were_received_and_no_values() -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        execution.execute(raw({"tol_path": PATH, "secret": "s3cr3t-value"}))
+    assert "'tol_path', 'secret'" in caught.value.message
+    assert "s3cr3t-value" not in caught.value.message
+
+
+def test_a_deep_nest_is_refused_and_does_not_crash() -> None:
+    for depth in (10, 900, 100_000):
+        text = b'{"tool_path":' * depth + b'"x"' + b"}" * depth
+        with pytest.raises(InvalidArguments):
+            execution.execute(msgspec.Raw(text))
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (-1, 1), (0, 1), (1, 1), (2.5, 2), (50, 50), (10**9, 50), (10**400, 50), (-(10**400), 1), ("10", 10),
+        (" 7 ", 7), ("2.5", 2), ("-3", 1), ("9" * 5000, 50), ("inf", 50), (None, 10),
+    ],
+)  # fmt: skip
+def test_limits_are_clamped(limit: Any, expected: int) -> None:
+    assert tools.discover(raw({"query": "q", "limit": limit}), 50).limit == expected
+
+
+@pytest.mark.parametrize("limit", ["NaN", "nan", "many", "", "²", True, False, [5], {"n": 1}])
+def test_a_limit_that_is_no_number_is_refused(limit: Any) -> None:
+    with pytest.raises(InvalidArguments, match="number from 1 to 50"):
+        tools.discover(raw({"query": "q", "limit": limit}), 50)
+
+
+def test_the_default_limit_obeys_the_maximum() -> None:
+    assert tools.discover(raw({"query": "q"}), 5).limit == 5
+    assert tools.discover(raw({"query": "q"}), 50).limit == 10
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (None, {"tool"}),
+        ([], {"tool"}),
+        ("", {"tool"}),
+        ("resource", {"resource"}),
+        ("Tools, prompts", {"tool", "prompt"}),
+        (["tools", "template"], {"tool", "template"}),
+    ],
+)
+def test_kinds_may_be_one_word_or_plural(kinds: Any, expected: set[str]) -> None:
+    assert tools.discover(raw({"query": "q", "kinds": kinds}), 50).kinds == expected
+
+
+@pytest.mark.parametrize("kinds", [["nothing"], 5, [5], {"tool": 1}, "everything"])
+def test_other_kinds_are_refused(kinds: Any) -> None:
+    with pytest.raises(InvalidArguments, match="kinds"):
+        tools.discover(raw({"query": "q", "kinds": kinds}), 50)
+
+
+@pytest.mark.parametrize(
+    ("written", "query"),
+    [
+        ({"query": "read a file"}, "read a file"),
+        ({"q": "read"}, "read"),
+        ({"query": ["read", "file"]}, "read file"),
+        ({"query": ""}, ""),
+        ('{"query": "read"}', "read"),
+    ],
+)
+def test_a_query_is_read_generously(written: Any, query: str) -> None:
+    assert tools.discover(raw(written), 50).query == query
+
+
+@pytest.mark.parametrize("written", [{}, None, {"query": None}, {"query": 5}, {"query": {"a": 1}}, {"query": [1]}])
+def test_a_query_that_is_no_text_is_refused(written: Any) -> None:
+    with pytest.raises(InvalidArguments, match="discover_mcp_tools: 'query' must be a string"):
+        tools.discover(raw(written), 50)
+
+
+def test_a_query_of_any_length_that_is_read_at_all_is_kept_whole() -> None:
+    assert len(tools.discover(raw({"query": "x" * 200_000}), 50).query) == 200_000
+
+
+@pytest.mark.parametrize("key", resources.URI_KEYS)
+def test_the_uri_of_a_resource_may_have_another_name(key: str) -> None:
+    assert resources.read_resource(raw({key: " docs|file:///a "})) == "docs|file:///a"
+
+
+@pytest.mark.parametrize("written", [{}, {"uri": ""}, {"uri": 5}, {"uri": None}, "x"])
+def test_a_resource_without_a_uri_is_refused(written: Any) -> None:
+    with pytest.raises(InvalidArguments, match="read_mcp_resource"):
+        resources.read_resource(raw(written))
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+        [*tools.PATH_KEYS, *tools.ARGUMENT_KEYS, "query", "limit", "kinds", "uri", "x"]), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(values)
+def test_nothing_but_an_understood_call_or_a_typed_error_comes_out(value: Any) -> None:
+    text = raw(value)
+    for read in (execution.execute, resources.read_resource, lambda given: tools.discover(given, 50)):
+        try:
+            found = read(text)
+        except InvalidArguments as error:
+            json.loads(jsonrpc.encode(error.data()))
+        else:
+            if isinstance(found, execution.Execute):
+                assert isinstance(json.loads(bytes(found.arguments)), dict)
+                assert found.tool_path.strip()
+
+
+def test_json_that_python_cannot_hold_is_no_bug() -> None:
+    with pytest.raises(InvalidArguments):
+        tools.discover(msgspec.Raw(b'{"query": "\\ud800"}'), 50)
+    assert tools.discover(msgspec.Raw(b'{"limit": 1e999, "query": "a b"}'), 50).limit == 10
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"query": "x", "servers": [f"s{number}" for number in range(101)]}, "101 servers at once, 100 are the most"),
+        ({"query": "x", "servers": ["s" * 1001]}, "one of the servers is over 1000 characters"),
+        ({"query": ["x"] * 101}, "101 queries at once, 100 are the most"),
+        ({"query": "x", "kinds": ["tool"] * 101}, "101 kinds at once, 100 are the most"),
+        ({"query": "x", "kinds": "tool " * 101}, "101 kinds at once, 100 are the most"),
+        ({"query": "x" * 300_000}, "262144 are the most"),
+        ({"query": "x", **{f"k{number}": 0 for number in range(1001)}}, "over 1000 members"),
+    ],
+)
+def test_a_discover_that_names_too_much_is_told_the_limit(asked: Any, said: str) -> None:
+    with pytest.raises(InvalidArguments, match=said):
+        tools.discover(raw(asked), 50)
+
+
+def test_a_hundred_servers_may_be_named() -> None:
+    named = {f"s{number}" for number in range(100)}
+    assert tools.discover(raw({"query": "x", "servers": sorted(named)}), 50).servers == named
+
+
+@pytest.mark.parametrize(("sign", "limit"), [("", 50), ("-", 1)])
+def test_a_limit_of_5000_digits_is_only_a_large_number(sign: str, limit: int) -> None:
+    found = tools.discover(msgspec.Raw(b'{"query":"x","limit":%b%b}' % (sign.encode(), b"9" * 5000)), 50)
+    assert found.limit == limit
+
+
+MANY = b",".join(b'"k%06d":0' % number for number in range(30_000))
+LISTS = b",".join([b"[]"] * 100_000)
+
+
+@pytest.mark.parametrize("arguments", [b"{%b}" % MANY, b'{"rows":[%b]}' % LISTS, b'{"text":"%b"}' % (b"x" * 10**6)])
+def test_large_arguments_written_as_the_schema_wants_them_are_not_touched(arguments: bytes) -> None:
+    found = execution.execute(msgspec.Raw(b'{"tool_path":"a:b","arguments":%b}' % arguments))
+    assert bytes(found.arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b'{"tool_path":"a:b",%b}' % MANY,
+        b'{"tool_path":{%b}}' % MANY,
+        b'{"arguments":{"tool_path":"a:b",%b}}' % MANY,
+        b"{%b}" % MANY,
+    ],
+)
+def test_a_call_that_is_written_otherwise_and_is_that_large_is_told_so(written: bytes) -> None:
+    with pytest.raises(InvalidArguments, match="over 1000 members are read in no place but 'arguments'"):
+        execution.execute(msgspec.Raw(written))
+
+
+def test_a_large_text_beside_the_path_is_understood() -> None:
+    text = "x" * 500_000
+    assert execute({"tool_path": PATH, "content": text}) == (PATH, {"content": text})
+    assert execute({"tool_path": PATH, "args": json.dumps({"content": text})}) == (PATH, {"content": text})
+
+
+@pytest.mark.parametrize("written", [b'{"uri":[%b]}' % LISTS, b'{"uri":"%b"}' % (b"x" * 300_000)])
+def test_a_resource_that_nobody_could_mean_is_refused(written: bytes) -> None:
+    with pytest.raises(InvalidArguments):
+        resources.read_resource(msgspec.Raw(written))

@@ -1,0 +1,226 @@
+"""Orders to a whole daemon over memory transports: what is done, what is said, and what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from actors.transport.base import Transport
+from actors.transport.memory import MemoryTransport
+from supervisor.config import ServerConfig
+from supervisor.host.datadir import DataDir, open_data_dir
+from tests.fakes.failures import failure
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+SERVERS: dict[str, Any] = {
+    "good": {"command": "x"},
+    "bad": {"command": "x", "max_restarts": 0},
+    "far": {"url": "https://example.com/mcp"},
+    "off": {"command": "x", "disabled": True},
+    "github-john-abc123": {"command": "x", "slug": "github"},
+    "typo": {"comand": "x"},
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as found:
+        yield found
+
+
+@pytest.fixture
+def fakes() -> dict[str, FakeServer]:
+    return {"good": FakeServer(), "bad": FakeServer(exits_at="initialize"), "github": FakeServer()}
+
+
+@pytest.fixture
+def connected(fakes: dict[str, FakeServer]) -> Callable[[ServerConfig], Transport]:
+    return lambda config: MemoryTransport(fakes[config.path_name].serve)
+
+
+async def ordered(client: httpx2.AsyncClient, server: str, order: str, code: int = 200) -> str:
+    """Give an order and return the sentence that answers it."""
+    answer = await client.post(f"/api/servers/{server}/{order}", timeout=20)
+    assert answer.status_code == code, answer.text
+    body = answer.json()
+    return str(body["message"] if code == 200 else body["error"]["message"])
+
+
+async def found(client: httpx2.AsyncClient, query: str) -> list[str]:
+    """The paths that a search for tools finds."""
+    params = {"name": "discover_mcp_tools", "arguments": {"query": query}}
+    answer = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    return [hit["tool_path"] for hit in answer.json()["result"]["structuredContent"]["tools"]]
+
+
+async def called(client: httpx2.AsyncClient, name: str) -> dict[str, Any]:
+    params = {"name": name, "arguments": {}}
+    answer = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+async def until_found(client: httpx2.AsyncClient, query: str, paths: list[str]) -> None:
+    while await found(client, query) != paths:  # noqa: ASYNC110 - the index is built in a thread of the daemon
+        await trio.sleep(0.01)
+
+
+async def test_orders_are_carried_out_and_say_what_was_done(
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+) -> None:
+    async with running(configuration(tmp_path, SERVERS), data, connect=connected) as client:
+        await until_ready(client)
+        assert await ordered(client, "good", "restart") == "good is restarted and ready, 1 tools"
+        assert fakes["good"].starts == 2
+        assert await ordered(client, "good", "wake") == "good was ready already, 1 tools"
+        assert await ordered(client, "good", "sleep") == "good is asleep; a call wakes it again"
+        assert await ordered(client, "good", "sleep") == "good has no process, it is dormant"
+        fakes["good"].tools.append(tool("new"))
+        said = await ordered(client, "good", "refresh")
+        assert said == "good: it lists 2 tools; 1 new: new"
+        assert await ordered(client, "good", "wake") == "good was ready already, 2 tools"
+
+
+async def test_a_server_that_failed_at_its_first_discovery_comes_back_on_order(
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+) -> None:
+    async with running(configuration(tmp_path, SERVERS), data, connect=connected) as client:
+        assert "bad" in (await until_ready(client))["failed"]
+        assert "exit code 1" in await ordered(client, "bad", "restart", 502)
+        fakes["bad"].exits_at = None
+        assert (await ordered(client, "bad", "restart")).startswith("bad is restarted and ready")
+        await until_found(client, "bad:*", ["bad:echo"])
+        assert (await client.get("/api/servers/bad")).json()["last_error"] is None
+        lines = [line["text"] for line in (await client.get("/api/servers/bad/logs")).json()["lines"]]
+        assert any("died while handshaking: exit code 1; last words: last words" in line for line in lines)
+        assert "last words" in lines
+
+
+async def test_a_server_switched_off_is_hidden_and_not_started_until_it_is_switched_on(
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+) -> None:
+    async with running(configuration(tmp_path, {"good": {"command": "x"}}), data, connect=connected) as client:
+        await until_ready(client)
+        await until_found(client, "echo", ["good:echo"])
+        assert "switched off" in await ordered(client, "good", "disable")
+        assert "already" in await ordered(client, "good", "disable")
+        await until_found(client, "echo", [])
+        starts = fakes["good"].starts
+        refused = failure(await called(client, "good-echo"))
+        assert refused["data"]["outcome"] == "not_sent"
+        for order in ("restart", "wake", "sleep", "refresh"):
+            assert "mcpvisor enable good" in await ordered(client, "good", order, 409)
+        assert fakes["good"].starts == starts == fakes["good"].exits
+        row = (await client.get("/api/servers/good")).json()
+        assert (row["disabled"], row["state"], row["pid"]) == (True, "stopped", None)
+        assert (await client.get("/readyz")).json()["ready"]
+        assert await ordered(client, "good", "enable") == "good is switched on; a call wakes it"
+        assert await ordered(client, "good", "enable") == "good was not switched off"
+        await until_found(client, "echo", ["good:echo"])
+        assert "result" in await called(client, "good-echo")
+
+
+async def test_a_server_stays_switched_off_over_a_restart_of_the_daemon_and_keeps_what_is_known(
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+) -> None:
+    config = configuration(tmp_path, {"good": {"command": "x"}})
+    async with running(config, data, connect=connected) as client:
+        await until_ready(client)
+        await ordered(client, "good", "disable")
+    starts = fakes["good"].starts
+    async with running(config, data, connect=connected) as client:
+        await until_ready(client)
+        assert (await client.get("/api/servers/good")).json()["disabled"]
+        assert await found(client, "echo") == []
+        assert fakes["good"].starts == starts
+        assert await ordered(client, "good", "enable") == (
+            "good is switched on: it lists 1 tools; its tools are the same as before"
+        )
+    async with running(config, data, connect=connected) as client:
+        assert not (await client.get("/api/servers/good")).json()["disabled"]
+        await until_found(client, "echo", ["good:echo"])
+
+
+async def test_a_server_may_be_switched_while_it_crashes_and_by_several_at_once(
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+) -> None:
+    servers = {"bad": {"command": "x", "max_restarts": 1000, "backoff_initial_s": 0.01, "backoff_max_s": 0.01}}
+    async with running(configuration(tmp_path, servers), data, connect=connected) as client:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ordered, client, "bad", "disable")
+        starts = fakes["bad"].starts
+        fakes["bad"].exits_at = None
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ordered, client, "bad", "enable")
+        assert (await client.get("/api/servers/bad")).json()["state"] == "ready"
+        assert fakes["bad"].starts == starts + 1
+
+
+async def test_what_cannot_run_says_what_to_change_and_where(
+    tmp_path: Path, data: DataDir, connected: Callable[[ServerConfig], Transport]
+) -> None:
+    async with running(configuration(tmp_path, SERVERS), data, connect=connected) as client:
+        await until_ready(client)
+        for order in ("enable", "restart", "wake", "sleep", "refresh"):
+            said = await ordered(client, "off", order, 409)
+            assert "remove \"disabled\" from the entry 'off'" in said
+            assert f"{tmp_path}/mcp.json, then restart the daemon" in said
+        assert "already" in await ordered(client, "off", "disable")
+        for order in ("restart", "disable", "enable"):
+            assert 'did you mean "command"?' in await ordered(client, "typo", order, 502)
+            assert "not supported" in await ordered(client, "far", order, 502)
+        logged = (await client.get("/api/servers/typo/logs")).json()["lines"]
+        assert 'did you mean "command"?' in logged[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("Good", "good"), ("godo", "good"), ("github-john-abc123", "github"), ("xyzzyxyzzy", "mcpvisor status")],
+)
+async def test_a_name_is_taken_exactly_and_a_near_one_is_only_named(
+    tmp_path: Path,
+    data: DataDir,
+    fakes: dict[str, FakeServer],
+    connected: Callable[[ServerConfig], Transport],
+    name: str,
+    hint: str,
+) -> None:
+    async with running(configuration(tmp_path, SERVERS), data, connect=connected) as client:
+        await until_ready(client)
+        before = {server: fake.starts for server, fake in fakes.items()}
+        assert hint in await ordered(client, name, "restart", 404)
+        assert {server: fake.starts for server, fake in fakes.items()} == before
+
+
+async def test_the_log_of_the_daemon_tells_the_story_and_is_not_flooded_by_one_server(
+    tmp_path: Path,
+    data: DataDir,
+    fakes: dict[str, FakeServer],
+    connected: Callable[[ServerConfig], Transport],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    loop = {"command": "x", "max_restarts": 1000, "backoff_initial_s": 0.001, "backoff_max_s": 0.001}
+    async with running(
+        configuration(tmp_path, {"good": {"command": "x"}, "bad": loop}), data, connect=connected
+    ) as client:
+        while fakes["bad"].starts < 60:  # noqa: ASYNC110 - the fake counts, it tells nobody
+            await trio.sleep(0.01)
+        await ordered(client, "bad", "disable")
+        await ordered(client, "good", "sleep")
+    told = [record for record in caplog.records if record.name == "servers"]
+    good = [record.getMessage() for record in told if record.getMessage().startswith("good: ")]
+    assert good[:3] == ["good: woken", "good: started", "good: ready after 0.0 s: 1 tools, protocol 2025-11-25"]
+    assert "good: asleep; a call wakes it" in good
+    bad = [record for record in told if record.getMessage().startswith("bad: ")]
+    assert 20 <= len(bad) <= 40
+    died = "bad: died while handshaking: exit code 1; last words: last words"
+    assert {record.levelname for record in bad if record.getMessage() == died} == {"WARNING"}

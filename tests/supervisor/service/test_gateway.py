@@ -1,0 +1,716 @@
+"""The methods of MCP over a real registry, router and server actor: what a client gets, in either era."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pytest
+import trio
+from msgspec.structs import replace
+from trio.testing import wait_all_tasks_blocked
+
+from actors.errors import (
+    InvalidArguments,
+    MalformedRequest,
+    ProtocolViolation,
+    ServerError,
+    UnknownMethod,
+    UnknownPrompt,
+)
+from actors.kit import Starts
+from actors.kit.directory import Directory
+from actors.kit.reporter import Reporter
+from actors.life.policy import RestartLog, RestartPolicy
+from actors.messages import CallServer, Result, StopServer, WakeServer
+from actors.protocol.era import Identity
+from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.versions import Era
+from actors.registry.actor import Registry
+from actors.router import Router
+from actors.search.embedding import document_levels
+from actors.server import Message, ServerActor, ServerSettings
+from actors.transport.mask import Mask
+from actors.transport.memory import MemoryPeer, MemoryTransport
+from supervisor.host.workbench import Workbench
+from supervisor.service.forward import Forwarder
+from supervisor.service.gateway import Gateway, GatewaySettings
+from supervisor.service.port import Client, answer
+from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.failures import failure
+from tests.fakes.published import Nothing, uncounted
+
+LEGACY = Client(version="2025-11-25")
+MODERN = Client(era="modern", version="2026-07-28")
+NESTED = b'{ "n" : 1.0, "big":123456789012345678901234567890 }'
+SECRET = "canary-s3cr3t"
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}, "n": {"type": "number"}}, "required": ["path"]}
+TOOLS = [
+    {"name": "read_file", "description": "Read a file.", "inputSchema": SCHEMA},
+    {"name": "echo", "inputSchema": {"type": "object"}},
+    {"name": "wrap", "inputSchema": {"type": "object", "properties": {"input": {"type": "object"}}}},
+    {"name": "fails", "inputSchema": {"type": "object"}},
+    {"name": "refuses", "inputSchema": {"type": "object"}},
+    {"name": "leaks", "inputSchema": {"type": "object"}},
+    {"name": "wants", "inputSchema": {"type": "object"}},
+    {"name": "hangs", "inputSchema": {"type": "object"}},
+]
+LISTS = {
+    "tools/list": {"tools": TOOLS},
+    "resources/list": {"resources": [{"uri": "file:///a", "name": "a", "mimeType": "text/plain"}]},
+    "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "file:///{x}", "name": "any"}]},
+    "prompts/list": {"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]},
+}
+CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}, "completions": {}}
+ERRORS = {
+    "refuses": {"code": -32000, "message": "no"},
+    "leaks": {"code": -32603, "message": f"key {SECRET} is wrong", "data": {"key": SECRET}},
+    "wants": {"code": -32021, "message": "needs sampling"},
+}
+
+
+@dataclass
+class FileServer:
+    """A server of either era; `asked` is every message it got, as bytes."""
+
+    era: Era
+    capabilities: dict[str, Any]
+    asked: list[bytes] = field(default_factory=list)
+
+    def last(self) -> Any:
+        return json.loads(self.asked[-1])["params"]
+
+    async def serve(self, peer: MemoryPeer) -> int:
+        rest = b""
+        while data := await peer.read():
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                message = json.loads(line)
+                self.asked.append(line)
+                if "id" in message and (body := self.body(message["method"], message.get("params", {}))):
+                    await peer.write(b'{"jsonrpc":"2.0","id":%b,%b}\n' % (json.dumps(message["id"]).encode(), body))
+        return 0
+
+    def body(self, method: str, params: Any) -> bytes:
+        found = self.result(method, params)
+        if isinstance(found, bytes) or not found:
+            return b'"result":' + found if found else b""
+        if "code" in found:
+            return b'"error":' + json.dumps(found).encode()
+        more = {"resultType": "complete", "ttlMs": 5, "cacheScope": "public"} if self.era == "modern" else {}
+        return b'"result":' + json.dumps({**more, **found}).encode()
+
+    def result(self, method: str, params: Any) -> Any:
+        match method:
+            case "server/discover" if self.era == "modern":
+                return {"supportedVersions": ["2026-07-28"], "capabilities": self.capabilities}
+            case "initialize" if self.era == "legacy":
+                info = {"name": "files", "version": "1"}
+                return {"protocolVersion": "2025-11-25", "capabilities": self.capabilities, "serverInfo": info}
+            case "tools/call":
+                return self.called(params["name"])
+            case "resources/read":
+                return self.read(params["uri"])
+            case "prompts/get":
+                return {"messages": [], "got": params}
+            case "completion/complete":
+                return {"completion": {"values": ["a"]}, "got": params}
+        return LISTS.get(method, {"code": -32601, "message": "unknown method"})
+
+    def called(self, name: str) -> Any:
+        if name in ERRORS:
+            return ERRORS[name]
+        if name == "hangs":
+            return b""
+        kind = b'"resultType":"complete",' if self.era == "modern" else b""
+        failed = b"true" if name == "fails" else b"false"
+        return b"{" + kind + b'"content":[],"isError":' + failed + b',"x":' + NESTED + b"}"
+
+    def read(self, uri: str) -> Any:
+        if uri in ("file:///a", "file:///c"):
+            meta = {"ui": {"resourceUri": "ui://app"}}
+            first = {"uri": uri, "text": "hello", "_meta": meta}
+            return {"contents": [first, {"uri": "file:///b", "blob": "AAAA"}]}
+        if uri == "file:///odd":
+            return {"contents": 5}
+        return {"code": -32002 if self.era == "legacy" else -32602, "message": f"not found: {uri}"}
+
+
+@dataclass
+class Rig:
+    """A gateway and what is behind it. `used` is what it counted."""
+
+    gateway: Gateway
+    server: FileServer
+    registry: Registry
+    used: list[tuple[str, str, bool]]
+
+    async def perform(self, client: Client, method: str, params: Any = None) -> Any:
+        return json.loads(await self.raw(client, method, params))
+
+    async def raw(self, client: Client, method: str, params: Any = None) -> bytes:
+        data = b"" if params is None else json.dumps(params).encode()
+        return await self.gateway.perform(client, method, msgspec.Raw(data))
+
+    async def call(self, name: str, arguments: Any, client: Client = LEGACY, **more: Any) -> Any:
+        return await self.perform(client, "tools/call", {"name": name, "arguments": arguments, **more})
+
+    async def execute(self, path: str, arguments: Any, client: Client = LEGACY) -> Any:
+        return await self.call("execute_mcp_tool", {"tool_path": path, "arguments": arguments}, client)
+
+
+@asynccontextmanager
+async def gateway(
+    era: Era = "legacy", capabilities: dict[str, Any] = CAPABILITIES, **settings: Any
+) -> AsyncIterator[Rig]:
+    server = FileServer(era, capabilities)
+    used: list[tuple[str, str, bool]] = []
+    directory: Directory[Message] = Directory()
+    registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
+    router = Router(directory, 100)
+    actor = ServerActor(
+        "files",
+        MemoryTransport(server.serve),
+        ServerSettings(),
+        RestartLog(RestartPolicy(), lambda: 1.0),
+        Starts(1),
+        Reporter(registry.address),
+        lambda: 0.0,
+        identity=Identity(),
+    )
+    rig = Rig(
+        Gateway(
+            router.address,
+            registry.catalogue,
+            registry.statuses,
+            GatewaySettings(**settings),
+            version="1.0",
+            used=lambda name, tool, good, _: used.append((name, tool, good)),
+            masks={"files": Mask({"KEY": SECRET})},
+            unset={"files": ["TOKEN"]},
+        ),
+        server,
+        registry,
+        used,
+    )
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            for run in (registry.run, router.run, actor.run):
+                await nursery.start(run)
+            with directory.registered("files", actor.address):
+                await actor.address.ask(WakeServer(server="files"))
+                while "files" not in registry.catalogue.value.entries:
+                    await registry.catalogue.changed(registry.catalogue.version)
+                yield rig
+                await actor.address.ask(StopServer())
+            nursery.cancel_scope.cancel()
+
+
+both = pytest.mark.parametrize("era", ["legacy", "modern"])
+
+
+@both
+async def test_a_result_of_the_same_era_passes_byte_for_byte(era: Era) -> None:
+    client = LEGACY if era == "legacy" else MODERN
+    async with gateway(era) as rig:
+        kind = b'"resultType":"complete",' if era == "modern" else b""
+        body = await rig.raw(client, "tools/call", {"name": "files-echo", "arguments": {}})
+        assert body == b"{" + kind + b'"content":[],"isError":false,"x":' + NESTED + b"}"
+
+
+@both
+async def test_a_result_of_the_other_era_changes_in_its_envelope_only(era: Era) -> None:
+    client = MODERN if era == "legacy" else LEGACY
+    async with gateway(era) as rig:
+        body = await rig.raw(client, "tools/call", {"name": "files-echo", "arguments": {}})
+        kind = b'"resultType":"complete",' if client is MODERN else b""
+        assert body == b"{" + kind + b'"content":[],"isError":false,"x":' + NESTED + b"}"
+
+
+@pytest.mark.parametrize(
+    "path", ["files:read_file", "files-read_file", "files/read_file", "files__read_file", "mcp__files__read_file"]
+)
+async def test_every_spelling_of_a_path_reaches_the_tool(path: str) -> None:
+    async with gateway() as rig:
+        await rig.execute(path, {"path": "/a"})
+        assert rig.server.last() == {"name": "read_file", "arguments": {"path": "/a"}}
+        await rig.call(path, {"path": "/b"})
+        assert rig.server.last()["arguments"] == {"path": "/b"}
+        assert rig.used == [("files", "read_file", True)] * 2
+
+
+@pytest.mark.parametrize("arguments", ['{"path": "/a"}', {"path": "/a"}])
+async def test_a_namespaced_call_is_read_as_generously(arguments: Any) -> None:
+    async with gateway() as rig:
+        await rig.call("files-read_file", arguments)
+        assert rig.server.last()["arguments"] == {"path": "/a"}
+        await rig.call("files-echo", None)
+        assert rig.server.last()["arguments"] == {}
+
+
+async def test_a_parameter_that_is_called_like_a_wrapper_is_a_parameter() -> None:
+    async with gateway() as rig:
+        for path, expected in (("files:wrap", {"input": {"a": 1}}), ("files:echo", {"a": 1})):
+            await rig.call("execute_mcp_tool", {"tool_path": path, "input": {"a": 1}})
+            assert rig.server.last()["arguments"] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"), [({}, "missing path"), ({"n": 1}, "missing path"), ("x", "JSON object")]
+)
+async def test_wrong_arguments_are_answered_with_the_schema_before_the_server_is_asked(
+    arguments: Any, what: str
+) -> None:
+    async with gateway() as rig:
+        before = len(rig.server.asked)
+        params = msgspec.Raw(json.dumps({"name": "files-read_file", "arguments": arguments}).encode())
+        told = json.loads((await answer(rig.gateway, MODERN, b"1", "tools/call", params)).body)
+        assert told["result"]["resultType"] == "complete"
+        found = failure(told)
+        assert found["code"] == -32602
+        assert found["message"].startswith("files:read_file: ")
+        assert what in found["message"]
+        assert found["message"].endswith(f". inputSchema: {json.dumps(SCHEMA, separators=(',', ':'))}")
+        assert found["data"]["tool_path"] == "files:read_file"
+        assert found["data"]["type"] == "invalid"
+        assert len(rig.server.asked) == before
+        assert rig.used == []
+
+
+@pytest.mark.parametrize("path", ["execute_mcp_tool", "gateway:execute_mcp_tool", "mcp__x__discover_mcp_tools"])
+async def test_a_meta_tool_is_not_called_through_itself(path: str) -> None:
+    async with gateway() as rig:
+        found = await rig.execute(path, {"tool_path": path, "arguments": {}, "x": 1})
+        assert "call it directly" in failure({"result": found})["message"]
+
+
+async def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
+    async with gateway() as rig:
+        for path in ("files:raed_file", "file:read_file", "read-file", "x" * 900 + "\x1b[31m"):
+            text = failure({"result": await rig.execute(path, {})})["message"]
+            assert "\x1b" not in text
+            assert ("files:read_file" in text) == (len(path) < 100)
+
+
+async def test_results_that_say_error_pass_and_errors_are_results_that_name_the_server() -> None:
+    async with gateway() as rig:
+        assert (await rig.execute("files:fails", {}))["isError"] is True
+        found = failure({"result": await rig.execute("files:refuses", {})})
+        assert (found["message"], found["code"]) == ("no (said by the server 'files')", -32000)
+        assert (found["data"]["server"], found["data"]["outcome"]) == ("files", "completed")
+        assert [good for _, _, good in rig.used] == [True, False]
+
+
+async def test_a_server_without_its_service_is_answered_with_what_its_configuration_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(ERRORS, "refuses", {"code": -32603, "message": "fetch failed\n    at get (/srv/a.js:1:2)"})
+    async with gateway() as rig:
+        text = failure({"result": await rig.execute("files:refuses", {})})["message"]
+    assert text.startswith("fetch failed (said by the server 'files'); the server could not reach its service;")
+    assert text.endswith("a placeholder for TOKEN")
+
+
+@pytest.mark.parametrize("code", [-32050, -32001, -1, 0, 7])
+async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code: int) -> None:
+    error = {"code": code, "message": "no", "data": {"why": [1.0]}}
+    async with gateway() as rig:
+        ERRORS["refuses"], usual = error, ERRORS["refuses"]
+        try:
+            for client in (LEGACY, MODERN):
+                told = await answer(rig.gateway, client, b"1", "tools/call", msgspec.Raw(b'{"name":"files-refuses"}'))
+                found = failure(json.loads(told.body))["data"]
+                assert {name: found[name] for name in error} == error
+        finally:
+            ERRORS["refuses"] = usual
+
+
+@both
+async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault(era: Era) -> None:
+    class Deep:
+        """In place of a router."""
+
+        async def ask(self, message: CallServer) -> Result:
+            await trio.lowlevel.checkpoint()
+            return Result(msgspec.Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b',"resultType":"x"}'), era)
+
+    forward = Forwarder(cast("Any", Deep()), 1.0, {}, {}, Workbench())
+    client = LEGACY if era == "modern" else MODERN
+    with pytest.raises(ServerError) as caught:
+        await forward.ask(client, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
+    assert caught.value.server == "files"
+    assert caught.value.outcome != "not_sent"
+
+
+@both
+@pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get", "completion/complete"])
+async def test_a_result_with_an_integer_of_5000_digits_breaks_no_client(era: Era, method: str) -> None:
+    class Numerous:
+        """In place of a router."""
+
+        async def ask(self, message: CallServer) -> Result:
+            await trio.lowlevel.checkpoint()
+            return Result(msgspec.Raw(b'{"content":[],"structuredContent":{"n":%b}}' % (b"7" * 5000)), era)
+
+    forward = Forwarder(cast("Any", Numerous()), 1.0, {}, {}, Workbench())
+    for client in (LEGACY, MODERN):
+        with pytest.raises(ProtocolViolation, match="over 4,300 digits, which hardly any client") as caught:
+            await forward.ask(client, "files", method, b"", msgspec.Raw(b""), since=trio.current_time())
+        assert (caught.value.server, caught.value.outcome) == ("files", "completed")
+
+
+async def test_an_error_with_an_integer_of_5000_digits_arrives_without_its_data() -> None:
+    class Numerous:
+        """In place of a router."""
+
+        async def ask(self, message: CallServer) -> Result:
+            await trio.lowlevel.checkpoint()
+            raise RemoteError(ErrorObject(-32050, "no", msgspec.Raw(b'{"n":%b}' % (b"7" * 5000))))
+
+    forward = Forwarder(cast("Any", Numerous()), 1.0, {}, {}, Workbench())
+    with pytest.raises(RemoteError) as caught:
+        await forward.ask(LEGACY, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
+    assert (caught.value.error.code, caught.value.error.message, bytes(caught.value.error.data)) == (-32050, "no", b"")
+
+
+async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:
+    async with gateway("modern") as rig:
+        for client in (LEGACY, MODERN):
+            found = await rig.execute("files:wants", {}, client)
+            assert found["isError"] is True
+            assert ("resultType" in found) == (client is MODERN)
+
+
+async def test_no_secret_of_a_server_is_in_its_errors() -> None:
+    async with gateway() as rig:
+        found = await answer(rig.gateway, LEGACY, b"1", "tools/call", msgspec.Raw(b'{"name":"files-leaks"}'))
+        assert SECRET.encode() not in found.body
+        assert failure(json.loads(found.body))["data"]["data"] == {"key": "***"}
+
+
+async def test_a_cancelled_call_is_neither_a_failure_nor_left_behind() -> None:
+    async with gateway() as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(rig.execute, "files:hangs", {})
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            await wait_all_tasks_blocked()
+            assert rig.used == []
+            assert b"notifications/cancelled" in rig.server.asked[-1]
+
+
+async def test_only_what_may_travel_of_a_clients_meta_reaches_the_server() -> None:
+    meta = {"progressToken": 1, "traceparent": "00-1", "io.modelcontextprotocol/clientInfo": {}, "own": 1}
+    async with gateway() as rig:
+        await rig.call("files-echo", {}, _meta=meta)
+        assert rig.server.last()["_meta"] == {"traceparent": "00-1", "own": 1}
+
+
+@both
+@pytest.mark.parametrize("name", ["files|file:///a", "Files|file:///a", "mcp://files/file:///a"])
+async def test_a_resource_is_read_under_the_uris_of_the_list(era: Era, name: str) -> None:
+    async with gateway(era) as rig:
+        listed = (await rig.perform(LEGACY, "resources/list"))["resources"][0]["uri"]
+        for client in (LEGACY, MODERN):
+            found = await rig.perform(client, "resources/read", {"uri": name})
+            first, second = found["contents"]
+            assert (first["uri"], first["text"]) == (listed, "hello")
+            assert first["_meta"]["ui"] == {"resourceUri": "mcp://files/ui://app"}
+            assert second == {"uri": "mcp://files/file:///b", "blob": "AAAA"}
+            assert ("resultType" in found) == ("ttlMs" in found) == (client is MODERN)
+            assert found.get("cacheScope") == ("private" if client is MODERN else None)
+
+
+async def test_a_uri_by_itself_is_read_from_the_only_server_that_can_have_it() -> None:
+    async with gateway() as rig:
+        for uri in ("file:///a", "file:///c"):  # listed, and of a template
+            found = await rig.perform(LEGACY, "resources/read", {"uri": uri})
+            assert [item["uri"] for item in found["contents"]] == [uri, "file:///b"]
+            assert rig.server.last() == {"uri": uri}
+            assert (await rig.call("read_mcp_resource", {"uri": uri}))["content"][0]["text"] == "hello"
+
+
+@both
+async def test_a_model_reads_texts_as_text_and_bytes_under_a_uri(era: Era) -> None:
+    async with gateway(era) as rig:
+        found = await rig.call("read_mcp_resource", {"uri": "files|file:///a"})
+        assert found["content"] == [
+            {"type": "text", "text": "hello"},
+            {"type": "resource", "resource": {"uri": "mcp://files/file:///b", "blob": "AAAA"}},
+        ]
+        first, second = found["structuredContent"]["contents"]
+        assert first["uri"] == "files|file:///a"
+        assert first["_meta"]["ui"] == {"resourceUri": "files|ui://app"}
+        assert second == {"uri": "files|file:///b", "blob": "AAAA"}
+        assert "resultType" not in found["structuredContent"]
+
+
+@both
+@pytest.mark.parametrize("uri", ["files|file:///none", "nobody|file:///a", "file:///a/b", "|", "mcp://x"])
+async def test_a_missing_resource_has_the_code_of_the_clients_era(era: Era, uri: str) -> None:
+    async with gateway(era) as rig:
+        for client, code in ((LEGACY, -32002), (MODERN, -32602)):
+            with pytest.raises(RemoteError) as caught:
+                await rig.perform(client, "resources/read", {"uri": uri})
+            assert caught.value.error.code == code
+            assert json.loads(bytes(caught.value.error.data))["uri"] == uri
+            found = failure({"result": await rig.call("read_mcp_resource", {"uri": uri}, client)})
+            assert found["code"] == code
+            assert found["data"].get("uri", found["data"].get("data", {}).get("uri")) == uri
+
+
+async def test_an_answer_that_is_no_resource_is_the_servers_fault() -> None:
+    async with gateway() as rig:
+        for client in (LEGACY, MODERN):
+            with pytest.raises(ServerError, match="no resource"):
+                await rig.perform(client, "resources/read", {"uri": "files|file:///odd"})
+
+
+async def test_prompts_and_completion_reach_their_server_under_its_own_names() -> None:
+    async with gateway() as rig:
+        found = await rig.perform(LEGACY, "prompts/get", {"name": "files-greet", "arguments": {"who": "you"}})
+        assert found["got"] == {"name": "greet", "arguments": {"who": "you"}}
+        assert (await rig.perform(LEGACY, "prompts/get", {"name": "files:greet"}))["got"] == {"name": "greet"}
+        argument = {"name": "who", "value": "y"}
+        for ref, own in (
+            ({"type": "ref/prompt", "name": "files-greet"}, {"type": "ref/prompt", "name": "greet"}),
+            (
+                {"type": "ref/resource", "uri": "mcp://files/file:///{x}"},
+                {"type": "ref/resource", "uri": "file:///{x}"},
+            ),
+        ):
+            found = await rig.perform(LEGACY, "completion/complete", {"ref": ref, "argument": argument})
+            assert found["got"] == {"ref": own, "argument": argument}
+
+
+async def test_unknown_prompts_and_broken_references_are_refused() -> None:
+    async with gateway() as rig:
+        with pytest.raises(UnknownPrompt):
+            await rig.perform(LEGACY, "prompts/get", {"name": "files-none"})
+        wrong: list[Any] = [
+            {},
+            {"ref": {}, "argument": {}},
+            {"ref": {"type": "ref/prompt"}, "argument": {}},
+            {"ref": 5},
+        ]
+        for params in wrong:
+            with pytest.raises(InvalidArguments, match="completion/complete"):
+                await rig.perform(LEGACY, "completion/complete", params)
+
+
+async def test_lists_show_the_names_of_the_front() -> None:
+    async with gateway() as rig:
+        tools = await rig.perform(LEGACY, "tools/list")
+        assert [tool["name"] for tool in tools["tools"]][:2] == ["discover_mcp_tools", "execute_mcp_tool"]
+        assert (await rig.perform(LEGACY, "resources/list"))["resources"][0]["uri"] == "mcp://files/file:///a"
+        templates = await rig.perform(LEGACY, "resources/templates/list", {})
+        assert templates["resourceTemplates"][0]["uriTemplate"] == "mcp://files/file:///{x}"
+        assert (await rig.perform(LEGACY, "prompts/list", {"cursor": None}))["prompts"][0]["name"] == "files-greet"
+        modern = await rig.perform(MODERN, "resources/list")
+        assert (modern["resultType"], modern["cacheScope"]) == ("complete", "private")
+        for method in ("tools/list", "resources/list", "prompts/list"):
+            for cursor in ("", "x", 5):
+                with pytest.raises(InvalidArguments, match="cursor"):
+                    await rig.perform(LEGACY, method, {"cursor": cursor})
+        listed = (await rig.call("list_mcp_resources", {}))["structuredContent"]
+        assert (listed["total_resources"], listed["total_templates"]) == (1, 1)
+
+
+async def test_discovery_answers_text_and_structure() -> None:
+    async with gateway() as rig:
+        found = await rig.call("discover_mcp_tools", {"query": "read a file", "limit": "3"})
+        answered = found["structuredContent"]
+        assert json.loads(found["content"][0]["text"]) == answered
+        assert answered["tools"][0]["tool_path"] == "files:read_file"
+        assert answered["tools"][0]["inputSchema"] == SCHEMA
+        modern = await rig.call("discover_mcp_tools", {"query": "x" * 100_000}, MODERN)
+        assert modern["resultType"] == "complete"
+        assert modern["structuredContent"]["tools"] == []
+
+
+async def test_a_search_that_embeds_its_query_runs_off_the_loop() -> None:
+    threads: list[bool] = []
+
+    class Watched(FakeEmbedder):
+        def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return super().embed_query(text)
+
+    async with gateway() as rig:
+        embedder = Watched({"beasts": "file"})
+        cell = rig.registry.catalogue
+        rows = {s.server: document_levels(embedder, s.documents) for s in cell.value.index.segments}
+        cell.set(replace(cell.value, index=cell.value.index.with_meanings(embedder, rows)))
+        found = await rig.call("discover_mcp_tools", {"query": "read my beasts"})
+        assert found["structuredContent"]["tools"][0]["tool_path"] == "files:read_file"
+        assert threads == [False]
+
+
+@pytest.mark.parametrize("params", [None, {}, {"name": 5}, {"arguments": {}}, [1], "x"])
+async def test_a_call_without_a_name_is_refused(params: Any) -> None:
+    async with gateway() as rig:
+        with pytest.raises(InvalidArguments, match="tools/call"):
+            await rig.perform(LEGACY, "tools/call", params)
+
+
+async def test_methods_belong_to_their_era() -> None:
+    async with gateway() as rig:
+        assert await rig.perform(LEGACY, "ping") == {}
+        assert (await rig.perform(MODERN, "server/discover"))["supportedVersions"] == ["2026-07-28"]
+        for client, method in ((MODERN, "ping"), (LEGACY, "server/discover"), (LEGACY, "nothing")):
+            with pytest.raises(UnknownMethod):
+                await rig.perform(client, method)
+
+
+async def test_capabilities_say_what_is_told() -> None:
+    for told in (True, False):
+        async with gateway(notify_catalogue_changes=told) as rig:
+            body = json.loads(rig.gateway.initialize("2025-11-25"))
+            assert body["capabilities"]["tools"] == {"listChanged": told}
+            assert (rig.gateway.revisions("local").tools > 0) == told
+            assert "logging" not in body["capabilities"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"), [({"completions": {}}, True), ({"completions": None}, False), ({"tools": {}}, False)]
+)
+async def test_completions_are_announced_if_a_server_has_them(declared: dict[str, Any], told: bool) -> None:
+    async with gateway(capabilities={"prompts": {}, **declared}) as rig:
+        for version in ("2025-03-26", "2025-11-25"):
+            assert ("completions" in json.loads(rig.gateway.initialize(version))["capabilities"]) == told
+        assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
+        assert ("completions" in (await rig.perform(MODERN, "server/discover"))["capabilities"]) == told
+
+
+async def test_a_log_level_cannot_be_set() -> None:
+    async with gateway() as rig:
+        with pytest.raises(UnknownMethod):
+            await rig.perform(LEGACY, "logging/setLevel", {"level": "debug"})
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        b'{"text":"' + b"x" * 1_000_000 + b'"}',
+        b'{"rows":[' + b",".join([b"[]"] * 300_000) + b"]}",
+        b"{" + b",".join(b'"k%d":0' % number for number in range(80_000)) + b"}",
+    ],
+)
+async def test_a_large_call_reaches_the_server_as_the_bytes_it_was(arguments: bytes) -> None:
+    async with gateway() as rig:
+        for params in (
+            b'{"name":"execute_mcp_tool","arguments":{"tool_path":"files:echo","arguments":%b}}' % arguments,
+            b'{"name":"files-echo","arguments":%b}' % arguments,
+        ):
+            await rig.gateway.perform(LEGACY, "tools/call", msgspec.Raw(params))
+            assert b'"arguments":' + arguments in rig.server.asked[-1]
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", b'{"name":"files-echo","arguments":{"n":%b}}'),
+        ("tools/call", b'{"name":"execute_mcp_tool","arguments":{"tool_path":"files:echo","arguments":{"n":%b}}}'),
+        ("prompts/get", b'{"name":"files-greet","arguments":{"n":%b}}'),
+    ],
+)
+async def test_an_integer_of_5000_digits_is_refused_before_a_server_has_to_read_it(method: str, params: bytes) -> None:
+    async with gateway() as rig:
+        before = len(rig.server.asked)
+        found = json.loads((await answer(rig.gateway, LEGACY, b"1", method, msgspec.Raw(params % (b"7" * 5000)))).body)
+        error = failure(found) if method == "tools/call" else found["error"]
+        assert error["code"] == -32602
+        assert "over 4,300 digits" in error["message"]
+        assert len(rig.server.asked) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", b'{"name":"discover_mcp_tools","arguments":{"query":"x","n":%b,"kinds":%b,"servers":%b}}'),
+        ("tools/call", b'{"name":"read_mcp_resource","arguments":{"uri":%b,"server":%b,"x":%b}}'),
+        ("tools/call", b'{"name":"execute_mcp_tool","arguments":{"tool_path":%b,"arguments":%b,"x":%b}}'),
+        ("tools/call", b'{"name":"list_mcp_resources","arguments":{"x":%b,"y":%b,"z":%b}}'),
+        ("tools/call", b'{"name":%b,"arguments":%b,"_meta":%b}'),
+        ("resources/list", b'{"cursor":%b,"x":%b,"y":%b}'),
+        ("resources/read", b'{"uri":%b,"x":%b,"y":%b}'),
+        ("prompts/get", b'{"name":%b,"arguments":%b,"y":%b}'),
+        ("completion/complete", b'{"ref":{"type":"ref/prompt","name":%b},"argument":{"a":%b},"context":%b}'),
+        ("completion/complete", b'{"ref":%b,"argument":%b,"context":%b}'),
+    ],
+)
+async def test_no_decoder_breaks_on_an_integer_of_5000_digits(method: str, params: bytes) -> None:
+    async with gateway() as rig:
+        text = msgspec.Raw(params % ((b"7" * 5000,) * 3))
+        found = json.loads((await answer(rig.gateway, LEGACY, b"1", method, text)).body, parse_int=str)
+        assert found.get("error", {}).get("code") != "-32603"
+
+
+async def test_meta_of_megabytes_is_refused() -> None:
+    async with gateway() as rig:
+        meta = b"{" + b",".join(b'"k%d":0' % number for number in range(20_000)) + b"}"
+        with pytest.raises(MalformedRequest, match="'_meta' has"):
+            await rig.gateway.perform(LEGACY, "tools/call", msgspec.Raw(b'{"name":"files-echo","_meta":%b}' % meta))
+
+
+async def test_a_completion_of_megabytes_is_refused() -> None:
+    async with gateway() as rig:
+        with pytest.raises(InvalidArguments, match="params over"):
+            await rig.perform(LEGACY, "completion/complete", {"ref": {}, "argument": {"x": [[]] * 50_000}})
+
+
+# Lists and failed calls, through the whole ---------------------------------------------------------------------------
+
+
+@both
+async def test_a_list_goes_on_with_its_cursor_until_everything_was_shown(era: Era) -> None:
+    async with gateway(era) as rig:
+        names: list[str] = []
+        arguments: dict[str, Any] = {"query": "files:*", "limit": 3}
+        for client in (LEGACY, MODERN, LEGACY):
+            page = (await rig.call("discover_mcp_tools", arguments, client))["structuredContent"]
+            names += [row["tool_path"] for row in page["tools"]]
+            arguments["cursor"] = page.get("next_cursor")
+        assert sorted(names) == sorted(f"files:{tool['name']}" for tool in TOOLS)
+        assert arguments["cursor"] is None
+
+
+async def test_resources_are_listed_of_one_server_and_by_words() -> None:
+    async with gateway() as rig:
+        for arguments, total in (({"server": "files"}, 1), ({"query": "nothing"}, 0), ({"server": "Files"}, 1)):
+            found = (await rig.call("list_mcp_resources", arguments))["structuredContent"]
+            assert (found["total_resources"], "notice" in found) == (total, total == 0)
+        unknown = (await rig.call("list_mcp_resources", {"server": "jira"}))["structuredContent"]
+        assert unknown["notice"] == "There is no server 'jira'."
+        assert unknown["resources"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("discover_mcp_tools", {"query": "*", "cursor": "x"}, "'cursor' is not one"),
+        ("discover_mcp_tools", {}, "'query' must be"),
+        ("list_mcp_resources", {"cursor": 5}, "'cursor' must be"),
+        ("list_mcp_resources", [1], "must be a JSON object"),
+        ("list_mcp_resources", {"query": ["x"] * 101}, "101 queries at once"),
+        ("read_mcp_resource", {}, "'uri' must be"),
+        ("files-none", {}, "has no tool 'none'"),
+        ("none", {}, "there is no tool 'none'"),
+    ],
+)
+async def test_a_wrong_call_is_a_result_in_both_eras(name: str, arguments: Any, words: str) -> None:
+    async with gateway() as rig:
+        for client in (LEGACY, MODERN):
+            found = await rig.call(name, arguments, client)
+            assert words in failure({"result": found})["message"]
+            assert ("resultType" in found) == (client is MODERN)

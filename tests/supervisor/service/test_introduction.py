@@ -1,0 +1,87 @@
+"""The instructions of the daemon: they list the servers, and change with the catalogue and the state of servers."""
+
+from __future__ import annotations
+
+import json
+
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.catalogue.resolution import ServerNames
+from actors.catalogue.snapshot import Catalogue
+from actors.kit import Latest
+from actors.life.lifecycle import State
+from actors.search import Index
+from supervisor.service.gateway import GatewaySettings
+from supervisor.service.introduction import HOW, PAUSE_S, THERE, Introduction
+from supervisor.service.port import Client
+from supervisor.service.visible import Visible
+from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from tests.fakes.published import Publisher, Served, served
+
+MODERN = Client(era="modern", version="2026-07-28")
+
+
+def tools(*names: str) -> list[dict[str, object]]:
+    return [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+
+
+async def said(found: Served) -> str:
+    """Return the instructions, which both eras get alike."""
+    text = json.loads(found.gateway.initialize("2025-11-25"))["instructions"]
+    assert (await found.ask("server/discover", MODERN))["result"]["instructions"] == text
+    return str(text)
+
+
+async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> None:
+    servers = {"github": Publisher(tools("create_issue")), "late": Publisher(tools("send"))}
+    async with served(servers, undiscovered=["late"]) as found, trio.open_nursery() as nursery:
+        assert await said(found) == HOW
+        await found.gateway.introduction.renew()
+        text = await said(found)
+        assert text.startswith(HOW)
+        assert text.endswith(f'{THERE}github "create_issue"; late (starting).')
+        found.report("late", State.FAILED, reason="no such file", restarts=1)
+        nursery.start_soon(found.gateway.introduction.run)
+        while "late (failed)" not in await said(found):
+            await found.gateway.introduction.made.changed(found.gateway.introduction.made.version)
+        nursery.cancel_scope.cancel()
+
+
+async def test_no_quotes_are_announced_where_there_are_none() -> None:
+    names = ServerNames({}).including(("late", "later"))
+    seen = Catalogue(index=Index.empty(), indexed=True, names=names)
+    introduction = Introduction(Visible(Latest(seen), Latest({})), {}, 300)
+    await introduction.renew()
+    assert introduction.text == f"{HOW}\nServers: late (starting); later (starting)."
+
+
+async def test_the_text_is_made_when_something_changes_and_not_per_request() -> None:
+    async with served({"github": Publisher(tools("create_issue"))}) as found:
+        await found.gateway.introduction.renew()
+        first = found.gateway.introduction.text
+        for _ in range(3):
+            assert json.loads(found.gateway.initialize("2025-11-25"))["instructions"] == first
+        assert found.gateway.introduction.text is first
+
+
+async def test_the_instructions_keep_to_their_budget() -> None:
+    servers = {f"server-{number}": Publisher(tools("create_issue", "list_issues")) for number in range(40)}
+    for budget in (10, 300, 1000):
+        async with served(servers, GatewaySettings(instructions_token_budget=budget)) as found:
+            await found.gateway.introduction.renew()
+            tokens = Tiktoken(load_encoding()).count(await said(found))
+            assert tokens <= max(budget, Tiktoken(load_encoding()).count(HOW))
+
+
+async def test_nothing_is_made_while_nothing_changes(mock_clock: MockClock) -> None:
+    async with served({"github": Publisher(tools("create_issue"))}) as found, trio.open_nursery() as nursery:
+        nursery.start_soon(found.gateway.introduction.run)
+        await found.gateway.introduction.made.changed(found.gateway.introduction.made.version)
+        mock_clock.jump(PAUSE_S)
+        await wait_all_tasks_blocked()
+        version = found.gateway.introduction.made.version
+        mock_clock.jump(100 * PAUSE_S)
+        await wait_all_tasks_blocked()
+        assert found.gateway.introduction.made.version == version
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,166 @@
+"""Results and errors between the eras: what is added, what goes, and that the rest keeps its bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.errors import ServerError
+from actors.messages import Result
+from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.versions import Era
+from supervisor.service.relay import as_tool_result, fit, not_found, relayed, travelling_meta, with_member
+
+NESTED = b'{ "n" : 1.0, "big":123456789012345678901234567890, "e":"\\u00e9\\/", "resultType":"kept" }'
+ALIEN = b'"content":[' + NESTED + b'],"isError":true,"x-unknown":' + NESTED
+INFO = b'"io.modelcontextprotocol/serverInfo":{"name":"s"}'
+
+
+def result(body: bytes, era: Era = "legacy") -> Result:
+    return Result(msgspec.Raw(body), era)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_within_an_era_the_bytes_pass_unchanged(era: Era) -> None:
+    body = b' { "resultType" : "complete",' + ALIEN + b" } "
+    assert fit(result(body, era), era, "s") == body
+
+
+def test_a_modern_client_gets_the_type_of_a_legacy_result() -> None:
+    assert fit(result(b"{}"), "modern", "s") == b'{"resultType":"complete"}'
+    assert fit(result(b" { } "), "modern", "s").replace(b" ", b"") == b'{"resultType":"complete"}'
+    found = fit(result(b"{" + ALIEN + b"}"), "modern", "s")
+    assert found == b'{"resultType":"complete",' + ALIEN + b"}"
+
+
+def test_a_legacy_result_with_a_type_of_its_own_gets_no_second_one() -> None:
+    found = fit(result(b'{"resultType":"input_required",' + ALIEN + b"}"), "modern", "s")
+    assert found == b'{"resultType":"complete",' + ALIEN + b"}"
+
+
+def test_a_legacy_client_gets_no_member_of_the_modern_envelope() -> None:
+    envelope = b'{"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{' + INFO + b"},"
+    assert fit(result(envelope + ALIEN + b"}", "modern"), "legacy", "s") == b"{" + ALIEN + b"}"
+    assert fit(result(b'{"resultType":"complete"}', "modern"), "legacy", "s") == b"{}"
+    assert fit(result(b"{}", "modern"), "legacy", "s") == b"{}"
+
+
+def test_other_members_of_meta_stay() -> None:
+    body = b'{"_meta":{' + INFO + b',"own":' + NESTED + b'},"resultType":"complete"}'
+    assert fit(result(body, "modern"), "legacy", "s") == b'{"_meta":{"own":' + NESTED + b"}}"
+
+
+@pytest.mark.parametrize("meta", [b"null", b"5", b'"io.modelcontextprotocol/serverInfo"', b"[]"])
+def test_meta_that_is_no_object_is_no_bug(meta: bytes) -> None:
+    body = b'{"resultType":"complete","_meta":' + meta + b"}"
+    assert fit(result(body, "modern"), "legacy", "s") == b'{"_meta":' + meta + b"}"
+
+
+@pytest.mark.parametrize("kind", [b'"input_required"', b'"task"', b"5", b"{}"])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_server_that_wants_something_else_is_an_error_of_unknown_outcome(kind: bytes, era: Era) -> None:
+    with pytest.raises(ServerError) as caught:
+        fit(result(b'{"resultType":' + kind + b"}", "modern"), era, "s")
+    assert caught.value.outcome == "unknown"
+    assert caught.value.server == "s"
+
+
+def test_a_member_is_put_in_front_of_any_object() -> None:
+    assert with_member(b"{}", b'"a":1') == b'{"a":1}'
+    assert with_member(b'\n{ "b":2}', b'"a":1') == b'{"a":1, "b":2}'
+
+
+@pytest.mark.parametrize(
+    ("meta", "kept"),
+    [
+        ({"traceparent": "00-1", "tracestate": "x"}, {"traceparent": "00-1", "tracestate": "x"}),
+        ({"progressToken": 5, "own/key": [1.0]}, {"own/key": [1.0]}),
+        ({"io.modelcontextprotocol/protocolVersion": "x", "io.modelcontextprotocol/clientInfo": {}}, {}),
+        ({"dev.mcp/x": 1, "org.modelcontextprotocol.api/y": 1, "com.mcp.tools/z": 1}, {}),
+        ({"com.example.mcp/x": 1, "mcp/y": 1, "io.mcpx/z": 1}, {"com.example.mcp/x": 1, "mcp/y": 1, "io.mcpx/z": 1}),
+        ({}, {}),
+    ],
+)
+def test_what_describes_the_hop_stays_here_and_the_rest_travels(meta: Any, kept: Any) -> None:
+    members = travelling_meta(msgspec.Raw(json.dumps(meta).encode()))
+    assert json.loads(b"{" + members + b"}") == kept
+
+
+@pytest.mark.parametrize("meta", [b"", b"null", b"5", b"[1]", b'"text"', b"{"])
+def test_meta_of_another_shape_does_not_travel(meta: bytes) -> None:
+    assert travelling_meta(msgspec.Raw(meta)) == b""
+
+
+def codes(code: int, message: str = "m", method: str = "tools/call", data: bytes = b"") -> tuple[int, int]:
+    """The code a legacy and a modern client get."""
+    error = RemoteError(ErrorObject(code, message, msgspec.Raw(data)))
+    legacy, modern = (relayed(error, method, era, "file:///a").error for era in ("legacy", "modern"))
+    assert legacy.message == modern.message == message
+    return legacy.code, modern.code
+
+
+@pytest.mark.parametrize(
+    ("code", "legacy", "modern"),
+    [
+        (-32602, -32602, -32602),
+        (-32601, -32601, -32601),
+        (-32603, -32603, -32603),
+        (-32700, -32700, -32700),
+        (0, 0, 0),
+        (-1, -1, -1),
+        (42, 42, 42),
+        (2**53 - 1, 2**53 - 1, 2**53 - 1),
+        (-32000, -32000, -32000),
+        (-32001, -32001, -32001),
+        (-32050, -32050, -32050),
+        (-32099, -32099, -32099),
+        # What the specification gives a meaning that is not the server's to give, or forbids between modern peers.
+        (-32002, -32002, -32603),
+        (-32020, -32020, -32603),
+        (-32021, -32021, -32603),
+        (-32022, -32022, -32603),
+        (-32042, -32042, -32603),
+    ],
+)
+def test_codes_of_servers_reach_the_client_but_for_those_that_would_mislead_it(
+    code: int, legacy: int, modern: int
+) -> None:
+    assert codes(code) == (legacy, modern)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "data", "expected"),
+    [
+        (-32002, "gone", b"", (-32002, -32602)),
+        (-32602, "gone", b'{"uri":"file:///a"}', (-32002, -32602)),
+        (-32602, "Resource file:///a not found", b"", (-32002, -32602)),
+        (-32602, "uri is required", b"", (-32602, -32602)),
+        (0, "Unknown resource: file:///a", b"", (-32002, -32602)),
+        (0, "disk on fire", b"", (0, 0)),
+        (-32050, "gone", b'{"uri":"file:///a"}', (-32050, -32050)),
+    ],
+)
+def test_codes_of_a_missing_resource(code: int, message: str, data: bytes, expected: tuple[int, int]) -> None:
+    assert codes(code, message, "resources/read", data) == expected
+
+
+def test_a_missing_resource_says_which() -> None:
+    error = RemoteError(ErrorObject(-32002, "gone"))
+    assert json.loads(bytes(relayed(error, "resources/read", "modern", "file:///a").error.data)) == {"uri": "file:///a"}
+    own = RemoteError(ErrorObject(-32002, "gone", msgspec.Raw(b'{"own":1.0}')))
+    assert bytes(relayed(own, "resources/read", "modern", "file:///a").error.data) == b'{"own":1.0}'
+    assert not_found("modern", "no", "x|y").error.code == -32602
+    assert not_found("legacy", "no", "x|y").error.code == -32002
+    assert json.loads(bytes(not_found("legacy", "no", "x|y").error.data))["uri"] == "x|y"
+
+
+def test_a_wish_for_a_capability_is_a_failed_call() -> None:
+    wish = RemoteError(ErrorObject(-32021, "needs sampling"))
+    found = as_tool_result(wish, "tools/call")
+    assert found is not None
+    assert json.loads(bytes(found.body)) == {"content": [{"type": "text", "text": "needs sampling"}], "isError": True}
+    assert as_tool_result(wish, "prompts/get") is None
+    assert as_tool_result(RemoteError(ErrorObject(-32602, "x")), "tools/call") is None

@@ -1,0 +1,61 @@
+"""The store survives `kill -9` in the middle of its writes."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import trio
+
+from supervisor.store import open_store
+
+ROOT = Path(__file__).parents[3]
+BURST = """
+import sys, pathlib, trio
+from supervisor.store import open_store
+
+async def main():
+    async with open_store(pathlib.Path(sys.argv[1]), linger_s=0) as store:
+        number = 0
+        while True:
+            number += 1
+            for server in range(50):
+                store.save_server(f"server {server}", str(number), bytes(2000))
+            assert await store.flush()
+            print(number, flush=True)
+
+trio.run(main)
+"""
+
+
+def names_in(directory: Path) -> set[str]:
+    return {file.name for file in directory.iterdir()}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("rounds", [1, 3, 8])
+async def test_a_database_killed_in_the_middle_of_a_burst_is_whole(tmp_path: Path, rounds: int) -> None:
+    path = tmp_path / "store.sqlite3"
+    command = [sys.executable, "-c", BURST, str(path)]
+    with trio.fail_after(60):
+        process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, cwd=ROOT)
+        assert process.stdout is not None
+        saved = b""
+        while saved.count(b"\n") < rounds:
+            saved += await process.stdout.receive_some()
+        process.send_signal(signal.SIGKILL)  # the next burst is under way
+        assert await process.wait() == -signal.SIGKILL
+        await process.stdout.aclose()
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        digests = database.execute("SELECT count(*), count(DISTINCT digest), max(digest + 0) FROM servers").fetchone()
+    assert digests[:2] == (50, 1), "a burst is saved whole or not at all"
+    assert digests[2] >= int(saved.split()[-1]), "what was flushed is there"
+    async with open_store(path) as store:
+        assert len(await store.load_servers()) == 50
+    assert names_in(tmp_path) == {path.name}, "nothing was moved aside"

@@ -1,0 +1,517 @@
+"""The store on real files: what is kept, and what happens when the disk does not play along."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+import trio
+
+from actors.errors import ConfigError
+from actors.kit import Conditions
+from supervisor.store import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, Store, ToolUsage, open_store
+from supervisor.store.database import Database
+from supervisor.store.file import examine, move_aside
+from supervisor.store.memory import StoreVectors
+from supervisor.store.writes import SaveServer
+from tests.fakes.want import no_threads
+
+NOW = 1_000_000.0
+
+
+def used(tool: str, *, calls: int = 1, failures: int = 0, total_ms: float = 10.0) -> ToolUsage:
+    return ToolUsage(server="files", tool=tool, calls=calls, failures=failures, total_ms=total_ms)
+
+
+def corrupted(path: Path) -> None:
+    path.write_bytes(b"this is not a database, it only looks like a file" * 100)
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite3"
+
+
+async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
+    async with open_store(path, clock=lambda: NOW) as store:
+        store.save_server("files", "d1", b"snapshot")
+        store.save_era("d1", b'{"era":"modern"}', era="modern")
+        store.end_session("ab12", NOW + 60)
+        store.add_usage([used("read", failures=1)])
+    async with open_store(path) as store:
+        assert await store.load_servers() == {"files": SavedServer(digest="d1", payload=b"snapshot", updated_at=NOW)}
+        era = SavedEra(era="modern", payload=b'{"era":"modern"}', updated_at=NOW)
+        assert await store.load_eras(NOW) == {"d1": era}
+        assert await store.load_ended_sessions(NOW) == {"ab12": NOW + 60}
+        assert await store.load_usage() == [used("read", failures=1)]
+        assert (store.state, store.lost_writes) == ("ok", 0)
+
+
+async def test_what_is_switched_off_stays_so_over_a_restart_and_the_last_word_counts(path: Path) -> None:
+    async with open_store(path) as store:
+        for name, disabled in (("a", True), ("b", True), ("b", False), ("c", False), ("c", True)):
+            store.switch_server(name, disabled=disabled)
+    async with open_store(path) as store:
+        assert await store.load_disabled() == {"a", "c"}
+        store.switch_server("a", disabled=False)
+        assert await store.load_disabled() == {"c"}
+
+
+async def test_a_reader_finds_what_was_queued_before_it(path: Path) -> None:
+    async with open_store(path, linger_s=3600) as store:
+        store.save_server("files", "d1", b"old")
+        store.save_server("files", "d2", b"new")
+        assert (await store.load_servers())["files"].payload == b"new"
+        store.forget_server("files")
+        assert await store.load_servers() == {}
+
+
+async def test_usage_is_added_up_in_the_queue_and_on_disk(path: Path) -> None:
+    async with open_store(path, linger_s=3600) as store:
+        store.add_usage([used("read"), used("read", calls=2, failures=1), used("write")])
+        assert store.status().pending_writes == 2
+        assert await store.flush()
+        store.add_usage([used("read", total_ms=5)])
+        assert await store.load_usage() == [used("read", calls=4, failures=1, total_ms=25), used("write")]
+
+
+async def test_a_legacy_verdict_expires_after_seven_days_and_a_modern_one_does_not(path: Path) -> None:
+    async with open_store(path, clock=lambda: NOW) as store:
+        store.save_era("old", b"{}", era="legacy")
+        store.save_era("new", b"{}", era="modern")
+        assert set(await store.load_eras(NOW + ERA_TTL_S["legacy"] - 1)) == {"old", "new"}
+        assert set(await store.load_eras(NOW + 7 * 86_400)) == {"new"}
+        assert set(await store.load_eras(NOW)) == {"new"}, "what expired is removed"
+
+
+async def test_a_verdict_dated_in_the_far_future_by_a_wrong_clock_expires(path: Path) -> None:
+    async with open_store(path, clock=lambda: NOW + 30 * 86_400) as store:
+        store.save_era("d1", b"{}", era="legacy")
+        assert await store.load_eras(NOW) == {}
+
+
+async def test_expired_sessions_are_purged_when_another_ends(path: Path) -> None:
+    now = NOW
+    async with open_store(path, clock=lambda: now) as store:
+        store.end_session("short", NOW + 1)
+        assert await store.load_ended_sessions(NOW) == {"short": NOW + 1}
+        now = NOW + 2
+        store.end_session("long", NOW + 60)
+        assert await store.load_ended_sessions(NOW) == {"long": NOW + 60}
+
+
+async def test_the_file_is_private_whatever_the_umask(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"x")
+        assert await store.flush()
+        modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    assert modes == {path.name: 0o600, f"{path.name}-wal": 0o600, f"{path.name}-shm": 0o600}
+
+
+async def test_a_locked_database_loses_nothing_but_time(path: Path) -> None:
+    async with open_store(path, busy_timeout_s=0.01) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            store.save_server("files", "d1", b"one")
+            assert not await store.flush()
+            assert (store.state, store.lost_writes) == ("degraded", 1)
+            assert "locked" in store.status().last_error
+            assert not await store.flush()
+            assert store.lost_writes == 1, "a write is counted once, however often it is tried"
+            other.execute("ROLLBACK")
+        store.save_server("mail", "d2", b"two")
+        assert await store.flush()
+        assert set(await store.load_servers()) == {"files", "mail"}
+        assert (store.state, store.lost_writes) == ("ok", 1)
+
+
+async def test_usage_that_failed_is_added_to_later_usage_exactly_once(path: Path) -> None:
+    async with open_store(path, busy_timeout_s=0.01) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            store.add_usage([used("read")])
+            assert not await store.flush()
+            store.add_usage([used("read")])
+            assert not await store.flush()
+            other.execute("ROLLBACK")
+        assert await store.load_usage() == [used("read", calls=2, total_ms=20)]
+
+
+async def test_a_full_disk_degrades_the_store_until_there_is_room(path: Path) -> None:
+    async with open_store(path) as store:
+        connection = store._database._opened()
+        connection.execute("PRAGMA max_page_count = 1")  # SQLite refuses growth as a full disk does
+        store.save_server("files", "d1", b"x" * 100_000)
+        assert not await store.flush()
+        assert store.state == "degraded"
+        assert "full" in store.status().last_error
+        connection.execute("PRAGMA max_page_count = 100000")
+        store.save_server("mail", "d2", b"y")
+        assert await store.flush()
+        assert set(await store.load_servers()) == {"files", "mail"}
+
+
+async def test_a_store_whose_disk_is_missing_at_start_works_once_it_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "later" / "store.sqlite3"
+    async with open_store(path) as store:
+        assert store.status().state == "degraded"
+        assert await store.load_servers() == {}
+        store.save_server("files", "d1", b"x")
+        path.parent.mkdir()
+        assert set(await store.load_servers()) == {"files"}
+        assert store.status().state == "ok"
+
+
+async def test_a_value_that_cannot_be_stored_does_not_hold_up_the_others(path: Path) -> None:
+    async with open_store(path, linger_s=3600) as store:
+        store.save_server("half a pair \ud800", "d1", b"x")
+        store.add_usage([used("read", calls=2**70)])
+        store.save_server("files", "d1", b"x")
+        assert await store.flush()
+        assert set(await store.load_servers()) == {"files"}
+        assert (store.state, store.lost_writes) == ("ok", 2)
+
+
+async def test_a_full_queue_drops_new_keys_and_counts_them(path: Path) -> None:
+    async with open_store(path, linger_s=3600, max_keys=2) as store:
+        for name in ("a", "b", "c", "a"):
+            store.save_server(name, "d", b"x")
+        assert (store.status().pending_writes, store.lost_writes, store.state) == (2, 1, "degraded")
+        assert set(await store.load_servers()) == {"a", "b"}
+
+
+async def test_a_damaged_file_is_moved_aside_and_replaced(path: Path) -> None:
+    for number in (1, 2):
+        corrupted(path)
+        async with open_store(path) as store:
+            assert await store.load_servers() == {}
+            store.save_server("files", "d1", b"x")
+        aside = path.with_name(f"{path.name}.corrupt-{number}")
+        assert aside.read_bytes().startswith(b"this is not a database")
+    async with open_store(path) as store:
+        assert set(await store.load_servers()) == {"files"}
+
+
+async def test_damage_inside_a_table_is_found_at_open(path: Path) -> None:
+    async with open_store(path) as store:
+        for number in range(200):
+            store.save_server(f"server {number}", "d1", b"x" * 1000)
+    with path.open("r+b") as file:
+        file.seek(4096 * 8)
+        file.write(b"\xff" * 4096 * 20)
+    async with open_store(path) as store:
+        assert await store.load_servers() == {}
+        assert store.state == "ok"
+    assert path.with_name(f"{path.name}.corrupt-1").exists()
+
+
+def test_the_logs_of_a_damaged_file_go_with_it(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).write_text(suffix)
+    move_aside(path)  # directly: which logs SQLite leaves behind depends on the damage
+    names = {file.name: file.read_text() for file in path.parent.iterdir()}
+    assert names == {f"{path.name}.corrupt-1{suffix}": suffix for suffix in ("", "-wal", "-shm")}
+
+
+def test_damaged_copies_do_not_pile_up(path: Path) -> None:
+    for _ in range(11):
+        corrupted(path)
+        database = Database(path)
+        database.open()
+        database.close()
+    assert len(list(path.parent.glob("*.corrupt-*"))) == 9
+
+
+async def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute("PRAGMA user_version = 99")
+    before = content(path)
+    with pytest.raises(ConfigError, match="newer version"):
+        async with open_store(path):
+            pass
+    assert content(path) == before
+
+
+async def test_closing_waits_for_a_locked_disk_only_until_its_deadline(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        with trio.fail_after(5):
+            async with open_store(path, close_s=0.05, busy_timeout_s=0.5) as store:
+                other.execute("BEGIN IMMEDIATE")
+                store.save_server("files", "d1", b"x")
+            assert store.status().pending_writes == 1
+        await store._disk.use(store._database.close)  # the abandoned thread has ended by itself
+        other.execute("ROLLBACK")
+
+
+async def test_a_flush_gives_up_at_its_deadline_and_the_write_goes_on(path: Path) -> None:
+    async with open_store(path, busy_timeout_s=5) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            store.save_server("files", "d1", b"x")
+            assert not await store.flush(deadline_s=0.01)
+            other.execute("ROLLBACK")
+        assert await store.flush()
+        assert (store.state, store.lost_writes) == ("ok", 0)
+
+
+async def test_a_system_without_threads_degrades_the_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_arguments: object, **_options: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise RuntimeError("can't start new thread")
+
+    async with open_store(path) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr(trio.to_thread, "run_sync", refuse)
+            store.save_server("files", "d1", b"x")
+            assert await store.load_servers() == {}
+            assert store.status().last_error == "can't start new thread"
+        assert set(await store.load_servers()) == {"files"}
+        assert store.status().state == "ok"
+
+
+async def test_what_could_not_be_saved_is_saved_by_itself_once_the_lock_is_gone(path: Path) -> None:
+    conditions = Conditions()
+    async with open_store(path, busy_timeout_s=0.01, linger_s=0.01, conditions=conditions) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            store.save_server("files", "d1", b"old")
+            assert not await store.flush()
+            assert [condition.what for condition in conditions.now()] == ["store"]
+            store.save_server("files", "d2", b"new")
+            other.execute("ROLLBACK")
+        await saved(store)
+        assert conditions.now() == []
+    assert Database(path).load_servers()["files"].payload == b"new"
+
+
+async def saved(store: Store) -> None:
+    """Wait until nothing waits for the disk, without asking for it."""
+    with trio.fail_after(20):
+        while store.status().pending_writes:  # noqa: ASYNC110 - the store tells nobody
+            await trio.sleep(0.01)
+
+
+async def test_a_file_that_is_locked_at_the_start_holds_nobody_up_and_is_opened_later(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"x")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        started = trio.current_time()
+        async with open_store(path) as store:
+            assert trio.current_time() - started < 2.0
+            assert not store.opened.is_set()
+            assert "locked" in store.status().last_error
+            other.execute("ROLLBACK")
+            other.close()
+            with trio.fail_after(20):
+                await store.opened.wait()
+            assert set(await store.load_servers()) == {"files"}
+            assert store.state == "ok"
+
+
+async def test_what_is_saved_can_be_read_while_another_process_writes(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"x")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with open_store(path, close_s=0.1) as store:
+            assert set(await store.load_servers()) == {"files"}
+
+
+async def test_a_disk_that_does_not_answer_holds_nobody_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = threading.Event()
+    real = Database.open
+
+    def hang(self: Database) -> None:
+        answer.wait(20)
+        real(self)
+
+    monkeypatch.setattr(Database, "open", hang)
+    async with open_store(path, open_s=0.05) as store:
+        assert "did not answer" in store.status().last_error
+        answer.set()
+        with trio.fail_after(20):
+            await store.opened.wait()
+
+
+async def test_at_the_end_what_waits_is_saved_even_if_no_thread_can_be_had(path: Path) -> None:
+    with ExitStack() as stack:
+        async with open_store(path, linger_s=3600) as store:
+            store.save_server("files", "d1", b"x")
+            stack.enter_context(no_threads())
+        assert store.status().pending_writes == 0
+    assert set(Database(path).load_servers()) == {"files"}
+
+
+async def test_damage_that_shows_while_running_is_moved_aside(path: Path) -> None:
+    async with open_store(path) as store:
+        for number in range(200):
+            store.save_server(f"server {number}", "d1", b"x" * 1000)
+        assert await store.flush()
+        connection = store._database._opened()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA shrink_memory")  # what SQLite remembers of the file is whole
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(b"\xff" * 4096 * 60)
+        assert await store.load_servers() == {}
+        assert "malformed" in store.status().last_error
+        store.save_server("files", "d1", b"x")
+        await saved(store)
+        assert set(await store.load_servers()) == {"files"}
+        assert store.status().last_error == ""
+    assert path.with_name(f"{path.name}.corrupt-1").exists()
+
+
+async def test_a_file_that_vanished_is_made_anew(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"x")
+        assert await store.flush()
+        for file in path.parent.iterdir():
+            file.unlink()
+        store.save_server("mail", "d2", b"y")
+        assert await store.flush()
+    assert set(Database(path).load_servers()) == {"mail"}
+
+
+async def test_rows_with_values_of_other_types_are_not_used(path: Path) -> None:
+    async with open_store(path) as store:
+        store.add_usage([used("read"), used("write")])
+        store.save_server("files", "d1", b"x")
+        store.save_era("d1", b"{}", era="legacy")
+        store.end_session("ab12", NOW * NOW)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("UPDATE tool_usage SET calls = 'many' WHERE tool = 'read'")
+        other.execute("INSERT INTO servers VALUES ('number', 'd1', 5, 1.0)")
+        other.execute("INSERT INTO eras VALUES ('d2', 'baroque', x'', 1e99)")
+        other.execute("INSERT INTO ended_sessions VALUES ('cd34', 'never')")
+        other.commit()
+    async with open_store(path) as store:
+        assert await store.load_usage() == [used("write")]
+        assert set(await store.load_servers()) == {"files"}
+        assert set(await store.load_eras(NOW)) <= {"d1"}
+        assert set(await store.load_ended_sessions(NOW)) == {"ab12"}
+
+
+async def test_all_sessions_up_to_a_moment_take_one_row(path: Path) -> None:
+    async with open_store(path, clock=lambda: NOW) as store:
+        for number in range(10):
+            store.end_session(f"id{number}", NOW + number)
+        store.end_sessions_until(NOW + 7)
+        assert await store.load_ended_sessions(NOW) == {ALL_UNTIL: NOW + 7, "id8": NOW + 8, "id9": NOW + 9}
+
+
+def test_a_newer_file_is_seen_although_it_is_locked(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as newer:
+        newer.execute("PRAGMA user_version = 99")
+        newer.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ConfigError, match="schema 99"):
+            examine(path)
+
+
+def test_a_file_that_others_can_write_is_refused(path: Path) -> None:
+    examine(path)
+    Database(path).open()
+    examine(path)
+    path.chmod(0o666)
+    with pytest.raises(ConfigError, match="others may have written"):
+        examine(path)
+
+
+def test_a_file_that_others_can_read_is_made_private(path: Path) -> None:
+    path.touch()
+    path.chmod(0o644)
+    Database(path).open()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_cancelling_the_block_still_saves_what_was_queued(path: Path) -> None:
+    with trio.CancelScope() as scope:
+        async with open_store(path, linger_s=3600) as store:
+            store.save_server("files", "d1", b"x")
+            scope.cancel()
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    async with open_store(path) as store:
+        assert set(await store.load_servers()) == {"files"}
+
+
+async def test_a_write_after_closing_is_counted_and_raises_nothing(path: Path) -> None:
+    async with open_store(path) as store:
+        pass
+    store.save_server("files", "d1", b"x")
+    assert store.lost_writes == 1
+
+
+def test_a_batch_is_saved_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(path)
+    database.open()
+    batch = [SaveServer(name=name, digest="d", payload=b"x", updated_at=NOW) for name in ("a", "b")]
+    failing = [*batch, SaveServer(name="c", digest="d", payload=b"x" * 100_000, updated_at=NOW)]
+    database._opened().execute("PRAGMA max_page_count = 1")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        database.write(failing)
+    assert database.load_servers() == {}
+    database.write(batch)
+    assert set(database.load_servers()) == {"a", "b"}
+    database.close()
+
+
+async def test_vectors_are_kept_by_digest_and_those_used_longest_ago_are_dropped(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.store.database.MAX_VECTORS", 3)
+    monkeypatch.setattr("supervisor.store.database._DIGESTS", 2)
+    now = [NOW]
+    async with open_store(path, clock=lambda: now[0]) as store:
+        assert await store.load_vectors([b"a"]) == {}
+        store.save_vectors({b"a": b"1", b"b": b"2", b"c": b"3"})
+        assert await store.load_vectors([b"a", b"x", b"c", b"b"]) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+        now[0] += 60
+        assert await store.load_vectors([b"a", b"c"]) == {b"a": b"1", b"c": b"3"}
+        now[0] += 60
+        store.save_vectors({b"d": b"4"})
+        assert await store.load_vectors([b"a", b"b", b"c", b"d"]) == {b"a": b"1", b"c": b"3", b"d": b"4"}
+        assert await store.load_vectors([]) == {}
+    async with open_store(path) as store:
+        assert await StoreVectors(store).load([b"d", b"b"]) == {b"d": b"4"}
+        StoreVectors(store).save({b"d": b"5"})
+        assert await store.load_vectors([b"d"]) == {b"d": b"5"}
+
+
+async def test_vectors_of_another_shape_than_ours_are_not_read(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_vectors({b"a": b"1"})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE vectors SET levels = 'text'")
+        connection.commit()
+    async with open_store(path) as store:
+        assert await store.load_vectors([b"a"]) == {}
+        assert store.state == "ok"
+
+
+async def test_a_database_of_the_version_before_gets_a_place_for_vectors(path: Path) -> None:
+    async with open_store(path) as store:
+        store.save_server("files", "d1", b"snapshot")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE vectors")
+        connection.execute("PRAGMA user_version = 2")
+        connection.commit()
+    async with open_store(path) as store:
+        assert set(await store.load_servers()) == {"files"}
+        store.save_vectors({b"a": b"1"})
+        assert await store.load_vectors([b"a"]) == {b"a": b"1"}
+
+
+async def test_a_store_that_cannot_be_opened_has_no_vectors(tmp_path: Path) -> None:
+    (tmp_path / "store.sqlite3").mkdir()
+    async with open_store(tmp_path / "store.sqlite3", close_s=0.01) as store:
+        assert await StoreVectors(store).load([b"a"]) == {}

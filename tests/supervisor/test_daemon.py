@@ -1,0 +1,388 @@
+"""The daemon as a whole: what it shows of servers it cannot run, how it ends, and that no secret comes out of it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+import trio.testing
+
+from actors.errors import ConfigError, MailboxFull
+from actors.kit import Reply
+from actors.registry.actor import Registry
+from actors.router import BeginShutdown, Message, ReadLoad, Router
+from actors.transport.memory import MemoryTransport
+from supervisor import daemon as module
+from supervisor.config import Configuration, ServerConfig, load
+from supervisor.daemon import EXIT_CRASH, Daemon, run
+from supervisor.front.edge.serve import open_sockets
+from supervisor.front.wiring import Front
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.hard_end import HardEnd
+from supervisor.host.logs import logging_to_stderr
+from tests.fakes.failures import failure
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.want import no_threads
+
+SECRET = "canary-s3cr3t-value"
+LEAKING = """
+import json, os, sys
+key = os.environ["API_KEY"]
+print("starting with", key, json.dumps({"key": key}), file=sys.stderr, flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" in message:
+        error = {"code": -32000, "message": "wrong key " + key, "data": {"key": key}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}), flush=True)
+sys.exit("bye " + key)
+"""
+
+
+def configuration(directory: Path, servers: dict[str, Any], **settings: Any) -> Configuration:
+    path = directory / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers, "supervisor": {"drain_s": 0.2, "shutdown_s": 60, **settings}}))
+    return load(path, {"PATH": os.environ["PATH"]})
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as found:
+        yield found
+
+
+def remembered(config: ServerConfig) -> MemoryTransport:
+    del config
+    return MemoryTransport(FakeServer().serve)
+
+
+@asynccontextmanager
+async def running(config: Configuration, data: DataDir, **more: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    """Run a daemon in this loop; everything of it has ended at the end of the block."""
+    daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), **more)
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            (url,) = await nursery.start(daemon.run)
+            async with httpx2.AsyncClient(base_url=url) as client:
+                yield client
+            daemon.closing.set()
+
+
+async def until_ready(client: httpx2.AsyncClient) -> dict[str, Any]:
+    while True:
+        found: dict[str, Any] = (await client.get("/readyz")).json()
+        if found["ready"]:
+            return found
+        await trio.sleep(0.02)
+
+
+async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(tmp_path: Path, data: DataDir) -> None:
+    servers = {
+        "good": {"command": "x"},
+        "far": {"url": "https://example.com/mcp"},
+        "off": {"command": "x", "disabled": True},
+    }
+    ended: list[bool] = []
+    async with running(
+        configuration(tmp_path, servers), data, connect=remembered, ending=lambda: ended.append(True)
+    ) as client:
+        assert (await until_ready(client))["failed"] == ["far"]
+        rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
+        assert rows.keys() == {"good", "far", "off"}
+        assert (rows["off"]["state"], rows["off"]["disabled"], rows["good"]["disabled"]) == ("stopped", True, False)
+        assert (rows["good"]["state"], rows["good"]["tools"]) == ("ready", 1)
+        assert rows["far"]["state"] == "failed"
+        assert "not supported" in rows["far"]["last_error"]
+        assert ended == []
+    assert ended == [True]
+
+
+async def test_calls_find_their_server_by_each_of_its_names_from_the_first_moment_on(
+    tmp_path: Path, data: DataDir
+) -> None:
+    servers = {
+        "filesystem-john-abc123": {"command": "x"},
+        "off": {"command": "x", "disabled": True},
+        "far": {"url": "https://example.com/mcp"},
+        "wrong": {"comand": "x"},
+    }
+
+    async def called(name: str) -> Any:
+        params = {"name": name, "arguments": {"n": 1}}
+        return (
+            await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        ).json()
+
+    async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
+        for name in ("filesystem-echo", "filesystem-john-abc123-echo", "filesystem:echo"):  # not discovered before
+            assert (await called(name))["result"]["structuredContent"] == {"n": 1}
+        for name, words in (("off", "is switched off"), ("far", "not supported"), ("wrong", "unknown key")):
+            message = failure(await called(f"{name}:echo"))["message"]
+            assert message.startswith(f"server '{name}' ")
+            assert words in message
+
+
+async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: DataDir) -> None:
+    for disabled in (False, True, False):
+        servers = {"good": {"command": "x", "disabled": disabled}, "other": {"command": "y"}}
+        async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
+            await until_ready(client)
+            rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
+            assert rows["good"]["disabled"] == disabled
+    assert rows["good"]["state"] == "dormant"
+    assert rows["good"]["tools"] == 1
+
+
+async def test_a_saved_catalogue_that_cannot_be_read_is_discovered_again(tmp_path: Path, data: DataDir) -> None:
+    config = configuration(tmp_path, {"good": {"command": "x"}, "other": {"command": "y"}, "third": {"command": "z"}})
+    async with running(config, data, connect=remembered) as client:
+        await until_ready(client)
+    deep = b'{"tools":[{"name":"a","meta":' + b"[" * 100_000 + b"]" * 100_000 + b"}]}"
+    with closing(sqlite3.connect(data.database)) as other:
+        other.execute("UPDATE servers SET payload = ? WHERE name = 'good'", (deep,))
+        other.execute("UPDATE servers SET payload = 'text' WHERE name = 'other'")
+        other.commit()
+    async with running(config, data, connect=remembered) as client:
+        await until_ready(client)
+        rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
+        assert {name: (row["state"], row["tools"]) for name, row in rows.items()} == {
+            "good": ("ready", 1),
+            "other": ("ready", 1),
+            "third": ("dormant", 1),
+        }
+
+
+async def test_without_threads_the_daemon_serves_says_what_is_degraded_and_recovers(
+    tmp_path: Path, data: DataDir
+) -> None:
+    config = configuration(tmp_path, {"good": {"command": "x"}}, tokenizer_timeout_s=0)
+    async with running(config, data, connect=remembered) as client:
+        with no_threads():
+            found = {"degraded": list[Any]()}
+            while not found["degraded"]:
+                found = (await client.get("/api/status")).json()
+            assert found["degraded"][0].keys() == {"what", "since", "why"}
+            assert {row["why"] for row in found["degraded"]} >= {"can't start new thread"}
+            assert (await client.get("/healthz")).status_code == 200
+            assert (await client.get("/api/tokens")).status_code == 200
+        await until_ready(client)
+        assert await settled(client) == []
+        assert (await client.get("/api/tokens")).status_code == 200
+
+
+async def settled(client: httpx2.AsyncClient) -> list[Any]:
+    while True:
+        found = (await client.get("/api/status")).json()
+        if not found["degraded"] or trio.current_effective_deadline() < trio.current_time() + 20:
+            return list(found["degraded"])
+        await trio.sleep(0.05)
+
+
+async def test_a_router_whose_mailbox_is_full_at_the_end_is_told_of_it_all_the_same(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = Daemon._end
+    told: list[BeginShutdown] = []
+
+    async def full_at_that_moment(self: Daemon, router: Router, *more: Any) -> None:
+        with suppress(MailboxFull):
+            while True:
+                router.address.request(ReadLoad())
+        await end(self, router, *more)
+
+    handle = Router.handle
+
+    def noted(self: Router, message: Message, reply: Reply[Any] | None) -> None:
+        if isinstance(message, BeginShutdown):
+            told.append(message)
+        handle(self, message, reply)
+
+    monkeypatch.setattr(Daemon, "_end", full_at_that_moment)
+    monkeypatch.setattr(Router, "handle", noted)
+    config = configuration(tmp_path, {"good": {"command": "x"}}, max_in_flight=1)
+    async with running(config, data, connect=remembered) as client:
+        await until_ready(client)
+    assert len(told) == 1
+
+
+class Starts:
+    """Connects all servers to one fake; it says how often they were started and what they list."""
+
+    def __init__(self, *tools: str) -> None:
+        self.fake = FakeServer(tools=[tool(name) for name in tools])
+
+    def connect(self, config: ServerConfig) -> MemoryTransport:
+        del config
+        return MemoryTransport(self.fake.serve)
+
+
+async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_is_old_is(
+    tmp_path: Path, data: DataDir
+) -> None:
+    servers = {f"s{number}": {"command": "x"} for number in range(20)}
+    async with running(configuration(tmp_path, servers), data, connect=Starts("echo").connect) as client:
+        await until_ready(client)
+    again = Starts("echo", "new")
+    async with running(configuration(tmp_path, servers), data, connect=again.connect) as client:
+        await until_ready(client)
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        assert again.fake.starts == 0
+    old = {name: {**entry, "catalogue_max_age_s": 0.2} for name, entry in servers.items()}
+    async with running(configuration(tmp_path, old), data, connect=again.connect) as client:
+        rows: list[dict[str, Any]] = []
+        while not rows or any(row["tools"] < 2 for row in rows):
+            await trio.sleep(0.05)
+            rows = (await client.get("/api/status")).json()["servers"]
+        assert all(row["problems"] == [] for row in rows)
+
+
+async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_path: Path, data: DataDir) -> None:
+    starts = Starts("echo")
+    starts.fake.errors_at["tools/list"] = {"code": -32603, "message": "token expired"}
+    async with running(configuration(tmp_path, {"s": {"command": "x"}}), data, connect=starts.connect) as client:
+        await until_ready(client)
+        (row,) = (await client.get("/api/status")).json()["servers"]
+        assert row["tools"] == 0
+        assert row["problems"] == ["tools/list: -32603 token expired"]
+
+
+@pytest.mark.process
+async def test_no_secret_comes_out_of_any_page_log_or_error(tmp_path: Path, data: DataDir) -> None:
+    script = tmp_path / "leaking.py"
+    script.write_text(LEAKING)
+    leaking = {"command": sys.executable, "args": [str(script)], "env": {"API_KEY": SECRET}, "max_restarts": 0}
+    reading, writing = os.pipe()
+    with logging_to_stderr("debug", writing):
+        async with running(configuration(tmp_path, {"leaking": leaking}), data) as client:
+            assert (await until_ready(client))["failed"] == ["leaking"]
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "leaking-x", "arguments": {}}}
+            shown = [(await client.get(path)).text for path in ("/api/status", "/api/status/debug", "/readyz")]
+            shown.append((await client.post("/mcp", json=call)).text)
+    shown.append(os.read(reading, 1_000_000).decode())
+    for fd in (reading, writing):
+        os.close(fd)
+    assert '"isError":true' in shown[3]
+    assert "ending: calls in flight" in shown[4]
+    assert "***" in shown[0]
+    assert "***" in shown[1]
+    assert not any(SECRET in text for text in shown)
+
+
+@pytest.fixture
+def sockets() -> Any:
+    found = open_sockets("127.0.0.1:0", 5.0)
+    yield found
+    for listener in found:
+        listener.close()
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests are no subreaper, and need no processes."""
+    monkeypatch.setattr(module, "become_subreaper", lambda: None)
+    monkeypatch.setattr(module, "raise_limit", lambda: 0)
+    monkeypatch.setattr(module, "transport_of", lambda containment, config: remembered(config))
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_time_for_the_end_runs_from_the_signal_on_also_during_the_start(
+    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[bool] = []
+    monkeypatch.setattr(HardEnd, "begin", lambda self: begun.append(True))
+
+    async def interrupted(self: Front, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with trio.fail_after(20):
+            await closing.wait()
+        assert begun
+        task_status.started(["http://127.0.0.1:1"])
+
+    monkeypatch.setattr(Front, "serve", interrupted)
+    assert run(configuration(tmp_path, {}), data, sockets, lambda urls: None) == 0
+
+
+@pytest.mark.usefixtures("plain")
+def test_want_before_it_listens_is_no_crash(
+    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def starved(self: Front, closing: trio.Event, *, task_status: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(Front, "serve", starved)
+    with pytest.raises(OSError, match="Too many open files"):
+        run(configuration(tmp_path, {}), data, sockets, lambda urls: None)
+
+
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(tmp_path: Path, data: DataDir, sockets: Any, number: signal.Signals) -> None:
+    config = configuration(tmp_path, {"good": {"command": "x"}})
+    assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), number)) == 0
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_crash_of_the_registry_ends_it_with_70(
+    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(self: Registry, message: object, reply: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Registry, "handle", crash)
+    assert run(configuration(tmp_path, {"good": {"command": "x"}}), data, sockets, lambda urls: None) == EXIT_CRASH
+    assert "the daemon crashed" in caplog.text
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_front_that_ends_by_itself_ends_the_daemon_with_70(
+    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(self: Front, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
+        task_status.started(["http://127.0.0.1:1"])
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Front, "serve", gone)
+    assert run(configuration(tmp_path, {"good": {"command": "x"}}), data, sockets, lambda urls: None) == EXIT_CRASH
+    assert "the front ended by itself" in caplog.text
+
+
+def test_a_second_daemon_has_to_have_its_own_data(data: DataDir) -> None:
+    with pytest.raises(ConfigError, match="another daemon uses this data directory"):
+        open_data_dir(data.root, {})
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_hangup_does_not_end_it_and_the_log_says_what_to_do(
+    tmp_path: Path, data: DataDir, sockets: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    sent: list[signal.Signals] = []
+
+    class Hearing(logging.Handler):
+        """Sends SIGTERM once the hangup was noticed."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if "SIGHUP" in record.getMessage():
+                sent.append(signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    hearing = Hearing()
+    logging.getLogger().addHandler(hearing)
+    try:
+        config = configuration(tmp_path, {"good": {"command": "x"}})
+        assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), signal.SIGHUP)) == 0
+    finally:
+        logging.getLogger().removeHandler(hearing)
+    assert sent == [signal.SIGTERM]
+    assert "restart the daemon" in caplog.text
