@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from actors import server
-from actors.errors import ShuttingDown, TooManyCalls
-from actors.kit import Actor, Ask, Reply
+from actors.errors import ActorStopped, MailboxFull, ShuttingDown, TooManyCalls
+from actors.kit import Actor, Address, Ask, Reply
 from actors.kit.directory import Directory
 from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, WakeServer
 
@@ -15,12 +18,35 @@ class BeginShutdown(Ask[None], frozen=True):
     """Refuse what comes; answered when the last call in flight has settled."""
 
 
-class ReadLoad(Ask[int], frozen=True):
-    """How many calls are in flight over all servers."""
+class CallSettled(msgspec.Struct, frozen=True):
+    """A call has settled while somebody waits for the last one."""
 
 
 ForServer = CallServer | WakeServer | RestartServer | RefreshServer | SleepServer
-Message = ForServer | BeginShutdown | ReadLoad
+Message = ForServer | BeginShutdown | CallSettled
+
+
+class Settlements:
+    """How many calls have settled: the one cell of the router that the tasks of others write.
+
+    The router reads it with each of its messages. Only while it is `awaited` a settled call sends one of its own: most
+    of the time nobody has to hear of it at once, and a message for each call would cost each call a turn of the loop.
+    Nothing is lost where the mailbox is full, as the messages in it are still to be handled.
+    """
+
+    __slots__ = ("_address", "awaited", "count")
+
+    def __init__(self, address: Address[Message]) -> None:
+        self._address = address
+        self.awaited = False
+        self.count = 0
+
+    def add(self) -> None:
+        """Count one more, in whatever task a call settles."""
+        self.count += 1
+        if self.awaited:
+            with suppress(MailboxFull, ActorStopped):
+                self._address.tell_nowait(CallSettled())
 
 
 class Router(Actor[Message]):
@@ -30,27 +56,32 @@ class Router(Actor[Message]):
         super().__init__(max_in_flight + 64)
         self._directory = directory
         self._max_in_flight = max_in_flight
-        self._in_flight = 0
+        self._admitted = 0
+        self._settlements = Settlements(self.address)
         self._closing: list[Reply[Any]] = []
-        self._shut = False
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are in flight over all servers."""
+        return self._admitted - self._settlements.count
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """Admit and forward, or refuse with a typed error."""
-        assert reply is not None
         match message:
             case CallServer() | WakeServer() | RestartServer() | RefreshServer() | SleepServer():
+                assert reply is not None
                 self._forward(message, reply)
-            case ReadLoad():
-                reply.answer(self._in_flight)
             case BeginShutdown():
-                self._shut = True
+                assert reply is not None
+                self._settlements.awaited = True
                 self._closing.append(reply)
-                self._report_drained()
+        if self._closing:
+            self._report_drained()
 
     def _forward(self, message: ForServer, reply: Reply[Any]) -> None:
         if reply.settled:  # nobody waits any more
             return
-        if self._shut:
+        if self._settlements.awaited:
             reply.fail(ShuttingDown())
             return
         address = self._directory.find(message.server)
@@ -58,20 +89,15 @@ class Router(Actor[Message]):
             reply.fail(self._directory.why_not(message.server))
             return
         if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
-            if self._in_flight >= self._max_in_flight:
-                reply.fail(TooManyCalls(f"the daemon is busy: {self._in_flight} calls are in flight"))
+            if self.in_flight >= self._max_in_flight:
+                reply.fail(TooManyCalls(f"the daemon is busy: {self.in_flight} calls are in flight"))
                 return
-            self._in_flight += 1
-            reply.on_settled(self._settled)
+            self._admitted += 1
+            reply.on_settled(self._settlements.add)
         address.forward(message, reply)
 
-    def _settled(self) -> None:
-        self._in_flight -= 1
-        if self._shut:
-            self._report_drained()
-
     def _report_drained(self) -> None:
-        if self._in_flight == 0:
+        if self.in_flight == 0:
             for reply in self._closing:
                 reply.answer(None)
             self._closing.clear()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from actors.kit import Mailbox, Reply
 from actors.kit.directory import Directory
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import CallServer, RefreshServer, RestartServer, Result, SleepServer, WakeServer
-from actors.router import BeginShutdown, ReadLoad, Router
+from actors.router import BeginShutdown, Router
 from supervisor.servers.tree import supervise
 
 
@@ -40,7 +40,8 @@ class Rig:
         return reply
 
     async def load(self) -> int:
-        return await self.router.address.ask(ReadLoad())
+        await wait_all_tasks_blocked()
+        return self.router.in_flight
 
 
 @asynccontextmanager
@@ -136,6 +137,69 @@ async def test_shutdown_refuses_new_calls_and_waits_for_those_in_flight(autojump
 async def test_shutdown_with_nothing_in_flight_is_drained_at_once(autojump_clock: MockClock) -> None:
     async with running() as rig:
         await rig.router.address.ask(BeginShutdown())
+
+
+async def test_a_call_settles_in_a_mailbox_that_is_full_and_the_end_is_told_all_the_same(
+    autojump_clock: MockClock,
+) -> None:
+    async with running(max_in_flight=1) as rig:
+        rig.router.address.request(call())
+        taken = await rig.taken()
+        drained = rig.router.address.request(BeginShutdown())
+        await wait_all_tasks_blocked()
+        refused = list(flood(rig.router))
+        taken.answer(None)  # in another task than the router's, which finds no room for it
+        assert not drained.settled
+        await drained.wait()
+        assert rig.router.in_flight == 0
+        await wait_all_tasks_blocked()
+        assert all(reply.settled for reply in refused)
+
+
+def flood(router: Router) -> Iterator[Reply[Any]]:
+    """Fill the mailbox of a router, which does not have its turn meanwhile."""
+    with suppress(MailboxFull):
+        while True:
+            yield router.address.request(WakeServer(server="nobody"))
+
+
+async def test_a_call_that_settles_changes_nothing_of_the_router_in_the_task_that_settles_it(
+    autojump_clock: MockClock,
+) -> None:
+    async with running() as rig:
+        rig.router.address.request(call())
+        taken = await rig.taken()
+        first, second = (rig.router.address.request(BeginShutdown()) for _ in range(2))
+        await wait_all_tasks_blocked()
+        taken.answer(None)
+        assert (first.settled, second.settled) == (False, False)
+        await first.wait()
+        assert second.settled
+
+
+async def test_a_call_that_settles_after_the_router_ended_harms_nobody(autojump_clock: MockClock) -> None:
+    async with running() as rig:
+        reply = rig.router.address.request(call())
+        taken = await rig.taken()
+        rig.router.address.request(BeginShutdown())
+        await wait_all_tasks_blocked()
+        rig.router.nursery.cancel_scope.cancel()
+        await wait_all_tasks_blocked()
+        taken.answer(None)
+        assert await reply.wait() is None
+
+
+async def test_settled_calls_wake_the_router_only_while_somebody_waits_for_the_last(autojump_clock: MockClock) -> None:
+    async with running(max_in_flight=3) as rig:
+        replies = [rig.router.address.request(call()) for _ in range(3)]
+        await wait_all_tasks_blocked()
+        replies[0].abandon()
+        assert len(rig.router._mailbox) == 0
+        drained = rig.router.address.request(BeginShutdown())
+        await wait_all_tasks_blocked()
+        replies[1].abandon()
+        replies[2].abandon()
+        await drained.wait()
 
 
 def test_a_name_in_the_directory_belongs_to_the_newest_actor() -> None:

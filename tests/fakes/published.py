@@ -147,6 +147,7 @@ class Served:
 
     gateway: Gateway
     registry: Registry
+    router: Router
     actors: dict[str, ServerActor]
 
     async def ask(self, method: str, client: Client = CLIENT, **params: Any) -> Any:
@@ -213,7 +214,7 @@ async def served(
                     await actor.address.ask(WakeServer(server=actor.name))
             while registry.catalogue.value.visible != servers.keys() - set(undiscovered):
                 await registry.catalogue.changed(registry.catalogue.version)
-            yield Served(gateway, registry, actors)
+            yield Served(gateway, registry, router, actors)
             async with trio.open_nursery() as passing:
                 passing.start_soon(_pass_time)
                 for actor in actors.values():

@@ -21,8 +21,9 @@ import trio.testing
 
 from actors.errors import ConfigError, MailboxFull
 from actors.kit import Reply
+from actors.messages import WakeServer
 from actors.registry.actor import Registry
-from actors.router import BeginShutdown, Message, ReadLoad, Router
+from actors.router import BeginShutdown, Message, Router
 from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
 from supervisor.config import Configuration, ServerConfig, load
@@ -198,7 +199,7 @@ async def test_a_router_whose_mailbox_is_full_at_the_end_is_told_of_it_all_the_s
     async def full_at_that_moment(self: Daemon, router: Router, *more: Any) -> None:
         with suppress(MailboxFull):
             while True:
-                router.address.request(ReadLoad())
+                router.address.request(WakeServer(server="nobody"))
         await end(self, router, *more)
 
     handle = Router.handle

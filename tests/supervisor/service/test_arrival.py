@@ -16,7 +16,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.kit import Reply
 from actors.life.policy import RestartPolicy
 from actors.messages import WakeServer
-from actors.router import ReadLoad
 from actors.server import ServerSettings
 from supervisor.service.gateway import GatewaySettings
 from tests.fakes.failures import failure
@@ -164,16 +163,15 @@ async def test_a_server_that_was_given_up_is_tried_again_by_a_call(mock_clock: M
 async def test_calls_that_nobody_waits_for_any_more_leave_nothing_behind(mock_clock: MockClock) -> None:
     async with late(FakeServer(start_s=500.0)) as (found, _):
         assert mock_clock.current_time() == 0.0
-        router = found.gateway._calls._tools._lookup._arrival._router
         for _ in range(3):
             async with trio.open_nursery() as clients:
                 for _ in range(20):
                     clients.start_soon(call(found))
                 await wait_all_tasks_blocked()
-                assert await router.ask(ReadLoad()) == 20
+                assert found.router.in_flight == 20
                 clients.cancel_scope.cancel()
             await wait_all_tasks_blocked()
-            assert await router.ask(ReadLoad()) == 0
+            assert found.router.in_flight == 0
         orders = found.actors["late"]._server.orders
         reply: Reply[None] = found.actors["late"].address.request(WakeServer(server="late"))
         await wait_all_tasks_blocked()
