@@ -1,7 +1,6 @@
-"""Every message between actors: frozen structs that could cross a wire.
+"""What actors say to one another: frozen structs that could cross a wire. What one says to itself is beside it.
 
-Asks go down (front -> router -> server), facts go up (server -> registry). A message of a process carries its
-incarnation. `Principal` says who asks; there is one local principal until identities are configured.
+Asks go down (front -> router -> server) and say who asks, facts go up (server -> registry).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import msgspec
 from actors.catalogue.entries import Offer
 from actors.kit.mailbox import Ask
 from actors.life.lifecycle import State, Wanted
+from actors.principal import LOCAL, Principal
 from actors.protocol.versions import Era
 
 
@@ -35,7 +35,7 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     members: bytes
     meta: bytes = b""
     deadline_s: float = 60.0
-    principal: str = "local"
+    principal: Principal = LOCAL
 
 
 class WakeServer(Ask[None], frozen=True, kw_only=True):
@@ -44,12 +44,14 @@ class WakeServer(Ask[None], frozen=True, kw_only=True):
     server: str
     operator: bool = False
     urgent: bool = True
+    principal: Principal = LOCAL
 
 
 class SleepServer(Ask[None], frozen=True, kw_only=True):
-    """Send a server to sleep; answered when it is dormant."""
+    """Send a server to sleep; answered when it has no process."""
 
     server: str
+    principal: Principal = LOCAL
 
 
 class RestartServer(Ask[None], frozen=True, kw_only=True):
@@ -59,6 +61,7 @@ class RestartServer(Ask[None], frozen=True, kw_only=True):
     """
 
     server: str
+    principal: Principal = LOCAL
 
 
 class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +80,7 @@ class RefreshServer(Ask[Refreshed], frozen=True, kw_only=True):
     """Read a server's lists now, waking it if need be; answered when a reading that began afterwards is done."""
 
     server: str
+    principal: Principal = LOCAL
 
 
 class StopServer(Ask[None], frozen=True):

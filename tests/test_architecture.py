@@ -26,6 +26,7 @@ LAYERS = (
     # What runs. Each room is a module or a folder, and imports only from rooms above it. Inside of a folder no order is
     # laid down, but there is one: see `test_no_rooms_of_a_folder_import_each_other_in_a_circle`.
     "actors.errors",
+    "actors.principal",
     "actors.kit",
     "actors.life",
     "actors.protocol",
@@ -59,6 +60,7 @@ MAX_ROOT_MODULES = 10
 
 PURE = (
     "actors.errors",
+    "actors.principal",
     "actors.life.*",
     "actors.protocol.*",
     "actors.messages",
@@ -84,7 +86,6 @@ PURE = (
     "supervisor.front.mcp.verdict",
     "supervisor.front.http.classify",
     "supervisor.front.http.head",
-    "supervisor.front.http.param_headers",
     "supervisor.front.http.session_ids",
     "supervisor.front.pages.query",
     "supervisor.front.websocket.rules",

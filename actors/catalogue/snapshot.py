@@ -15,6 +15,7 @@ from actors.catalogue.entries import Offer, Tool
 from actors.catalogue.naming import namespaced, resource_path, tool_path
 from actors.catalogue.nearest import MOST_NEAREST, nearest
 from actors.catalogue.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
+from actors.principal import Principal
 from actors.search import Document, Index
 
 
@@ -70,7 +71,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         if any(server not in self.names for server in self.entries):
             force_setattr(self, "names", self.names.including(self.entries))
 
-    def view(self, principal: str) -> Catalogue:
+    def view(self, principal: Principal) -> Catalogue:
         """Return what `principal` may see: everything, until identities are configured."""
         del principal
         return self

@@ -12,6 +12,7 @@ from actors.errors import ServerDisabled, UnknownServer
 from actors.kit import Address, Latest
 from actors.life.lifecycle import State
 from actors.messages import Refreshed, RefreshServer, RestartServer, ServerStatus, SleepServer, WakeServer
+from actors.principal import Principal
 from actors.router import Message as RouterMessage
 from supervisor.config import Configuration, ServerConfig
 from supervisor.servers.children import Servers
@@ -58,7 +59,7 @@ class Operation:
         hint = f"did you mean {', '.join(nearest)}?" if nearest else "mcpvisor status lists them"
         raise UnknownServer(f"there is no server {server[:100]!r}; {hint}", details={"nearest": nearest})
 
-    async def order(self, server: str, order: Order) -> Done:
+    async def order(self, server: str, order: Order, principal: Principal) -> Done:
         """Carry out an order; see `Control.order`."""
         self.check(server)
         config = self._configured.get(server)
@@ -66,19 +67,19 @@ class Operation:
             return self._configured_off(config, order)
         match order:
             case "restart":
-                await self._router.ask(RestartServer(server=server))
+                await self._router.ask(RestartServer(server=server, principal=principal))
                 return Done(message=f"{server} is restarted and ready{await self._tools(server)}")
             case "wake":
-                return await self._wake(server)
+                return await self._wake(server, principal)
             case "sleep":
-                return await self._sleep(server)
+                return await self._sleep(server, principal)
             case "refresh":
-                found = await self._router.ask(RefreshServer(server=server))
+                found = await self._router.ask(RefreshServer(server=server, principal=principal))
                 return Done(message=f"{server}: {told(found)}", found=found)
             case "disable":
                 return await self._disable(server)
             case "enable":
-                return await self._enable(server)
+                return await self._enable(server, principal)
 
     def _configured_off(self, config: ServerConfig, order: Order) -> Done:
         name = config.path_name
@@ -90,14 +91,14 @@ class Operation:
             server=name,
         )
 
-    async def _wake(self, server: str) -> Done:
+    async def _wake(self, server: str, principal: Principal) -> Done:
         ready = self._state(server) is State.READY
-        await self._router.ask(WakeServer(server=server, operator=True))
+        await self._router.ask(WakeServer(server=server, operator=True, principal=principal))
         return Done(message=f"{server} {'was ready already' if ready else 'is ready'}{await self._tools(server)}")
 
-    async def _sleep(self, server: str) -> Done:
+    async def _sleep(self, server: str, principal: Principal) -> Done:
         before = self._state(server)
-        await self._router.ask(SleepServer(server=server))
+        await self._router.ask(SleepServer(server=server, principal=principal))
         if before in (State.DORMANT, State.FAILED):
             return Done(message=f"{server} has no process, it is {before.value}")
         return Done(message=f"{server} is asleep; a call wakes it again")
@@ -115,12 +116,12 @@ class Operation:
             f"the daemon; to take it back: mcpvisor enable {server}"
         )
 
-    async def _enable(self, server: str) -> Done:
+    async def _enable(self, server: str, principal: Principal) -> Done:
         off = self._servers.disabled(server)
         self._store.switch_server(server, disabled=False)
         await self._servers.enable(server)
         if self._recall(server) is None:  # it was off when the daemon started, or never came up
-            found = await self._router.ask(RefreshServer(server=server))
+            found = await self._router.ask(RefreshServer(server=server, principal=principal))
             return Done(message=f"{server} is switched on: {told(found)}", found=found)
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
 

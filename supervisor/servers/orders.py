@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from actors.messages import Refreshed
+from actors.principal import Principal
 
 Order = Literal["restart", "wake", "sleep", "refresh", "enable", "disable"]
 """What may be ordered of a server."""
@@ -25,8 +26,8 @@ class Control(Protocol):
     def check(self, server: str) -> None:
         """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
 
-    async def order(self, server: str, order: Order) -> Done:
-        """Carry out an order and wait until it is done. Cancelling it takes nothing back. A checkpoint.
+    async def order(self, server: str, order: Order, principal: Principal) -> Done:
+        """Carry out an order of `principal` and wait until it is done. Cancelling it takes nothing back. A checkpoint.
 
         Raises `UnknownServer`, `ServerDisabled`, `ServerError` with why the server does not do it, `MailboxFull` and
         `ShuttingDown`.

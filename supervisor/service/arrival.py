@@ -10,6 +10,7 @@ from actors.errors import ServerGaveUp, SupervisorError, UnknownServer
 from actors.kit import Address
 from actors.life.lifecycle import State
 from actors.messages import WakeServer
+from actors.principal import Principal
 from actors.router import Message as RouterMessage
 from supervisor.metatools.servers.availability import advice, late, refusal
 from supervisor.service.visible import Visible
@@ -23,7 +24,7 @@ class Arrival:
         self._visible = visible
         self._clock = clock
 
-    async def of(self, server: str, principal: str, by: float) -> None:
+    async def of(self, server: str, principal: Principal, by: float) -> None:
         """Wake a server and wait until it is known what it offers; `by` is a moment of the trio clock.
 
         Raises `ServerStarting` if it is not ready by then, or cannot be because its next start comes later;
@@ -34,7 +35,7 @@ class Arrival:
         async def wake(scope: trio.CancelScope) -> None:
             nonlocal failure
             try:
-                await self._wake(server)
+                await self._wake(server, principal)
             except SupervisorError as error:
                 failure = error
                 scope.cancel()
@@ -42,21 +43,21 @@ class Arrival:
         async with trio.open_nursery() as nursery:
             nursery.cancel_scope.deadline = by
             nursery.start_soon(wake, nursery.cancel_scope)
-            nursery.start_soon(self._end_if_too_late, server, by, nursery.cancel_scope)
+            nursery.start_soon(self._end_if_too_late, server, principal, by, nursery.cancel_scope)
             await self._visible.listing(principal, server)
             nursery.cancel_scope.cancel()
         if server in self._visible.now(principal).entries:
             return
-        raise failure or late(server, self._visible.statuses.get(server), self._clock())
+        raise failure or late(server, self._visible.statuses(principal).get(server), self._clock())
 
-    async def _wake(self, server: str) -> None:
+    async def _wake(self, server: str, principal: Principal) -> None:
         """Wake a server that has an actor, or as soon as it has one. Raises `SupervisorError`."""
         while True:
             seen = self._visible.reports
-            if (refused := refusal(server, self._visible.statuses.get(server))) is not None:
+            if (refused := refusal(server, self._visible.statuses(principal).get(server))) is not None:
                 raise refused
             try:
-                await self._router.ask(WakeServer(server=server))
+                await self._router.ask(WakeServer(server=server, principal=principal))
             except UnknownServer:  # at the start, and after a crash of its actor, there is none for a moment
                 await self._visible.reported(seen)
             except ServerGaveUp as error:
@@ -65,10 +66,10 @@ class Arrival:
             else:
                 return
 
-    async def _end_if_too_late(self, server: str, by: float, scope: trio.CancelScope) -> None:
+    async def _end_if_too_late(self, server: str, principal: Principal, by: float, scope: trio.CancelScope) -> None:
         """Cancel `scope` once it is known that the next start of a failing server comes after the deadline."""
         while True:
-            status = self._visible.statuses.get(server)
+            status = self._visible.statuses(principal).get(server)
             next_start = status.next_start if status is not None and status.state is State.RESPAWNING else None
             if next_start is not None and next_start - self._clock() > by - trio.current_time():
                 scope.cancel()

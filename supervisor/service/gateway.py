@@ -17,6 +17,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Address, Latest
 from actors.messages import ServerStatus
+from actors.principal import Principal
 from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
 from actors.router import Message as RouterMessage
@@ -84,7 +85,6 @@ class Gateway:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
-        self._catalogue = catalogue
         self._visible = Visible(catalogue, statuses)
         self._settings = settings
         self._bench = bench = Workbench()
@@ -114,27 +114,27 @@ class Gateway:
 
     # The Service protocol -------------------------------------------------------------------------------------------
 
-    def revisions(self, principal: str) -> Revisions:
+    def revisions(self, principal: Principal) -> Revisions:
         """Return what `principal` sees now; constant if the operator switched these notifications off."""
         if not self._settings.notify_catalogue_changes:
             return Revisions()
         seen = self._visible.now(principal)
         return Revisions(tools=seen.tools_revision, resources=seen.resources_revision, prompts=seen.prompts_revision)
 
-    def initialize(self, version: str) -> bytes:
+    def initialize(self, version: str, principal: Principal) -> bytes:
         """Return an `initialize` result."""
         return encode(
             {
                 "protocolVersion": version,
-                "capabilities": self._capabilities(version),
+                "capabilities": self._capabilities(version, principal),
                 "serverInfo": self._info,
-                "instructions": self.introduction.text,
+                "instructions": self.introduction.text(principal),
             }
         )
 
-    def _capabilities(self, version: str) -> dict[str, Any]:
+    def _capabilities(self, version: str, principal: Principal) -> dict[str, Any]:
         """Return what is here for a client of `version`: what some server offers, and we pass on. No `logging` yet."""
-        entries = self._catalogue.value.entries.values()
+        entries = self._visible.now(principal).entries.values()
         if version < COMPLETIONS_SINCE or not any(_completes(entry.offer.capabilities) for entry in entries):
             return self._lists
         return {**self._lists, "completions": {}}
@@ -156,8 +156,8 @@ class Gateway:
 
     async def _discover_server(self, client: Client, params: msgspec.Raw) -> bytes:
         del params
-        capabilities = self._capabilities(client.version)
-        said = self.introduction.text
+        capabilities = self._capabilities(client.version, client.principal)
+        said = self.introduction.text(client.principal)
         found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
         return self._own(client, encode(found), cacheable=True)
 

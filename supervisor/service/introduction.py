@@ -5,15 +5,16 @@ Made when the catalogue or the state of a server changes, beside the loop, and h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
+import msgspec
 import trio
 
 from actors.kit import Latest
+from actors.principal import LOCAL, Principal
 from supervisor.host.workbench import beside
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
 from supervisor.metatools.texts import estimate_tokens
-from supervisor.service.port import LOCAL
 from supervisor.service.visible import Visible
 
 HOW = (
@@ -27,27 +28,46 @@ PAUSE_S = 0.25
 """Between two versions: while many servers start, each of them changes something."""
 
 
-class Introduction:
-    """Keeps the text. `described` is what is configured to be said of servers, `budget_tokens` bounds the whole."""
+class Told(msgspec.Struct, frozen=True):
+    """What one principal is told: the whole text, and the servers with what they are for by themselves."""
 
-    def __init__(self, visible: Visible, described: Mapping[str, str], budget_tokens: int) -> None:
+    text: str = HOW
+    servers: str = ""
+
+
+NOTHING = Told()
+"""Before anything is known, and for whom nothing is made: it names no server."""
+
+
+class Introduction:
+    """Keeps the texts, one for each of the `principals`.
+
+    `described` is what is configured to be said of servers, `budget_tokens` bounds the whole.
+    """
+
+    def __init__(
+        self,
+        visible: Visible,
+        described: Mapping[str, str],
+        budget_tokens: int,
+        principals: Collection[Principal] = (LOCAL,),
+    ) -> None:
         self.described = described
-        self.made = Latest((HOW, ""))
-        """The whole text, and the servers with what they are for by themselves."""
+        self.made: Latest[Mapping[Principal, Told]] = Latest({})
         self._visible = visible
         self._budget = budget_tokens
+        self._principals = tuple(principals)
 
-    @property
-    def text(self) -> str:
-        """What a client is told when it connects."""
-        return self.made.value[0]
+    def text(self, principal: Principal) -> str:
+        """Return what a client is told when it connects."""
+        return self.made.value.get(principal, NOTHING).text
 
-    def servers(self) -> str:
+    def servers(self, principal: Principal) -> str:
         """Return the servers with what they are for, as of the last change that was looked at."""
-        return self.made.value[1] or self._made()[1]
+        return self.made.value.get(principal, NOTHING).servers or self._told(principal).servers
 
     async def run(self) -> None:
-        """Keep the text up to date, for ever."""
+        """Keep the texts up to date, for ever."""
         while True:
             seen, statuses = self._visible.versions
             await self.renew()
@@ -55,13 +75,16 @@ class Introduction:
             await self._visible.changed_since(seen, statuses)
 
     async def renew(self) -> None:
-        """Make the text anew. A checkpoint."""
+        """Make the texts anew. A checkpoint."""
         self.made.set(await beside(self._made))
 
-    def _made(self) -> tuple[str, str]:
-        seen, statuses = self._visible.now(LOCAL), self._visible.statuses
+    def _made(self) -> Mapping[Principal, Told]:
+        return {principal: self._told(principal) for principal in self._principals}
+
+    def _told(self, principal: Principal) -> Told:
+        seen, statuses = self._visible.now(principal), self._visible.statuses(principal)
         left = self._budget - estimate_tokens(HOW) - estimate_tokens(THERE)
         told = roll(seen, statuses, self.described, left) if left > 0 else ""
         there = THERE if '"' in told else THERE_BARE
         text = f"{HOW}\n{there}{told}." if told else HOW
-        return text, roll(seen, statuses, self.described, SERVERS_TOKENS, usable=True)
+        return Told(text, roll(seen, statuses, self.described, SERVERS_TOKENS, usable=True))

@@ -54,7 +54,7 @@ class Lookup:
         seen = self._visible.now(client.principal)
         found = seen.tool(path, server=server)
         if isinstance(found, Resolved):  # as nearly always: what follows costs a call more than all of it
-            self._refuse(found)
+            self._refuse(client, found)
         else:
             seen, found = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
         match found:
@@ -91,7 +91,7 @@ class Lookup:
         if found is None:
             offers = {server: entry.offer for server, entry in seen.entries.items()}
             found = await beside(partial(resolve_bare, uri, offers))
-            self._refuse(found)
+            self._refuse(client, found)
         match found:
             case Resolved(server=server, name=own):
                 return server, own
@@ -111,13 +111,13 @@ class Lookup:
             await self._arrival.of(found.server, client.principal, since + self._forward.timeout_s(found.server))
             seen = self._visible.now(client.principal)
             found = resolve(seen)
-        self._refuse(found)
+        self._refuse(client, found)
         return seen, found
 
-    def _refuse(self, found: Resolution | None) -> None:
+    def _refuse(self, client: Client, found: Resolution | None) -> None:
         """Raise why the server that was named cannot be used, if it cannot."""
         if isinstance(found, _ON_A_SERVER):
-            refused = refusal(found.server, self._visible.statuses.get(found.server))
+            refused = refusal(found.server, self._visible.statuses(client.principal).get(found.server))
             if refused is not None:
                 raise refused
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from actors.catalogue.resolution import MAX_PATH_CHARS, Unknown, bounded
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import MalformedRequest, SupervisorError
+from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.search.text import squash
 from supervisor.host.workbench import SMALL_BYTES, Workbench, is_small
@@ -139,7 +141,8 @@ class MetaCalls:
         await self._visible.indexed(client)
         seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
         done = await self._searched(seen, wanted)
-        statuses, servers = self._visible.statuses, self._introduction.servers
+        statuses = self._visible.statuses(client.principal)
+        servers = partial(self._introduction.servers, client.principal)
         found = await self._bench.run(
             weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, servers
         )
@@ -157,12 +160,11 @@ class MetaCalls:
         asked = await self._bench.run(len(arguments), resources.list_resources, arguments)
         seen = await self._visible.indexed(client)
         heavy = native_lists.weight(seen, "resources", "templates")
-        return await self._bench.run(heavy, self._resources, seen, asked)
+        return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
 
-    def _resources(self, seen: Catalogue, asked: resources.Listing) -> bytes:
+    def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: resources.Listing) -> bytes:
         found = {name: server_named(name, seen) for name in asked.servers}
         named = frozenset(found.values()) - {""}
-        statuses = self._visible.statuses
         unknown = [clean(name)[:64] for name, server in found.items() if not server]
         told = standings(named - seen.visible, statuses)
         remark = f"There is no server {unknown[0]!r}." if unknown else f"{told}; tell the user." if told else ""

@@ -14,6 +14,7 @@ import msgspec
 
 from actors.errors import Starved, SupervisorError
 from actors.kit import Latest, is_want, reason_of
+from actors.principal import LOCAL, Principal
 from actors.protocol import jsonrpc
 from actors.protocol.versions import ASSUMED_LEGACY, Era
 from supervisor.host.workbench import beside
@@ -22,8 +23,6 @@ log = logging.getLogger(__name__)
 
 LARGE_BYTES = 1024 * 1024
 """Of a result; putting the envelope around a larger one takes a millisecond a MiB and more."""
-LOCAL = "local"
-"""The one principal there is until identities are configured."""
 
 EMPTY_OBJECT = msgspec.Raw(b"{}")
 
@@ -31,7 +30,7 @@ EMPTY_OBJECT = msgspec.Raw(b"{}")
 class Client(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks: one legacy session, one modern request, or a legacy request without a session."""
 
-    principal: str = LOCAL
+    principal: Principal = LOCAL
     era: Era = "legacy"
     version: str = ASSUMED_LEGACY
     name: str = ""
@@ -53,7 +52,7 @@ class Service(Protocol):
     changes: Latest[object]
     """Set whenever `revisions` may have changed for somebody."""
 
-    def revisions(self, principal: str) -> Revisions:
+    def revisions(self, principal: Principal) -> Revisions:
         """Return what `principal` sees now."""
 
     async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
@@ -65,8 +64,8 @@ class Service(Protocol):
         waits for anything.
         """
 
-    def initialize(self, version: str) -> bytes:
-        """Return the JSON text of an `initialize` result that says `version`."""
+    def initialize(self, version: str, principal: Principal) -> bytes:
+        """Return the JSON text of an `initialize` result that says `version`, for `principal`."""
 
 
 class Answer(msgspec.Struct, frozen=True):

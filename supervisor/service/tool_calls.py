@@ -13,6 +13,7 @@ from actors.catalogue.entries import Tool
 from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
+from actors.principal import Principal
 from actors.protocol.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.workbench import Workbench, is_small
 from supervisor.metatools import lenient_json
@@ -27,8 +28,8 @@ from supervisor.service.forward import Forwarder
 from supervisor.service.lookup import Lookup
 from supervisor.service.port import Client
 
-Used = Callable[[str, str, bool, float], None]
-"""Told of each call that ended: server, tool, whether the server answered with a result, milliseconds."""
+Used = Callable[[Principal, str, str, bool, float], None]
+"""Told of each call that ended: who called, server, tool, whether the server answered with a result, milliseconds."""
 
 
 class _Failed(msgspec.Struct):
@@ -70,11 +71,11 @@ class ToolCalls:
         except (MailboxFull, ServerDisabled, ShuttingDown):  # refused by us: that says nothing about the tool
             raise
         except (SupervisorError, RemoteError) as error:
-            self._used(entry.server, tool.name, False, (time.perf_counter() - started) * 1000)
+            self._used(client.principal, entry.server, tool.name, False, (time.perf_counter() - started) * 1000)
             if isinstance(error, RemoteError) and found.remark and not is_for_client(error):
                 raise _remarked(error, found.remark) from None
             raise
-        self._used(entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
+        self._used(client.principal, entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
         cost = len(body) // REMARKED_COST
         if not found.remark or is_small(cost):
             return with_remark(body, found.remark)

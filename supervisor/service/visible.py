@@ -12,6 +12,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerStarting
 from actors.kit import Latest
 from actors.messages import ServerStatus
+from actors.principal import Principal
 from supervisor.metatools.servers.availability import coming
 from supervisor.service.port import Client
 
@@ -25,11 +26,11 @@ class Visible:
     def __init__(self, catalogue: Latest[Catalogue], statuses: Latest[Mapping[str, ServerStatus]]) -> None:
         self._catalogue = catalogue
         self._statuses = statuses
-        self._overdue: frozenset[str] = frozenset()
+        self._overdue: dict[Principal, frozenset[str]] = {}
 
-    @property
-    def statuses(self) -> Mapping[str, ServerStatus]:
-        """How each server is doing, as last reported."""
+    def statuses(self, principal: Principal) -> Mapping[str, ServerStatus]:
+        """Return how each server is doing, as last reported: of all of them, until identities are configured."""
+        del principal
         return self._statuses.value
 
     @property
@@ -52,7 +53,7 @@ class Visible:
         """Wait until there are more than `seen` reports of servers. A checkpoint."""
         await self._statuses.changed(seen)
 
-    def now(self, principal: str) -> Catalogue:
+    def now(self, principal: Principal) -> Catalogue:
         """Return what a principal sees, complete or not."""
         return self._catalogue.value.view(principal)
 
@@ -65,7 +66,7 @@ class Visible:
             raise ServerStarting("the daemon is still reading its catalogue", retry_after_s=5.0)
         return self.now(client.principal)
 
-    async def listing(self, principal: str, server: str) -> None:
+    async def listing(self, principal: Principal, server: str) -> None:
         """Wait until it is known what a server offers. A checkpoint unless it is."""
         while server not in self.now(principal).entries:
             await self._catalogue.changed(self._catalogue.version)
@@ -75,12 +76,16 @@ class Visible:
 
         A server that did not come while somebody waited is not waited for again: it may take minutes to install.
         """
+        principal = client.principal
         with trio.move_on_after(seconds) as waiting:
-            while coming(self.now(client.principal), self.statuses) - self._overdue:
+            while self._coming(principal) - self._overdue.get(principal, frozenset()):
                 await self._changed()
         if waiting.cancelled_caught:
-            self._overdue |= coming(self.now(client.principal), self.statuses)
-        return self.now(client.principal)
+            self._overdue[principal] = self._overdue.get(principal, frozenset()) | self._coming(principal)
+        return self.now(principal)
+
+    def _coming(self, principal: Principal) -> frozenset[str]:
+        return coming(self.now(principal), self.statuses(principal))
 
     async def _changed(self) -> None:
         """Wait until there is a newer catalogue, or anything more is reported of a server."""

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict, astuple
+
 from actors.kit import is_want
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
 from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, MAX_VECTORS, SavedEra, SavedServer, ToolUsage
@@ -38,8 +40,8 @@ BUSY_TIMEOUT_S = 0.5
 """How long a writer waits for another process before the attempt has failed."""
 
 _ADD_USAGE = (
-    "INSERT INTO tool_usage (server, tool, calls, failures, total_ms) VALUES (?, ?, ?, ?, ?)"
-    " ON CONFLICT (server, tool) DO UPDATE SET calls = calls + excluded.calls,"
+    "INSERT INTO tool_usage (principal, server, tool, calls, failures, total_ms) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (principal, server, tool) DO UPDATE SET calls = calls + excluded.calls,"
     " failures = failures + excluded.failures, total_ms = total_ms + excluded.total_ms"
 )
 _FORGET_VECTORS = (
@@ -114,9 +116,9 @@ class Database:
         # A date in the future was written by a wrong clock, and would otherwise never expire.
         expired = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
         values = (now, ERA_TTL_S["legacy"], ERA_TTL_S["modern"])
-        rows = self._rows(EraRow, f"SELECT digest, era, payload, updated_at FROM eras WHERE NOT {expired}", values)
+        rows = self._rows(EraRow, f"SELECT digest, era, updated_at FROM eras WHERE NOT {expired}", values)
         self._tidy(f"DELETE FROM eras WHERE {expired}", values)
-        return {row.digest: SavedEra(era=row.era, payload=row.payload, updated_at=row.updated_at) for row in rows}
+        return {row.digest: SavedEra(era=row.era, updated_at=row.updated_at) for row in rows}
 
     def load_ended_sessions(self, now: float) -> dict[str, float]:
         """Return the expiry (unix s) of each ended session that is not past at `now`; expired ones are removed."""
@@ -125,14 +127,10 @@ class Database:
         return {row.id: row.expires_at for row in rows}
 
     def load_usage(self) -> list[ToolUsage]:
-        """Return the usage of every tool, by server and tool name."""
-        rows = self._rows(
-            UsageRow, "SELECT server, tool, calls, failures, total_ms FROM tool_usage ORDER BY server, tool"
-        )
-        return [
-            ToolUsage(server=row.server, tool=row.tool, calls=row.calls, failures=row.failures, total_ms=row.total_ms)
-            for row in rows
-        ]
+        """Return the usage of every tool by every principal, in the order of their names."""
+        columns = "principal, server, tool, calls, failures, total_ms"
+        rows = self._rows(UsageRow, f"SELECT {columns} FROM tool_usage ORDER BY principal, server, tool")
+        return [ToolUsage(**asdict(row)) for row in rows]
 
     def load_vectors(self, digests: Sequence[bytes], now: float) -> dict[bytes, bytes]:
         """Return what is kept under these digests, and note that it was used at `now`."""
@@ -201,8 +199,8 @@ def _execute(connection: sqlite3.Connection, write: Write) -> None:
             run("INSERT OR REPLACE INTO disabled_servers VALUES (?, ?)", (name, at))
         case SwitchServer(name=name):
             run("DELETE FROM disabled_servers WHERE name = ?", (name,))
-        case SaveEra(digest=digest, era=era, payload=payload, updated_at=at):
-            run("INSERT OR REPLACE INTO eras VALUES (?, ?, ?, ?)", (digest, era, payload, at))
+        case SaveEra(digest=digest, era=era, updated_at=at):
+            run("INSERT OR REPLACE INTO eras VALUES (?, ?, ?)", (digest, era, at))
         case SaveVectors(vectors=vectors, used_at=at):
             for text, levels in vectors.items():
                 run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (text, levels, at))
@@ -214,7 +212,7 @@ def _execute(connection: sqlite3.Connection, write: Write) -> None:
             run("DELETE FROM ended_sessions WHERE expires_at <= ?", (moment,))
             run("INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)", (ALL_UNTIL, moment))
         case AddUsage(usage=usage):
-            run(_ADD_USAGE, (usage.server, usage.tool, usage.calls, usage.failures, usage.total_ms))
+            run(_ADD_USAGE, astuple(usage))
 
 
 def is_about_the_disk(error: BaseException) -> bool:

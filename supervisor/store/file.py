@@ -13,23 +13,30 @@ import stat
 from pathlib import Path
 
 from actors.errors import ConfigError
+from actors.principal import LOCAL
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS servers (name TEXT PRIMARY KEY, digest TEXT NOT NULL, payload BLOB NOT NULL,"
     " updated_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS eras (digest TEXT PRIMARY KEY, era TEXT NOT NULL, payload BLOB NOT NULL,"
+    "CREATE TABLE IF NOT EXISTS eras (digest TEXT PRIMARY KEY, era TEXT NOT NULL,"
     " updated_at REAL NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS ended_sessions (id TEXT PRIMARY KEY, expires_at REAL NOT NULL) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS ended_sessions_expiry ON ended_sessions (expires_at)",
-    "CREATE TABLE IF NOT EXISTS tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL,"
-    " failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS tool_usage (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"
+    " calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL,"
+    " PRIMARY KEY (principal, server, tool)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
 )
+_OTHERWISE_BEFORE_4 = {
+    "eras": "digest, era, updated_at",
+    "tool_usage": f"'{LOCAL}', server, tool, calls, failures, total_ms",
+}
+"""Tables whose columns changed with schema 4, and what of the older ones goes into the new."""
 # SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
 _MAGIC = b"SQLite format 3\0"
 _USER_VERSION = slice(60, 64)
@@ -99,10 +106,18 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if version == SCHEMA_VERSION:
         return  # without a write, so that it can be read while another process holds the lock
     connection.execute("BEGIN IMMEDIATE")
-    for statement in _SCHEMA:
+    for statement in _statements(version):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
+
+
+def _statements(version: int) -> list[str]:
+    """Return what makes the present schema of one of an earlier version; 0 is a fresh file."""
+    changed = _OTHERWISE_BEFORE_4 if 0 < version < 4 else {}
+    aside = [f"ALTER TABLE {table} RENAME TO {table}_before" for table in changed]
+    back = [f"INSERT INTO {table} SELECT {columns} FROM {table}_before" for table, columns in changed.items()]
+    return [*aside, *_SCHEMA, *back, *(f"DROP TABLE {table}_before" for table in changed)]
 
 
 def identity(path: Path) -> tuple[int, int] | None:

@@ -41,7 +41,7 @@ class StoreMemory:
     def save_era(self, server: str, fact: EraLearned) -> None:
         """Keep which era a launch speaks."""
         if server in self._digests:
-            self._store.save_era(self._digests[server], b"{}", era=fact.era)
+            self._store.save_era(self._digests[server], fact.era)
 
     async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
         """Return what is known of the configured servers whose launch has not changed: offers and eras.

@@ -10,6 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from actors.principal import Principal
+
 EraName = Literal["legacy", "modern"]
 DAY_S = 86_400.0
 
@@ -35,16 +37,16 @@ class SavedServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SavedEra(msgspec.Struct, frozen=True, kw_only=True):
-    """The era verdict of one launch: `payload` is its JSON."""
+    """The era verdict of one launch."""
 
     era: EraName
-    payload: bytes
     updated_at: float
 
 
 class ToolUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls of one tool: how many, how many of them failed, and their summed duration in milliseconds."""
+    """Calls of one tool by one principal: how many, how many of them failed, and their summed milliseconds."""
 
+    principal: Principal
     server: str
     tool: str
     calls: int

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from actors.principal import Principal
 from supervisor.store.records import EraName
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,6 @@ class EraRow(msgspec.Struct, frozen=True, array_like=True):
 
     digest: str
     era: EraName
-    payload: bytes
     updated_at: float
 
 
@@ -56,8 +56,9 @@ class VectorRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True, array_like=True):
-    """The usage of one tool."""
+    """The usage of one tool by one principal."""
 
+    principal: Principal
     server: str
     tool: str
     calls: Annotated[int, msgspec.Meta(ge=0)]

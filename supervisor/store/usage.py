@@ -5,9 +5,12 @@ from __future__ import annotations
 import msgspec
 import trio
 
+from actors.principal import Principal
 from supervisor.store import Store, ToolUsage
 
 FLUSH_S = 5.0
+
+Key = tuple[Principal, str, str]
 
 
 class Usage:
@@ -15,30 +18,28 @@ class Usage:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._totals: dict[tuple[str, str], ToolUsage] = {}
-        self._fresh: dict[tuple[str, str], ToolUsage] = {}
+        self._totals: dict[Key, ToolUsage] = {}
+        self._fresh: dict[Key, ToolUsage] = {}
         self._loaded = False
 
     async def load(self) -> None:
         """Read the totals of earlier runs, if the store can be read; `run` tries again."""
         if not self._store.opened.is_set():
             return
-        saved = {(row.server, row.tool): row for row in await self._store.load_usage()}
+        saved = {(row.principal, row.server, row.tool): row for row in await self._store.load_usage()}
         for key, row in self._fresh.items():  # all that is not in the store yet
             saved[key] = saved[key].plus(row) if key in saved else row
         self._totals, self._loaded = saved, True
 
-    def add(self, server: str, tool: str, good: bool, milliseconds: float) -> None:
+    def add(self, principal: Principal, server: str, tool: str, good: bool, milliseconds: float) -> None:
         """Count one call."""
+        key = principal, server, tool
+        one = ToolUsage(
+            principal=principal, server=server, tool=tool, calls=1, failures=int(not good), total_ms=milliseconds
+        )
         for kept in (self._totals, self._fresh):
-            before = kept.get((server, tool)) or ToolUsage(server=server, tool=tool, calls=0, failures=0, total_ms=0.0)
-            kept[server, tool] = ToolUsage(
-                server=server,
-                tool=tool,
-                calls=before.calls + 1,
-                failures=before.failures + (not good),
-                total_ms=before.total_ms + milliseconds,
-            )
+            before = kept.get(key)
+            kept[key] = one if before is None else before.plus(one)
 
     def flush(self) -> None:
         """Hand what is new to the store."""
@@ -54,11 +55,17 @@ class Usage:
             if not self._loaded:
                 await self.load()
 
-    def table(self) -> list[dict[str, object]]:
-        """Return the totals as plain values, the most called first."""
-        rows = sorted(self._totals.values(), key=lambda row: (-row.calls, row.server, row.tool))
-        return [msgspec.to_builtins(row) for row in rows[:1000]]
+    def table(self, principal: Principal) -> list[dict[str, object]]:
+        """Return what a principal called as plain values, the most called first."""
+        rows = sorted(self._of(principal), key=lambda row: (-row.calls, row.server, row.tool))
+        return [
+            {name: value for name, value in msgspec.structs.asdict(row).items() if name != "principal"}
+            for row in rows[:1000]
+        ]
 
-    def totals(self) -> dict[tuple[str, str], tuple[int, int, float]]:
-        """Return (calls, failures, milliseconds) of every tool by (server, tool)."""
-        return {key: (row.calls, row.failures, row.total_ms) for key, row in self._totals.items()}
+    def totals(self, principal: Principal) -> dict[tuple[str, str], tuple[int, int, float]]:
+        """Return (calls, failures, milliseconds) of every tool that a principal called, by (server, tool)."""
+        return {(row.server, row.tool): (row.calls, row.failures, row.total_ms) for row in self._of(principal)}
+
+    def _of(self, principal: Principal) -> list[ToolUsage]:
+        return [row for row in self._totals.values() if row.principal == principal]

@@ -114,9 +114,9 @@ class Store:
         """Keep whether an operator has switched a server off."""
         self._put(SwitchServer(name=name, disabled=disabled, updated_at=self._clock()))
 
-    def save_era(self, digest: str, payload: bytes, *, era: EraName) -> None:
-        """Keep the era verdict (JSON) of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
-        self._put(SaveEra(digest=digest, era=era, payload=payload, updated_at=self._clock()))
+    def save_era(self, digest: str, era: EraName) -> None:
+        """Keep the era verdict of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
+        self._put(SaveEra(digest=digest, era=era, updated_at=self._clock()))
 
     def end_session(self, session_id: str, expires_at: float) -> None:
         """Remember an ended session by the digest of its token until `expires_at` (unix s)."""
@@ -127,7 +127,7 @@ class Store:
         self._put(EndSessionsUntil(moment=moment))
 
     def add_usage(self, used: Iterable[ToolUsage]) -> None:
-        """Add to the usage of tools; what waits for the disk is summed up per tool."""
+        """Add to the usage of tools; what waits for the disk is summed up per principal and tool."""
         for usage in used:
             self._put(AddUsage(usage=usage))
 
@@ -158,7 +158,7 @@ class Store:
         return await self._read(self._database.load_ended_sessions, now) or {}
 
     async def load_usage(self) -> list[ToolUsage]:
-        """Return the usage of every tool. A checkpoint; empty if the disk cannot be read."""
+        """Return the usage of every tool by every principal. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_usage) or []
 
     async def flush(self, deadline_s: float = FLUSH_S) -> bool:

@@ -1,7 +1,7 @@
 """Writes that wait for the disk. No I/O here.
 
 The queue holds one write per key: a newer one replaces the older, usage is added up. It is therefore bounded by the
-number of servers, tools, launches, vectors and ended sessions, and by `max_keys` whatever those numbers are.
+number of servers, principals and tools, launches, vectors and ended sessions, and by `max_keys` whatever those are.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class SaveEra(msgspec.Struct, frozen=True, kw_only=True):
 
     digest: str
     era: EraName
-    payload: bytes
     updated_at: float
 
     @property
@@ -115,7 +114,7 @@ class AddUsage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> Key:
         """Where a newer write is added to this one."""
-        return ("usage", self.usage.server, self.usage.tool)
+        return ("usage", self.usage.principal, self.usage.server, self.usage.tool)
 
 
 Write = SaveServer | ForgetServer | SwitchServer | SaveEra | SaveVectors | EndSession | EndSessionsUntil | AddUsage

@@ -9,6 +9,7 @@ import trio
 
 from actors.errors import UnknownMethod
 from actors.kit import Latest
+from actors.principal import Principal
 from supervisor.service.port import Client, Revisions
 
 Behaviour = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
@@ -23,7 +24,7 @@ class FakeService:
         self.asked: list[tuple[Client, str, bytes]] = []
         self.current = Revisions()
 
-    def revisions(self, principal: str) -> Revisions:
+    def revisions(self, principal: Principal) -> Revisions:
         return self.current
 
     async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
@@ -33,7 +34,7 @@ class FakeService:
             raise UnknownMethod(f"no method {method}")
         return await behaviour(client, params)
 
-    def initialize(self, version: str) -> bytes:
+    def initialize(self, version: str, principal: Principal) -> bytes:
         return msgspec.json.encode(
             {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "fake", "version": "1"}}
         )

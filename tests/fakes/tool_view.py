@@ -28,6 +28,6 @@ def view_of(**more: Any) -> View:
         "statuses": Latest(statuses),
         "feed": Feed(1),
         "closing": trio.Event(),
-        "totals": lambda: USED,
+        "totals": lambda principal: USED,
     }
     return View(**{**members, **more})

@@ -17,6 +17,7 @@ from typing import Final
 import trio
 
 from actors.kit.decoding import decoded
+from actors.principal import LOCAL, Principal
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.edge.asgi import Application, Receive, Scope, Send
@@ -25,21 +26,20 @@ from supervisor.front.http.classify import classify
 from supervisor.front.http.exchange import CLOSE, BodyLimits, ClientGone, Headers, KeepAlive, read_body, reply
 from supervisor.front.http.head import Head, scan
 from supervisor.front.http.legacy import LegacyFront
-from supervisor.front.http.modern import ModernFront, WantedHeaders
+from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.verdict import NULL, ModernRequest, Refused, Verdict, refuse
 from supervisor.service.drain import Drain
-from supervisor.service.port import LOCAL
 
 ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
 RETRY: Final[Headers] = ((b"retry-after", b"%d" % RETRY_S),)
 ALLOW_POST: Final[Headers] = ((b"allow", b"POST"),)
 
 
-def local_principal(scope: Scope) -> str:
+def local_principal(scope: Scope) -> Principal:
     """Return the one principal there is until identities are configured."""
     return LOCAL
 
@@ -60,8 +60,7 @@ class McpHttp:
         kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
         already_ended: Mapping[str, float] | None = None,
         limit: StreamLimit | None = None,
-        principal_of: Callable[[Scope], str] = local_principal,
-        wanted_headers: WantedHeaders | None = None,
+        principal_of: Callable[[Scope], Principal] = local_principal,
         budget: Budget | None = None,
     ) -> None:
         """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
@@ -71,7 +70,6 @@ class McpHttp:
         earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
         as long as is sensible. `limit` counts subscriptions and `budget` the bytes of requests; both may be shared with
         other transports.
-        `wanted_headers` knows the `Mcp-Param-*` headers of tools whose schemas have `x-mcp-header`.
         """
         settings = settings or HttpSettings()
         self._inner = inner
@@ -96,7 +94,6 @@ class McpHttp:
             settings=settings,
             keep_alive=self._keep_alive,
             limit=limit or StreamLimit(),
-            wanted_headers=wanted_headers,
         )
 
     async def run(self) -> None:
@@ -148,7 +145,7 @@ class McpHttp:
         if isinstance(verdict, Refused):
             await _refused(send, verdict)
         elif isinstance(verdict, ModernRequest):
-            await self._modern.request(verdict, scope["headers"], accepts, self._principal_of(scope), receive, send)
+            await self._modern.request(verdict, accepts, self._principal_of(scope), receive, send)
         else:
             await self._legacy.post(verdict, head, accepts, self._principal_of(scope), receive, send)
 

@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from actors.errors import InvalidArguments, ProtocolViolation, UnknownMethod
+from actors.principal import Principal
 from actors.protocol import jsonrpc
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.versions import ASSUMED_LEGACY, BATCH_VERSION, LATEST_LEGACY, LEGACY_VERSIONS
@@ -67,7 +68,7 @@ class LegacyFront:
         message: LegacyMessage | Batch,
         head: Head,
         accepts: Accepts,
-        principal: str,
+        principal: Principal,
         receive: Receive,
         send: Send,
     ) -> None:
@@ -91,7 +92,7 @@ class LegacyFront:
                 _notified(session, message)
             await reply(send, 202, b"")
 
-    async def stream(self, head: Head, principal: str, receive: Receive, send: Send) -> None:
+    async def stream(self, head: Head, principal: Principal, receive: Receive, send: Send) -> None:
         """Serve the GET of a session: its stream of notifications; an older one ends. A checkpoint."""
         session = self._sessions.find(head.session or b"", principal)
         if session is None:
@@ -111,7 +112,7 @@ class LegacyFront:
                 session.stream = None
         await stream.close()
 
-    async def delete(self, head: Head, principal: str, send: Send) -> None:
+    async def delete(self, head: Head, principal: Principal, send: Send) -> None:
         """Serve the DELETE of a session. A checkpoint."""
         session = self._sessions.find(head.session or b"", principal)
         if session is None:
@@ -145,7 +146,7 @@ class LegacyFront:
             keepalive_s=settings.sse_keepalive_s,
         )
 
-    async def _open_session(self, request: Request, accepts: Accepts, principal: str, send: Send) -> None:
+    async def _open_session(self, request: Request, accepts: Accepts, principal: Principal, send: Send) -> None:
         try:
             asked = read_initialize(request.params)
         except InvalidArguments as error:
@@ -160,7 +161,7 @@ class LegacyFront:
             capabilities=asked.capabilities,
             told=self._service.revisions(principal),
         )
-        body = jsonrpc.success(request.id, self._service.initialize(version))
+        body = jsonrpc.success(request.id, self._service.initialize(version, principal))
         await _respond(send, accepts, body, ((SESSION_HEADER, session.token),))
 
     async def _request(
@@ -238,7 +239,7 @@ class LegacyFront:
                 answers[place] = await self._answer(message, session.client, session)
 
 
-def _sessionless(principal: str, head: Head) -> Client:
+def _sessionless(principal: Principal, head: Head) -> Client:
     return Client(principal=principal, version=legacy_version(head) or ASSUMED_LEGACY)
 
 

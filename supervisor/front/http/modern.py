@@ -8,42 +8,27 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-import msgspec
 import trio
 
 from actors.errors import SupervisorError, UnknownMethod
+from actors.principal import Principal
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.edge.asgi import Receive, Send
-from supervisor.front.http.classify import HEADER_MISMATCH
 from supervisor.front.http.exchange import EventStream, KeepAlive, cancel_when_gone, reply
-from supervisor.front.http.head import Accepts, Headers
-from supervisor.front.http.param_headers import ParamHeader, disagreement
+from supervisor.front.http.head import Accepts
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_subscription
-from supervisor.front.mcp.verdict import ModernRequest, Refused, refuse
+from supervisor.front.mcp.verdict import ModernRequest, refuse
 from supervisor.service.drain import Drain
-from supervisor.service.port import EMPTY_OBJECT, Answer, Client, failure
+from supervisor.service.port import Answer, Client, failure
 
 REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 """Methods of the legacy era only (MCP 2026-07-28, changelog)."""
 
 LISTEN: Final = "subscriptions/listen"
-
-
-WantedHeaders = Callable[[str, str], tuple[ParamHeader, ...]]
-"""From a principal and the name of a tool to the headers its schema wants; kept by whoever keeps the schemas."""
-
-
-class _Call(msgspec.Struct, frozen=True):
-    name: str
-    arguments: msgspec.Raw = EMPTY_OBJECT
-
-
-_call = msgspec.json.Decoder(_Call)
 
 
 class ModernFront:
@@ -56,9 +41,7 @@ class ModernFront:
         settings: HttpSettings,
         keep_alive: KeepAlive,
         limit: StreamLimit,
-        wanted_headers: WantedHeaders | None,
     ) -> None:
-        self._wanted_headers = wanted_headers
         self._drain = drain
         self._service = drain.service
         self._settings = settings
@@ -68,17 +51,13 @@ class ModernFront:
     async def request(
         self,
         request: ModernRequest,
-        headers: Headers,
         accepts: Accepts,
-        principal: str,
+        principal: Principal,
         receive: Receive,
         send: Send,
     ) -> None:
-        """Answer one request; `headers` are all of its headers. A checkpoint."""
-        refused = self._check_params(request, headers, principal)
-        if refused is not None:
-            await reply(send, refused.status, refused.body)
-        elif request.method == LISTEN:
+        """Answer one request. A checkpoint."""
+        if request.method == LISTEN:
             await self._listen(request, accepts, principal, receive, send)
         elif request.method in REMOVED:
             error = UnknownMethod(f"{request.method} does not exist in this revision")
@@ -87,21 +66,8 @@ class ModernFront:
         else:
             await self._perform(request, accepts, principal, receive, send)
 
-    def _check_params(self, request: ModernRequest, headers: Headers, principal: str) -> Refused | None:
-        if self._wanted_headers is None or request.method != "tools/call":
-            return None
-        try:
-            call = _call.decode(request.params)
-            wanted = self._wanted_headers(principal, call.name)
-            wrong = disagreement(wanted, msgspec.json.decode(call.arguments), headers) if wanted else None
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None  # the service says what is wrong with the parameters
-        if wrong is None:
-            return None
-        return refuse(400, request.id, HEADER_MISMATCH, f"the header {wrong} does not agree with the arguments")
-
     async def _perform(
-        self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
+        self, request: ModernRequest, accepts: Accepts, principal: Principal, receive: Receive, send: Send
     ) -> None:
         late = self._keep_alive.add(send, None) if accepts.stream_named else None
         answers: list[Answer] = []
@@ -125,7 +91,7 @@ class ModernFront:
             await EventStream(send).answer(found.body)
 
     async def _listen(
-        self, request: ModernRequest, accepts: Accepts, principal: str, receive: Receive, send: Send
+        self, request: ModernRequest, accepts: Accepts, principal: Principal, receive: Receive, send: Send
     ) -> None:
         if not accepts.stream:
             refused = refuse(406, request.id, INVALID_REQUEST, f"{LISTEN} needs Accept: text/event-stream")
@@ -139,7 +105,7 @@ class ModernFront:
             found = failure(request.id, error)
             await reply(send, found.status, found.body)
 
-    async def _stream(self, subscription: Subscription, principal: str, receive: Receive, send: Send) -> None:
+    async def _stream(self, subscription: Subscription, principal: Principal, receive: Receive, send: Send) -> None:
         settings = self._settings
         watch = Watch(
             self._service,
@@ -166,7 +132,7 @@ class ModernFront:
         await stream.close()
 
 
-def _client(request: ModernRequest, principal: str) -> Client:
+def _client(request: ModernRequest, principal: Principal) -> Client:
     return Client(
         principal=principal,
         era="modern",

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.errors import SupervisorError
+from actors.principal import Principal
 
 LABEL: Final = b"mcp-session"
 KEY_BYTES: Final = 32
@@ -82,7 +83,7 @@ class SessionClaims(
     client_name: str
     client_version: str
     capabilities: msgspec.Raw
-    principal: str
+    principal: Principal
     issued_at: float
     expires_at: float
 

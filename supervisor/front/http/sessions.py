@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 import trio
 
+from actors.principal import Principal
 from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims, session_digest
 from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.front.mcp.verdict import Key
@@ -107,7 +108,7 @@ class Sessions:
     def open(
         self,
         *,
-        principal: str,
+        principal: Principal,
         version: str,
         client_name: str,
         client_version: str,
@@ -131,7 +132,7 @@ class Sessions:
         # Unsealed again: a session has the same (fitted) claims before and after a restart.
         return self._admit(token, session_digest(token), self._sealer.unseal(token, now), told)
 
-    def find(self, token: bytes, principal: str) -> Session | None:
+    def find(self, token: bytes, principal: Principal) -> Session | None:
         """Return the live session with this id, made alive if it has to be; None if there is none for `principal`."""
         session = self._live.get(token)
         if session is None:
@@ -167,7 +168,7 @@ class Sessions:
         session.last_used = self._clock()
         return True
 
-    def _revive(self, token: bytes, principal: str) -> Session | None:
+    def _revive(self, token: bytes, principal: Principal) -> Session | None:
         try:
             text = token.decode("ascii")
             claims = self._sealer.unseal(text, self._now())

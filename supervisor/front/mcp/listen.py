@@ -19,6 +19,7 @@ import msgspec
 import trio
 
 from actors.errors import InvalidArguments, TooManyCalls
+from actors.principal import Principal
 from actors.protocol import jsonrpc
 from actors.protocol.versions import META_SUBSCRIPTION
 from supervisor.service.port import Revisions, Service
@@ -48,7 +49,7 @@ class Watch:
     def __init__(
         self,
         service: Service,
-        principal: str,
+        principal: Principal,
         kinds: tuple[Kind, ...] = KINDS,
         *,
         told: Revisions | None = None,

@@ -20,6 +20,7 @@ from actors.kit import Degraded, Feed, Latest
 from actors.kit.directory import Directory
 from actors.life.lifecycle import State
 from actors.messages import ServerStatus
+from actors.principal import LOCAL, Principal
 from actors.registry.actor import Happening
 from actors.server import Message as ServerMessage
 from actors.server.journal import Journal
@@ -37,7 +38,7 @@ GOING_AWAY = 1001
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What the pages show. Functions are called for each page."""
+    """What the pages show, and to whom. Functions are called for each page."""
 
     version: str
     started: float
@@ -51,13 +52,22 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     show_debug: bool = True
     store: Callable[[], Any] = dict
     degraded: Callable[[], list[Degraded]] = list
-    usage: Callable[[], Any] = dict
+    usage: Callable[[Principal], Any] = lambda principal: {}
     counters: Callable[[], Any] = dict
     log_records_lost: Callable[[], int] = int
-    totals: Callable[[], Usage] = dict
+    totals: Callable[[Principal], Usage] = lambda principal: {}
     control: Control | None = None
     journals: Callable[[str], Journal | None] = lambda server: None
     described: Described = msgspec.field(default_factory=Described)
+    principal: Principal = LOCAL
+
+    def seen(self) -> Catalogue:
+        """Return what the principal may see of the newest catalogue."""
+        return self.catalogue.value.view(self.principal)
+
+    def reported(self) -> Mapping[str, ServerStatus]:
+        """Return what was last reported of servers: of all of them, until identities are configured."""
+        return self.statuses.value
 
 
 def routes(view: View) -> Callable[[QuartTrio], None]:
@@ -97,15 +107,15 @@ def _json(body: Any, status: int = 200) -> Response:
 
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     """Ready: the index is built and every server was tried once. Those that fail hold nothing up."""
-    statuses = view.statuses.value
-    known = view.catalogue.value.entries
+    statuses = view.reported()
+    known = view.seen().entries
     failing = sorted(name for name, found in statuses.items() if _fails(found, name in known))
     coming = (name for name, found in statuses.items() if found.state is not State.STOPPED)
     discovering = sorted(name for name in coming if name not in known and name not in failing)
     reason = ""
     if view.closing.is_set():
         reason = "the daemon is shutting down"
-    elif not view.catalogue.value.indexed:
+    elif not view.seen().indexed:
         reason = "the catalogue of earlier runs is being read"
     elif discovering:
         reason = f"{len(discovering)} servers are being discovered for the first time"
@@ -121,22 +131,22 @@ def _fails(status: ServerStatus, known: bool) -> bool:
 
 async def server_row(view: View, server: str) -> dict[str, Any]:
     """Return the row of `/api/status` for one server; only its name if nothing is known of it yet."""
-    status = await told_by(server, view.directory) or view.statuses.value.get(server)
+    status = await told_by(server, view.directory) or view.reported().get(server)
     if status is None:
         return {"server": server}
-    catalogue = view.catalogue.value
+    catalogue = view.seen()
     row = _row(status, catalogue, view.clock(), token_savings(catalogue)["exposed_tokens"])
     warnings = await view.described.warnings(catalogue)
     return {**row, "warnings": warnings.get(server, 0)}
 
 
 async def _status(view: View) -> dict[str, Any]:
-    catalogue = view.catalogue.value
+    catalogue = view.seen()
     now = view.clock()
     tokens = token_savings(catalogue)
     exposed = tokens["exposed_tokens"]
     servers = [
-        _row(status, catalogue, now, exposed) for status in (await fresh(view.statuses.value, view.directory)).values()
+        _row(status, catalogue, now, exposed) for status in (await fresh(view.reported(), view.directory)).values()
     ]
     warnings = await view.described.warnings(catalogue)
     servers = [{**row, "warnings": warnings.get(row["server"], 0)} for row in servers]
@@ -199,10 +209,15 @@ def token_savings(catalogue: Catalogue) -> dict[str, Any]:
 
 async def _debug(view: View) -> bytes:
     """Tools by transport and by server, discovery, processes: for finding out why, never with secrets."""
-    catalogue = view.catalogue.value
-    statuses = await with_stderr(await fresh(view.statuses.value, view.directory), view.directory)
+    catalogue = view.seen()
+    statuses = await with_stderr(await fresh(view.reported(), view.directory), view.directory)
     described = await view.described.of(catalogue)
-    own = {"version": view.version, "usage": view.usage(), "connections": view.counters(), "store": view.store()}
+    own = {
+        "version": view.version,
+        "usage": view.usage(view.principal),
+        "connections": view.counters(),
+        "store": view.store(),
+    }
     own["tokens"] = token_savings(catalogue)
     return await beside(lambda: debug_page(catalogue, statuses, described, own))
 
@@ -220,7 +235,7 @@ async def _events(view: View) -> None:
 
 async def _tell_events(view: View) -> None:
     number = view.feed.newest
-    hello = {"type": "hello", "time": view.clock(), "revision": view.catalogue.value.revision}
+    hello = {"type": "hello", "time": view.clock(), "revision": view.seen().revision}
     await websocket.send(msgspec.json.encode(hello).decode())
     while True:
         number, missed, events = await view.feed.after(number)

@@ -104,7 +104,7 @@ class ServerPages:
             wanted = decode(request.args.items(multi=True), OrderQuery)
             self._control.check(server)
             with trio.move_on_after(wanted.deadline_s):
-                done = await self._control.order(server, order)
+                done = await self._control.order(server, order, self._view.principal)
                 body = {"server": server, "order": order, **msgspec.to_builtins(done)}
                 return _json({**body, "status": await server_row(self._view, server)})
             text = f"{server}: {order} is not done after {wanted.deadline_s:g} s; it goes on: see mcpvisor status"

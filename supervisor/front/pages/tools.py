@@ -64,9 +64,9 @@ async def _answer(made: Callable[[Parameters], Awaitable[bytes]]) -> Response:
 async def _tools(view: View, parameters: Parameters) -> bytes:
     criteria = decode(parameters, Criteria)
     _check_servers(view, criteria.servers)
-    catalogue = view.catalogue.value
+    catalogue = view.seen()
     described = await view.described.of(catalogue)
-    usage = view.totals()
+    usage = view.totals(view.principal)
     return await beside(lambda: _encoded(catalogue, criteria, select(catalogue, usage, criteria, described)))
 
 
@@ -86,13 +86,13 @@ def _encoded(catalogue: Catalogue, criteria: Criteria, found: Selection) -> byte
 async def _tokens(view: View, parameters: Parameters) -> bytes:
     query = decode(parameters, TokenQuery)
     _check_servers(view, query.servers)
-    catalogue = view.catalogue.value
+    catalogue = view.seen()
     return await beside(lambda: msgspec.json.encode(token_page(catalogue, query)))
 
 
 def _check_servers(view: View, asked: Iterable[str]) -> None:
     """Raise `InvalidArguments` for a name that no server has: "none" would be taken for an answer."""
-    known = view.statuses.value.keys() | view.catalogue.value.entries.keys()
+    known = view.reported().keys() | view.seen().entries.keys()
     for name in asked:
         if name not in known:
             likely = nearest(name, known)

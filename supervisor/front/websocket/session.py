@@ -21,6 +21,7 @@ import trio
 
 from actors.errors import InvalidArguments, MailboxFull, ShuttingDown, TooManyCalls
 from actors.kit.decoding import decoded
+from actors.principal import LOCAL, Principal
 from actors.protocol import jsonrpc
 from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, META_VERSION
 from actors.protocol.weight import LARGE_BYTES
@@ -32,7 +33,7 @@ from supervisor.front.mcp.verdict import Key
 from supervisor.front.websocket import rules as rules
 from supervisor.front.websocket.outgoing import Outgoing
 from supervisor.service.drain import Drain
-from supervisor.service.port import LOCAL, Client, failure
+from supervisor.service.port import Client, failure
 
 SHUTDOWN_REASON = "the daemon is shutting down"
 
@@ -55,7 +56,7 @@ class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
     list_changed_debounce_s: float = 0.25
     drain_s: float = 2.0
     """At shutdown, for requests in flight to be answered and for the answers to leave."""
-    principal: str = LOCAL
+    principal: Principal = LOCAL
 
 
 class _Exchange(msgspec.Struct, eq=False):
@@ -201,7 +202,7 @@ class Session:
             capabilities=msgspec.Raw(bytes(asked.capabilities)),
             session=secrets.token_urlsafe(16),
         )
-        return jsonrpc.success(request.id, self._service.initialize(self._client.version))
+        return jsonrpc.success(request.id, self._service.initialize(self._client.version, self._client.principal))
 
     def _listen(self, request: rules.Request, client: Client) -> bytes | None:
         try:
@@ -222,7 +223,7 @@ class Session:
         self._nursery.start_soon(self._follow_listen, listen, watch)
         return None
 
-    def _watch(self, principal: str, kinds: tuple[Kind, ...]) -> Watch:
+    def _watch(self, principal: Principal, kinds: tuple[Kind, ...]) -> Watch:
         return Watch(
             self._service,
             principal,

@@ -13,7 +13,8 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit import Conditions, Pauses, is_want, persist, reason_of
-from supervisor.service.port import LOCAL, Client, Service, answer
+from actors.principal import LOCAL
+from supervisor.service.port import Client, Service, answer
 
 
 def failure(number: int) -> OSError:

@@ -30,6 +30,7 @@ from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import CallServer, Result, StopServer, WakeServer
+from actors.principal import LOCAL
 from actors.protocol.era import Identity
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.versions import Era
@@ -192,7 +193,7 @@ async def gateway(
             registry.statuses,
             GatewaySettings(**settings),
             version="1.0",
-            used=lambda name, tool, good, _: used.append((name, tool, good)),
+            used=lambda who, name, tool, good, _: used.append((name, tool, good)),
             masks={"files": Mask({"KEY": SECRET})},
             unset={"files": ["TOKEN"]},
         ),
@@ -572,9 +573,9 @@ async def test_methods_belong_to_their_era() -> None:
 async def test_capabilities_say_what_is_told() -> None:
     for told in (True, False):
         async with gateway(notify_catalogue_changes=told) as rig:
-            body = json.loads(rig.gateway.initialize("2025-11-25"))
+            body = json.loads(rig.gateway.initialize("2025-11-25", LOCAL))
             assert body["capabilities"]["tools"] == {"listChanged": told}
-            assert (rig.gateway.revisions("local").tools > 0) == told
+            assert (rig.gateway.revisions(LOCAL).tools > 0) == told
             assert "logging" not in body["capabilities"]
 
 
@@ -584,8 +585,8 @@ async def test_capabilities_say_what_is_told() -> None:
 async def test_completions_are_announced_if_a_server_has_them(declared: dict[str, Any], told: bool) -> None:
     async with gateway(capabilities={"prompts": {}, **declared}) as rig:
         for version in ("2025-03-26", "2025-11-25"):
-            assert ("completions" in json.loads(rig.gateway.initialize(version))["capabilities"]) == told
-        assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05"))["capabilities"]
+            assert ("completions" in json.loads(rig.gateway.initialize(version, LOCAL))["capabilities"]) == told
+        assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05", LOCAL))["capabilities"]
         assert ("completions" in (await rig.perform(MODERN, "server/discover"))["capabilities"]) == told
 
 

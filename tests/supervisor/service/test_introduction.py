@@ -11,6 +11,7 @@ from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.life.lifecycle import State
+from actors.principal import LOCAL, Principal
 from actors.search import Index
 from supervisor.service.gateway import GatewaySettings
 from supervisor.service.introduction import HOW, PAUSE_S, THERE, Introduction
@@ -28,7 +29,7 @@ def tools(*names: str) -> list[dict[str, object]]:
 
 async def said(found: Served) -> str:
     """Return the instructions, which both eras get alike."""
-    text = json.loads(found.gateway.initialize("2025-11-25"))["instructions"]
+    text = json.loads(found.gateway.initialize("2025-11-25", LOCAL))["instructions"]
     assert (await found.ask("server/discover", MODERN))["result"]["instructions"] == text
     return str(text)
 
@@ -53,16 +54,27 @@ async def test_no_quotes_are_announced_where_there_are_none() -> None:
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
     introduction = Introduction(Visible(Latest(seen), Latest({})), {}, 300)
     await introduction.renew()
-    assert introduction.text == f"{HOW}\nServers: late (starting); later (starting)."
+    assert introduction.text(LOCAL) == f"{HOW}\nServers: late (starting); later (starting)."
+
+
+async def test_each_principal_has_a_text_and_a_stranger_one_that_names_no_server() -> None:
+    names = ServerNames({}).including(("late",))
+    seen = Catalogue(index=Index.empty(), indexed=True, names=names)
+    other = Principal("other")
+    introduction = Introduction(Visible(Latest(seen), Latest({})), {}, 300, [LOCAL, other])
+    await introduction.renew()
+    assert introduction.made.value.keys() == {LOCAL, other}
+    assert introduction.text(other).endswith("late (starting).")
+    assert introduction.text(Principal("stranger")) == HOW
 
 
 async def test_the_text_is_made_when_something_changes_and_not_per_request() -> None:
     async with served({"github": Publisher(tools("create_issue"))}) as found:
         await found.gateway.introduction.renew()
-        first = found.gateway.introduction.text
+        first = found.gateway.introduction.text(LOCAL)
         for _ in range(3):
-            assert json.loads(found.gateway.initialize("2025-11-25"))["instructions"] == first
-        assert found.gateway.introduction.text is first
+            assert json.loads(found.gateway.initialize("2025-11-25", LOCAL))["instructions"] == first
+        assert found.gateway.introduction.text(LOCAL) is first
 
 
 async def test_the_instructions_keep_to_their_budget() -> None:

@@ -12,6 +12,7 @@ import trio
 
 from actors.errors import ConfigError
 from actors.kit import Conditions
+from actors.principal import LOCAL
 from supervisor.store import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, Store, ToolUsage, open_store
 from supervisor.store.database import Database
 from supervisor.store.file import examine, move_aside
@@ -23,7 +24,7 @@ NOW = 1_000_000.0
 
 
 def used(tool: str, *, calls: int = 1, failures: int = 0, total_ms: float = 10.0) -> ToolUsage:
-    return ToolUsage(server="files", tool=tool, calls=calls, failures=failures, total_ms=total_ms)
+    return ToolUsage(principal=LOCAL, server="files", tool=tool, calls=calls, failures=failures, total_ms=total_ms)
 
 
 def corrupted(path: Path) -> None:
@@ -42,12 +43,12 @@ def path(tmp_path: Path) -> Path:
 async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW) as store:
         store.save_server("files", "d1", b"snapshot")
-        store.save_era("d1", b'{"era":"modern"}', era="modern")
+        store.save_era("d1", "modern")
         store.end_session("ab12", NOW + 60)
         store.add_usage([used("read", failures=1)])
     async with open_store(path) as store:
         assert await store.load_servers() == {"files": SavedServer(digest="d1", payload=b"snapshot", updated_at=NOW)}
-        era = SavedEra(era="modern", payload=b'{"era":"modern"}', updated_at=NOW)
+        era = SavedEra(era="modern", updated_at=NOW)
         assert await store.load_eras(NOW) == {"d1": era}
         assert await store.load_ended_sessions(NOW) == {"ab12": NOW + 60}
         assert await store.load_usage() == [used("read", failures=1)]
@@ -84,8 +85,8 @@ async def test_usage_is_added_up_in_the_queue_and_on_disk(path: Path) -> None:
 
 async def test_a_legacy_verdict_expires_after_seven_days_and_a_modern_one_does_not(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW) as store:
-        store.save_era("old", b"{}", era="legacy")
-        store.save_era("new", b"{}", era="modern")
+        store.save_era("old", "legacy")
+        store.save_era("new", "modern")
         assert set(await store.load_eras(NOW + ERA_TTL_S["legacy"] - 1)) == {"old", "new"}
         assert set(await store.load_eras(NOW + 7 * 86_400)) == {"new"}
         assert set(await store.load_eras(NOW)) == {"new"}, "what expired is removed"
@@ -93,7 +94,7 @@ async def test_a_legacy_verdict_expires_after_seven_days_and_a_modern_one_does_n
 
 async def test_a_verdict_dated_in_the_far_future_by_a_wrong_clock_expires(path: Path) -> None:
     async with open_store(path, clock=lambda: NOW + 30 * 86_400) as store:
-        store.save_era("d1", b"{}", era="legacy")
+        store.save_era("d1", "legacy")
         assert await store.load_eras(NOW) == {}
 
 
@@ -386,12 +387,12 @@ async def test_rows_with_values_of_other_types_are_not_used(path: Path) -> None:
     async with open_store(path) as store:
         store.add_usage([used("read"), used("write")])
         store.save_server("files", "d1", b"x")
-        store.save_era("d1", b"{}", era="legacy")
+        store.save_era("d1", "legacy")
         store.end_session("ab12", NOW * NOW)
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE tool_usage SET calls = 'many' WHERE tool = 'read'")
         other.execute("INSERT INTO servers VALUES ('number', 'd1', 5, 1.0)")
-        other.execute("INSERT INTO eras VALUES ('d2', 'baroque', x'', 1e99)")
+        other.execute("INSERT INTO eras VALUES ('d2', 'baroque', 1e99)")
         other.execute("INSERT INTO ended_sessions VALUES ('cd34', 'never')")
         other.commit()
     async with open_store(path) as store:
@@ -498,13 +499,37 @@ async def test_vectors_of_another_shape_than_ours_are_not_read(path: Path) -> No
         assert store.state == "ok"
 
 
-async def test_a_database_of_the_version_before_gets_a_place_for_vectors(path: Path) -> None:
+SCHEMA_2 = (
+    "DROP TABLE vectors",
+    "DROP TABLE eras",
+    "DROP TABLE tool_usage",
+    "CREATE TABLE eras (digest TEXT PRIMARY KEY, era TEXT NOT NULL, payload BLOB NOT NULL,"
+    " updated_at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL,"
+    " failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID",
+    f"INSERT INTO eras VALUES ('d1', 'modern', X'7B7D', {NOW})",
+    "INSERT INTO tool_usage VALUES ('files', 'read', 1, 0, 10.0)",
+    "PRAGMA user_version = 2",
+)
+"""What makes a database of that version of a fresh one."""
+
+
+async def test_a_database_of_an_earlier_version_keeps_what_is_in_it_and_gets_what_it_lacks(path: Path) -> None:
     async with open_store(path) as store:
         store.save_server("files", "d1", b"snapshot")
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE vectors")
-        connection.execute("PRAGMA user_version = 2")
+        for statement in SCHEMA_2:
+            connection.execute(statement)
         connection.commit()
+    async with open_store(path) as store:
+        assert await store.load_eras(NOW) == {"d1": SavedEra(era="modern", updated_at=NOW)}
+        earlier = ToolUsage(principal=LOCAL, server="files", tool="read", calls=1, failures=0, total_ms=10.0)
+        assert await store.load_usage() == [earlier]
+        store.save_era("d2", "legacy")
+        store.add_usage([earlier])
+    with closing(sqlite3.connect(path)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert {name for name in tables if name.endswith("_before")} == set()
     async with open_store(path) as store:
         assert set(await store.load_servers()) == {"files"}
         store.save_vectors({b"a": b"1"})

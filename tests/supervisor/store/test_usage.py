@@ -9,6 +9,7 @@ from pathlib import Path
 import trio
 
 from actors.catalogue.criteria import Criteria, select
+from actors.principal import LOCAL, Principal
 from supervisor.store import open_store
 from supervisor.store.usage import Usage
 from tests.fakes.tool_catalogue import CATALOGUE
@@ -17,28 +18,45 @@ from tests.fakes.tool_catalogue import CATALOGUE
 async def test_totals_survive_a_restart_and_sort_tools(tmp_path: Path) -> None:
     async with open_store(tmp_path / "store.sqlite3") as store:
         usage = Usage(store)
-        usage.add("files", "read_file", True, 10.0)
-        usage.add("files", "read_file", False, 30.0)
+        usage.add(LOCAL, "files", "read_file", True, 10.0)
+        usage.add(LOCAL, "files", "read_file", False, 30.0)
         usage.flush()
         usage.flush()
     async with open_store(tmp_path / "store.sqlite3") as store:
         usage = Usage(store)
         await usage.load()
-        usage.add("shop", "ship", True, 5.0)
-        assert usage.totals() == {("files", "read_file"): (2, 1, 40.0), ("shop", "ship"): (1, 0, 5.0)}
-        assert [row["tool"] for row in usage.table()] == ["read_file", "ship"]
-        rows = select(CATALOGUE, usage.totals(), Criteria(sort_by="calls", descending=True, limit=2)).rows
+        usage.add(LOCAL, "shop", "ship", True, 5.0)
+        assert usage.totals(LOCAL) == {("files", "read_file"): (2, 1, 40.0), ("shop", "ship"): (1, 0, 5.0)}
+        assert [row["tool"] for row in usage.table(LOCAL)] == ["read_file", "ship"]
+        rows = select(CATALOGUE, usage.totals(LOCAL), Criteria(sort_by="calls", descending=True, limit=2)).rows
         assert [(row.name, row.success_rate, row.avg_ms) for row in rows] == [
             ("read_file", 0.5, 20.0),
             ("ship", 1.0, 5.0),
         ]
 
 
+async def test_what_one_principal_called_is_no_business_of_another(tmp_path: Path) -> None:
+    other = Principal("other")
+    async with open_store(tmp_path / "store.sqlite3") as store:
+        usage = Usage(store)
+        usage.add(LOCAL, "files", "read_file", True, 10.0)
+        usage.add(other, "files", "read_file", False, 5.0)
+        usage.flush()
+    async with open_store(tmp_path / "store.sqlite3") as store:
+        usage = Usage(store)
+        await usage.load()
+        assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 10.0)}
+        assert usage.totals(other) == {("files", "read_file"): (1, 1, 5.0)}
+        (row,) = usage.table(other)
+        assert row == {"server": "files", "tool": "read_file", "calls": 1, "failures": 1, "total_ms": 5.0}
+        assert usage.table(Principal("nobody")) == []
+
+
 async def test_a_row_that_is_no_number_costs_no_call_its_answer(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite3"
     async with open_store(path) as store:
         usage = Usage(store)
-        usage.add("files", "read_file", True, 10.0)
+        usage.add(LOCAL, "files", "read_file", True, 10.0)
         usage.flush()
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE tool_usage SET calls = 'many'")
@@ -46,15 +64,15 @@ async def test_a_row_that_is_no_number_costs_no_call_its_answer(tmp_path: Path) 
     async with open_store(path) as store:
         usage = Usage(store)
         await usage.load()
-        usage.add("files", "read_file", True, 5.0)
-        assert usage.totals() == {("files", "read_file"): (1, 0, 5.0)}
+        usage.add(LOCAL, "files", "read_file", True, 5.0)
+        assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 5.0)}
 
 
 async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite3"
     async with open_store(path) as store:
         usage = Usage(store)
-        usage.add("files", "read_file", True, 10.0)
+        usage.add(LOCAL, "files", "read_file", True, 10.0)
         usage.flush()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -62,13 +80,13 @@ async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp
         async with open_store(path) as store:
             usage = Usage(store)
             await usage.load()
-            usage.add("files", "read_file", True, 10.0)
+            usage.add(LOCAL, "files", "read_file", True, 10.0)
             usage.flush()
-            usage.add("files", "read_file", True, 10.0)
-            assert usage.totals() == {("files", "read_file"): (2, 0, 20.0)}
+            usage.add(LOCAL, "files", "read_file", True, 10.0)
+            assert usage.totals(LOCAL) == {("files", "read_file"): (2, 0, 20.0)}
             other.execute("ROLLBACK")
             other.close()
             with trio.fail_after(20):
                 await store.opened.wait()
             await usage.load()
-            assert usage.totals() == {("files", "read_file"): (3, 0, 30.0)}
+            assert usage.totals(LOCAL) == {("files", "read_file"): (3, 0, 30.0)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.principal import LOCAL
 from supervisor.store.records import ToolUsage
 from supervisor.store.writes import AddUsage, ForgetServer, SaveServer, Write, WriteQueue
 
@@ -14,7 +15,7 @@ def save(name: str, payload: bytes = b"x") -> SaveServer:
 
 
 def use(calls: int) -> AddUsage:
-    return AddUsage(usage=ToolUsage(server="s", tool="t", calls=calls, failures=0, total_ms=0.0))
+    return AddUsage(usage=ToolUsage(principal=LOCAL, server="s", tool="t", calls=calls, failures=0, total_ms=0.0))
 
 
 def test_the_newest_write_of_a_key_wins() -> None:

@@ -13,6 +13,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ServerExited, UnknownTool
+from actors.principal import LOCAL, Principal
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer, session_digest
@@ -50,7 +51,7 @@ class Front:
         self.wall = Wall()
         self.drain = Drain(service, trio.Event())
         self.ended: dict[str, float] = {}
-        self.principal = "local"
+        self.principal = LOCAL
         self.settings = HttpSettings(**settings)
         self.app = self.started_again()
 
@@ -160,7 +161,7 @@ async def test_a_second_initialize_opens_another_session_and_leaves_the_first_al
 async def test_unknown_forged_and_foreign_sessions_are_not_found_alike() -> None:
     front = front_of()
     token = await front.initialize()
-    front.principal = "somebody else"
+    front.principal = Principal("somebody else")
     foreign = await front.post(legacy("ping", id_="p"), token)
     front.started_again()
     foreign_again = await front.post(legacy("ping", id_="p"), token)
@@ -170,7 +171,7 @@ async def test_unknown_forged_and_foreign_sessions_are_not_found_alike() -> None
         bodies.add((answer.status, answer.body))
     assert len(bodies) == 1
     assert code_of(foreign) == (404, "p", -32600)
-    front.principal = "local"
+    front.principal = LOCAL
     assert (await front.post(legacy("ping"), token)).status == 200
 
 

@@ -13,7 +13,6 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, CallTooLarge, InvalidArguments, UnknownTool
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.http.param_headers import ParamHeader
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
@@ -204,27 +203,6 @@ async def test_only_event_streams_accepted_means_the_answer_is_one_and_errors_ke
         await call.end()
     wrong = await fetch(app, "POST", modern_headers("y", accept="text/event-stream"), modern("y"))
     assert code_of(wrong) == (404, 1, -32601)
-
-
-async def test_headers_that_repeat_arguments_are_compared_before_the_call() -> None:
-    service = FakeService(tools__call=returning(b"{}"))
-    known = {("local", "t"): (ParamHeader(b"mcp-param-region", ("region",)),)}
-    app = McpHttp(
-        inner,
-        Drain(service, trio.Event()),
-        sealer=Sealer(b"k" * 32),
-        wanted_headers=lambda principal, tool: known.get((principal, tool), ()),
-    )
-    for tool, region, status in (("t", "eu", 200), ("t", "us", 400), ("u", "us", 200)):
-        headers = modern_headers("tools/call", tool, **{"mcp-param-region": region})
-        body = modern("tools/call", {"name": tool, "arguments": {"region": "eu"}}, id_="i")
-        answer = await fetch(app, "POST", headers, body)
-        assert answer.status == status
-        if status == 400:
-            assert code_of(answer) == (400, "i", -32020)
-    assert len(service.asked) == 2
-    nameless = await fetch(app, "POST", modern_headers("tools/call"), modern("tools/call", {"arguments": {}}))
-    assert nameless.status == 200
 
 
 # Subscriptions --------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from actors.principal import LOCAL
 from supervisor.front.http.session_ids import (
     MAX_CAPABILITIES_BYTES,
     MAX_NAME_BYTES,
@@ -33,7 +34,7 @@ def claims(**changes: Any) -> SessionClaims:
         client_name="inspector",
         client_version="1.2.3",
         capabilities=msgspec.Raw(b'{"roots":{"listChanged":true}}'),
-        principal="local",
+        principal=LOCAL,
         issued_at=NOW,
         expires_at=NOW + 60,
     )
@@ -204,7 +205,7 @@ def test_claims_of_another_shape_are_refused_even_with_a_good_seal(body: str) ->
 
 def test_a_token_expires_at_its_time() -> None:
     token = Sealer(KEY).seal(claims())
-    assert Sealer(KEY).unseal(token, NOW + 59.9).principal == "local"
+    assert Sealer(KEY).unseal(token, NOW + 59.9).principal == LOCAL
     for late in (NOW + 60, NOW + 1e9):
         with pytest.raises(SealBroken):
             Sealer(KEY).unseal(token, late)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import trio
 
+from actors.principal import LOCAL, Principal
 from supervisor.front.http import sessions as sessions_module
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import Session, Sessions
@@ -33,7 +34,7 @@ def sessions_of(times: Times, **settings: Any) -> Sessions:
     )
 
 
-def open_one(sessions: Sessions, principal: str = "local") -> Session:
+def open_one(sessions: Sessions, principal: Principal = LOCAL) -> Session:
     return sessions.open(
         principal=principal,
         version="2025-11-25",
@@ -52,9 +53,9 @@ async def test_what_is_in_use_is_not_idle_however_long_it_takes() -> None:
     calling.in_flight[1] = trio.CancelScope()
     times.moment = 101.0
     open_one(sessions)
-    assert sessions.find(idle.token, "local") is None
-    assert sessions.find(streaming.token, "local") is streaming
-    assert sessions.find(calling.token, "local") is calling
+    assert sessions.find(idle.token, LOCAL) is None
+    assert sessions.find(streaming.token, LOCAL) is streaming
+    assert sessions.find(calling.token, LOCAL) is calling
     await trio.lowlevel.checkpoint()
     assert not streaming.stream.cancel_called
 
@@ -95,8 +96,8 @@ def test_the_memory_of_ended_sessions_is_bounded_and_no_session_comes_back_to_li
         ended.append(open_one(sessions))
         sessions.end(ended[-1])
         assert len(sessions._ended) <= 4
-        assert [session for session in ended if sessions.find(session.token, "local")] == []
-    assert sessions.find(others.token, "local") is others
+        assert [session for session in ended if sessions.find(session.token, LOCAL)] == []
+    assert sessions.find(others.token, LOCAL) is others
     assert moments == sorted(moments)
     assert open_one(sessions).token not in {session.token for session in ended}
 
@@ -120,8 +121,8 @@ def test_what_was_remembered_as_one_moment_stays_ended_after_a_restart(monkeypat
     alive = open_one(sessions)
     assert len(kept) <= 3
     following = sessions_of(times, already_ended=kept)
-    assert [session for session in ended if following.find(session.token, "local")] == []
-    assert following.find(alive.token, "local") is not None
+    assert [session for session in ended if following.find(session.token, LOCAL)] == []
+    assert following.find(alive.token, LOCAL) is not None
 
 
 def test_sessions_that_were_ended_by_an_earlier_life_end_when_that_is_learnt_late() -> None:
@@ -129,16 +130,16 @@ def test_sessions_that_were_ended_by_an_earlier_life_end_when_that_is_learnt_lat
     before = sessions_of(times)
     ended, other = open_one(before), open_one(before)
     sessions = sessions_of(times)
-    assert sessions.find(ended.token, "local") is not None
+    assert sessions.find(ended.token, LOCAL) is not None
     sessions.take_ended({ended.digest: ended.expires_at})
-    assert sessions.find(ended.token, "local") is None
-    assert sessions.find(other.token, "local") is not None
+    assert sessions.find(ended.token, LOCAL) is None
+    assert sessions.find(other.token, LOCAL) is not None
 
 
 def test_a_session_that_comes_back_is_owed_everything() -> None:
     times = Times()
     session = open_one(sessions_of(times))
-    again = sessions_of(times).find(session.token, "local")
+    again = sessions_of(times).find(session.token, LOCAL)
     assert again is not None
     assert again.client == session.client
     assert session.told == Revisions()

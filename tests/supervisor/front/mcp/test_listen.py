@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import InvalidArguments, TooManyCalls
+from actors.principal import LOCAL
 from supervisor.front.mcp.listen import NOTHING_TOLD, Kind, StreamLimit, Watch, list_changed, read_subscription
 from supervisor.service.port import Revisions
 from tests.fakes.service import FakeService
@@ -40,7 +41,7 @@ class Listener:
 async def test_a_first_change_waits_a_moment_for_others(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, "local", debounce_s=0.25), nursery)
+        listener = Listener(Watch(service, LOCAL, debounce_s=0.25), nursery)
         await trio.sleep(10)
         for number in range(1, 5):
             service.change(tools=number)
@@ -54,7 +55,7 @@ async def test_a_first_change_waits_a_moment_for_others(autojump_clock: MockCloc
 async def test_kinds_that_change_together_are_told_together(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, "local"), nursery)
+        listener = Listener(Watch(service, LOCAL), nursery)
         await wait_all_tasks_blocked()
         service.change(tools=1, prompts=1)
         await trio.sleep(10)
@@ -65,7 +66,7 @@ async def test_kinds_that_change_together_are_told_together(autojump_clock: Mock
 async def test_a_storm_is_told_once_per_interval_and_its_last_change_is_not_lost(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, "local", min_interval_s=1.0, debounce_s=0.25), nursery)
+        listener = Listener(Watch(service, LOCAL, min_interval_s=1.0, debounce_s=0.25), nursery)
         await wait_all_tasks_blocked()
         for number in range(1, 1001):
             service.change(tools=number)
@@ -85,7 +86,7 @@ async def test_in_any_order_the_end_is_known_and_nothing_is_told_too_often(
     chance = random.Random(seed)
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, "local", min_interval_s=1.0, debounce_s=0.2), nursery)
+        listener = Listener(Watch(service, LOCAL, min_interval_s=1.0, debounce_s=0.2), nursery)
         for number in range(1, 60):
             service.change(**{chance.choice(("tools", "resources", "prompts")): number})
             await trio.sleep(chance.choice((0, 0.01, 0.2, 0.3, 1.0, 2.5)))
@@ -100,7 +101,7 @@ async def test_in_any_order_the_end_is_known_and_nothing_is_told_too_often(
 async def test_only_the_kinds_asked_for_are_told(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, "local", ("prompts",)), nursery)
+        listener = Listener(Watch(service, LOCAL, ("prompts",)), nursery)
         await wait_all_tasks_blocked()
         service.change(tools=1, resources=1)
         await trio.sleep(10)
@@ -114,10 +115,10 @@ async def test_only_the_kinds_asked_for_are_told(autojump_clock: MockClock) -> N
 async def test_what_was_told_before_is_where_a_watch_begins(autojump_clock: MockClock) -> None:
     service = FakeService()
     service.change(tools=3, prompts=2)
-    assert await Watch(service, "local", told=Revisions(tools=3)).next() == ("prompts",)
-    assert set(await Watch(service, "local", told=NOTHING_TOLD).next()) == {"tools", "resources", "prompts"}
+    assert await Watch(service, LOCAL, told=Revisions(tools=3)).next() == ("prompts",)
+    assert set(await Watch(service, LOCAL, told=NOTHING_TOLD).next()) == {"tools", "resources", "prompts"}
     with trio.move_on_after(10) as waited:
-        await Watch(service, "local").next()
+        await Watch(service, LOCAL).next()
     assert waited.cancelled_caught
 
 
@@ -125,7 +126,7 @@ async def test_a_change_that_others_cannot_see_wakes_but_tells_nothing(autojump_
     service = FakeService()
     with trio.move_on_after(10) as waited:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Watch(service, "local").next)
+            nursery.start_soon(Watch(service, LOCAL).next)
             await wait_all_tasks_blocked()
             service.change()
     assert waited.cancelled_caught
@@ -133,7 +134,7 @@ async def test_a_change_that_others_cannot_see_wakes_but_tells_nothing(autojump_
 
 async def test_cancelling_the_wait_loses_nothing(autojump_clock: MockClock) -> None:
     service = FakeService()
-    watch = Watch(service, "local", debounce_s=0.25)
+    watch = Watch(service, LOCAL, debounce_s=0.25)
     service.change(tools=1)
     found: tuple[Kind, ...] = ()
     rounds = 0
@@ -146,7 +147,7 @@ async def test_cancelling_the_wait_loses_nothing(autojump_clock: MockClock) -> N
 
 async def test_watching_always_lets_others_run() -> None:
     service = FakeService()
-    watch = Watch(service, "local", told=NOTHING_TOLD, debounce_s=0)
+    watch = Watch(service, LOCAL, told=NOTHING_TOLD, debounce_s=0)
     with trio.CancelScope() as scope:
         scope.cancel()
         await watch.next()

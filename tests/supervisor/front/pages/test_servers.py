@@ -14,6 +14,7 @@ import trio_websocket
 from actors.errors import MailboxFull, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError, UnknownServer
 from actors.life.lifecycle import State
 from actors.messages import Refreshed
+from actors.principal import Principal
 from actors.server.journal import Journal
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.guard import Guard
@@ -36,7 +37,7 @@ class Obeys:
         if server not in ("a", "a b.c"):
             raise UnknownServer(f"there is no server {server!r}", details={"nearest": ["a"]})
 
-    async def order(self, server: str, order: Order) -> Done:
+    async def order(self, server: str, order: Order, principal: Principal) -> Done:
         await trio.lowlevel.checkpoint()
         self.orders.append((server, order))
         if self._hangs:

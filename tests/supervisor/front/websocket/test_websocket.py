@@ -14,6 +14,7 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_st
 
 from actors.errors import ShuttingDown, UnknownMethod
 from actors.kit import Latest
+from actors.principal import Principal
 from actors.protocol.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.guard import Guard
@@ -38,10 +39,10 @@ class FakeService:
         self.release = trio.Event()
         self.cancelled = trio.Event()
 
-    def revisions(self, principal: str) -> Revisions:
+    def revisions(self, principal: Principal) -> Revisions:
         return self.now
 
-    def initialize(self, version: str) -> bytes:
+    def initialize(self, version: str, principal: Principal) -> bytes:
         if self.broken:
             raise RuntimeError("a bug")
         return json.dumps({"protocolVersion": version}).encode()
