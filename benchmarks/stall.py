@@ -108,7 +108,7 @@ async def _measured(offers: Mapping[str, Offer], directory: Path) -> dict[str, l
 async def _phases(
     ticker: Ticker, store: Store, offers: Mapping[str, Offer], storms: Sequence[Mapping[str, Offer]], directory: Path
 ) -> None:
-    memory = StoreMemory(store, dict.fromkeys(offers, "digest"))
+    memory = StoreMemory(store, lambda: dict.fromkeys(offers, "digest"), lambda: offers)
     counter = TokenCounter(directory, 30.0)
     ready = trio.Event()  # the vocabulary is loaded in a phase of its own
 

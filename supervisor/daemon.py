@@ -16,12 +16,10 @@ from contextlib import suppress
 from functools import partial
 from socket import socket
 
-import msgspec
 import trio
 
-from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError, SupervisorError
-from actors.kit import Conditions, Latest, first_of, is_want
+from actors.kit import Conditions, Latest, Starts, first_of, is_want
 from actors.protocol.era import Identity
 from actors.registry.actor import Registry
 from actors.registry.vectors import Embedding
@@ -30,7 +28,8 @@ from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.orphans import become_subreaper
 from supervisor import __version__, neural
-from supervisor.config import Configuration, ServerConfig, launch_digest, placeholders
+from supervisor.config import Configuration, Settings
+from supervisor.front.edge.connection import Counters
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
@@ -41,9 +40,10 @@ from supervisor.host.pauses import keep_catalogue, switch_often
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.servers.capacity import Room
-from supervisor.servers.children import Servers, mask_of, starts_of, transport_of
+from supervisor.servers.children import Servers, transport_of
 from supervisor.servers.control import Operation
-from supervisor.service.gateway import Gateway, GatewaySettings
+from supervisor.servers.deployment import DeployedServer, Deployment, deploy
+from supervisor.service.gateway import Gateway
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory, StoreVectors
 from supervisor.store.usage import Usage
@@ -72,11 +72,11 @@ class Daemon:
         sockets: list[socket],
         clock: Callable[[], float] = time.time,
         *,
-        connect: Callable[[ServerConfig], Transport] | None = None,
+        connect: Callable[[DeployedServer], Transport] | None = None,
         descriptors: int = 0,
         ending: Callable[[], None] = lambda: None,
     ) -> None:
-        self.configuration = configuration
+        self._configuration = configuration
         self.closing = trio.Event()
         self.urls: Latest[list[str]] = Latest([])
         self.conditions = Conditions(clock)
@@ -90,13 +90,14 @@ class Daemon:
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until `closing` is set. Started with the base URLs, once clients can connect."""
         async with open_store(self._data.database, conditions=self.conditions) as store:
+            deployment = Latest(deploy(self._configuration, key=self._data.key("launch")))
+            deployed, settings = deployment.value, deployment.value.settings
             usage = Usage(store)
-            memory = StoreMemory(store, self._digests(), self._resting())
+            memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.configured)
             offers, eras = await memory.load(self._clock())
             await usage.load()
-            off = await self._switched_off(store)
-            kinds = {config.path_name: config.kind for config in self._runnable()}
-            settings = self.configuration.settings
+            off = await self._switched_off(store, deployed)
+            kinds = {name: server.config.kind for name, server in deployed.servers.items()}
             counter = TokenCounter(self._data.tokenizer_cache, settings.tokenizer_timeout_s)
             registry = Registry(
                 {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds and name not in off},
@@ -105,7 +106,7 @@ class Daemon:
                 self._clock,
                 embedding=Embedding(partial(neural.load, settings.rerank, self._data.model), StoreVectors(store)),
                 conditions=self.conditions,
-                names=ServerNames(self.configuration.server_names),
+                names=deployed.names,
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
@@ -118,30 +119,29 @@ class Daemon:
                     self._connect,
                     identity,
                     self._clock,
-                    starts_of(settings),
+                    _starts(settings),
                     conditions=self.conditions,
                     recall=registry.offer,
                 )
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
-                kept = {config.path_name for config in self._runnable() if not config.idle_timeout_s}
-                core.start_soon(Room(servers.directory, self.conditions, kept).run)
-                front = await self._front(core, store, registry, router, servers, usage)
+                core.start_soon(Room(servers.directory, self.conditions, deployment).run)
+                front = await self._front(core, deployment, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
                 async with trio.open_nursery() as supervised:
-                    for config in self._runnable():
-                        name = config.path_name
+                    for name, server in deployed.servers.items():
                         run_one = partial(servers.run, disabled=name in off)
-                        await supervised.start(run_one, config, offers.get(name), eras.get(name))
-                    await self._report_unusable(servers)
+                        await supervised.start(run_one, server, offers.get(name), eras.get(name))
+                    for resting in deployed.resting:
+                        await servers.report(resting)
                     self.urls.set(urls)
                     task_status.started(urls)
                     supervised.start_soon(
                         servers.discover, [name for name in kinds if name not in offers and name not in off]
                     )
                     await self.closing.wait()
-                    await self._end(router, servers, front)
+                    await self._end(deployment, router, servers, front)
                     supervised.cancel_scope.cancel()
                 await ended.wait()
                 usage.flush()
@@ -154,34 +154,35 @@ class Daemon:
         finally:
             self.ending()
 
-    async def _switched_off(self, store: Store) -> frozenset[str]:
+    async def _switched_off(self, store: Store, deployed: Deployment) -> frozenset[str]:
         """Return the configured servers that an operator has switched off; what is kept of others is dropped."""
         off = await store.load_disabled()
-        configured = {config.path_name for config in self.configuration.servers}
-        for name in off - configured:
+        for name in off - deployed.entries.keys():
             store.switch_server(name, disabled=False)
-        return off & configured
+        return off & deployed.entries.keys()
 
     async def _front(
-        self, core: trio.Nursery, store: Store, registry: Registry, router: Router, servers: Servers, usage: Usage
+        self,
+        core: trio.Nursery,
+        deployment: Latest[Deployment],
+        store: Store,
+        registry: Registry,
+        router: Router,
+        servers: Servers,
+        usage: Usage,
     ) -> Front:
-        settings = self.configuration.settings
         gateway = Gateway(
             router.address,
             registry.catalogue,
             registry.statuses,
-            msgspec.convert(settings, GatewaySettings, from_attributes=True),
+            deployment,
             version=__version__,
             used=usage.add,
-            deadlines={c.path_name: c.call_timeout_s for c in self._runnable() if c.call_timeout_s is not None},
-            masks={config.path_name: mask_of(config) for config in self._runnable()},
-            unset={config.path_name: placeholders(config.env) for config in self._runnable()},
-            described={c.path_name: c.description for c in self.configuration.servers if c.description},
             clock=self._clock,
         )
         core.start_soon(gateway.introduction.run)
-        view = partial(
-            View,
+        counters = Counters()
+        view = View(
             version=__version__,
             started=self._started,
             clock=self._clock,
@@ -190,25 +191,19 @@ class Daemon:
             statuses=registry.statuses,
             feed=registry.feed,
             closing=self.closing,
-            problems=self.configuration.problems,
-            show_debug=settings.show_debug,
+            deployment=deployment,
             store=store.status,
             degraded=self.conditions.now,
             usage=usage.table,
+            counters=lambda: counters,
             log_records_lost=records_lost,
             totals=usage.totals,
-            control=Operation(self.configuration, servers, router.address, registry.offer, registry.statuses, store),
+            control=Operation(deployment, servers, router.address, registry.offer, registry.statuses, store),
             journals=servers.journals.find,
         )
+        settings = deployment.value.settings
         return await Front.open(
-            settings,
-            self._sockets,
-            gateway,
-            lambda counters: view(counters=counters),
-            self._data,
-            store,
-            self._clock,
-            self.conditions,
+            settings, self._sockets, gateway, view, self._data, store, self._clock, self.conditions, counters
         )
 
     async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
@@ -217,45 +212,14 @@ class Daemon:
             raise RuntimeError("the front ended by itself")
         ended.set()
 
-    async def _end(self, router: Router, servers: Servers, front: Front) -> None:
+    async def _end(self, deployment: Latest[Deployment], router: Router, servers: Servers, front: Front) -> None:
         """Stop in order: calls in flight may end, the rest is told so, then all servers stop at once."""
-        drain_s = self.configuration.settings.drain_within_s
+        drain_s = deployment.value.settings.drain_within_s
         log.info("ending: calls in flight have %g s", drain_s)
         with trio.move_on_after(drain_s), suppress(SupervisorError):
             await router.address.ask_in_turn(BeginShutdown())
         front.end_calls()
         await servers.stop()
-
-    def _runnable(self) -> list[ServerConfig]:
-        return [config for config in self.configuration.servers if not config.disabled and config.kind == "stdio"]
-
-    def _digests(self) -> dict[str, str]:
-        key = self._data.key("launch")
-        return {config.path_name: launch_digest(config, {}, key=key) for config in self._runnable()}
-
-    def _resting(self) -> list[str]:
-        """Return the servers that are configured and cannot run now."""
-        broken = [problem.server for problem in self.configuration.problems if problem.server]
-        return broken + [config.path_name for config in self.configuration.servers if config.disabled]
-
-    async def _report_unusable(self, servers: Servers) -> None:
-        """Show entries that cannot run with the reason and what to do; their neighbours do not notice.
-
-        The problems of the configuration are not logged: `run` has said them all before the log began.
-        """
-        for problem in self.configuration.problems:
-            if problem.server:
-                await servers.report_failed(problem.server, str(problem), aloud=False)
-        for config in self.configuration.servers:
-            if config.disabled:
-                await servers.report_disabled(config.path_name, config.kind)
-            elif config.kind != "stdio":
-                reason = f"{config.kind} servers are not supported by this version; {BRIDGE}"
-                await servers.report_failed(config.path_name, reason, config.kind)
-
-
-BRIDGE = 'mcp-remote makes it a local one: "command": "npx", "args": ["-y", "mcp-remote", URL]'
-"""What to do about a server with a `url`; the address is not told, it may hold a secret."""
 
 
 def run(
@@ -287,6 +251,16 @@ def run(
     if refused is not None and not crashed:
         raise refused
     return EXIT_CRASH if crashed else 0
+
+
+def _starts(settings: Settings) -> Starts:
+    """Return how many servers may be starting and installing at once."""
+    return Starts(
+        settings.cold_starts,
+        installs=settings.max_installs,
+        per_s=settings.starts_per_s,
+        slot_s=settings.spawn_slot_s,
+    )
 
 
 async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: Callable[[], None]) -> None:

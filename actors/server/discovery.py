@@ -23,7 +23,7 @@ from actors.server.inbox import Message, PageRead
 from actors.server.link import Link
 from actors.server.lists import Lists
 from actors.server.record import Record
-from actors.server.settings import ServerSettings
+from actors.server.settings import LIST_LIMITS, ServerSettings
 
 AT_ONCE_BYTES = 16 * 1024
 """A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""
@@ -58,7 +58,7 @@ class Discovery:
         self._listed = listed
         self.looking: int | None = None
         self._walk = 0
-        self._draft = Draft(settings.list_limits, None)
+        self._draft = Draft(LIST_LIMITS, None)
         self._reading: set[trio.CancelScope] = set()
 
     def begin(self, link: Link, incarnation: int) -> None:
@@ -171,7 +171,7 @@ class Discovery:
         now, unix_now = trio.current_time(), self._record.clock()
         before = self._lists.known
         offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
-        self._draft = Draft(self._settings.list_limits, None)  # so that what it holds is free
+        self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
         self._listed(link, before, offer)
 
     def _stop_reading(self) -> None:

@@ -16,7 +16,7 @@ from actors.protocol.opening import Opened, text_of
 from actors.protocol.versions import Era
 from actors.server.inbox import Message
 from actors.server.incarnation import Incarnation
-from actors.server.settings import ServerSettings
+from actors.server.settings import LIST_LIMITS, ServerSettings
 from actors.transport.base import Transport
 from actors.transport.side_output import Hear
 
@@ -153,4 +153,4 @@ class Launcher:
         if urgent:
             process.hurry()
         nursery.start_soon(process.run, self._starts)
-        return Link(process, Conversation(f"s{number}", self._identity, era, settings.list_limits))
+        return Link(process, Conversation(f"s{number}", self._identity, era, LIST_LIMITS))

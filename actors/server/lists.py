@@ -19,7 +19,7 @@ from actors.catalogue.draft import Draft
 from actors.catalogue.entries import Offer
 from actors.protocol.era import Agreement
 from actors.protocol.listing import Listed, announced
-from actors.server.settings import ServerSettings
+from actors.server.settings import LIST_LIMITS, RELIST_DEBOUNCE_S, RELIST_INTERVAL_S, ServerSettings
 
 SETTLE_S = 10.0
 """Old lists are read again about this long after the start: servers that are not known at all come first."""
@@ -66,12 +66,12 @@ class Lists:
         """Note that a reading begins; return what it fills."""
         self._begun_at = now
         self.owed = False
-        return Draft(self._settings.list_limits, self.known)
+        return Draft(LIST_LIMITS, self.known)
 
     def next_reading(self, now: float) -> float:
         """Return the moment at which a change that was told of now is read."""
-        earliest = self._begun_at + self._settings.relist_interval_s if self._begun_at is not None else now
-        return max(now + self._settings.relist_debounce_s, earliest)
+        earliest = self._begun_at + RELIST_INTERVAL_S if self._begun_at is not None else now
+        return max(now + RELIST_DEBOUNCE_S, earliest)
 
     def next_look(self, *, awake: bool) -> float:
         """Return the moment at which the lists are read again though nobody told of a change; infinite if never."""

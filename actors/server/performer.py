@@ -29,7 +29,7 @@ from actors.server.liveness import Liveness
 from actors.server.orders import Orders
 from actors.server.record import Record
 from actors.server.recovery import Recovery
-from actors.server.settings import ServerSettings
+from actors.server.settings import DRAIN_S, ServerSettings
 from actors.server.startup import Startup
 from actors.server.story import listed_change
 from actors.server.traffic import Traffic
@@ -106,7 +106,7 @@ class Performer:
         if self.life.state is State.HANDSHAKING and self.link is not None:
             self.timers.start(self.nursery, "stage", self.startup.stage_s(self.link))
         elif self.life.state is State.DRAINING:
-            self.timers.start(self.nursery, "stage", self._settings.drain_s)
+            self.timers.start(self.nursery, "stage", DRAIN_S)
         elif self.life.state is State.FAILED:
             self.startup.suppose(None)
             self.recovery.give_up(self.nursery, listed=self._lists.known is not None)

@@ -7,6 +7,14 @@ import msgspec
 from actors.protocol.listing import ListLimits
 from actors.transport.stdio.installer import Installer
 
+DRAIN_S = 5.0
+"""For calls in flight, before a server that is to sleep, restart or stop is stopped."""
+RELIST_DEBOUNCE_S = 0.25
+"""A server that says that its lists changed is read after this time, with whatever else changes meanwhile."""
+RELIST_INTERVAL_S = 1.0
+"""The least time between the beginnings of two such readings."""
+LIST_LIMITS = ListLimits()
+
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Deadlines in seconds and bounds of one server. `idle_timeout_s` 0 means never.
@@ -27,14 +35,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     start_timeout_s: float = 60.0
     probe_timeout_s: float = 20.0
     discovery_timeout_s: float = 60.0
-    drain_s: float = 5.0
     write_timeout_s: float = 10.0
     unresponsive_s: float = 5.0
-    relist_debounce_s: float = 0.25
-    relist_interval_s: float = 1.0
     probe_interval_s: float = 300.0
     catalogue_max_age_s: float = 86_400.0
     max_in_flight: int = 64
     max_queued: int = 128
     max_queued_bytes: int = 64 * 1024 * 1024
-    list_limits: ListLimits = ListLimits()

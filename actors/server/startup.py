@@ -14,7 +14,7 @@ from actors.life.lifecycle import Wanted
 from actors.messages import Activity
 from actors.protocol.versions import Era
 from actors.server.link import Link
-from actors.server.settings import ServerSettings
+from actors.server.settings import DRAIN_S, ServerSettings
 
 WORKING_S = 15.0
 """A process that did something this short a time ago is at work."""
@@ -80,4 +80,4 @@ class Startup:
             link.process.stop(polite=polite)
             return
         grace_s = self._settings.install_grace_s
-        link.process.stop(polite=True, term_s=min(grace_s, self._settings.drain_s) if wanted == "stopped" else grace_s)
+        link.process.stop(polite=True, term_s=min(grace_s, DRAIN_S) if wanted == "stopped" else grace_s)

@@ -15,25 +15,20 @@ from supervisor.front.edge.asgi import Application, Receive, Scope, Send, respon
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import Counters
 from supervisor.front.edge.guard import Guard
-from supervisor.front.edge.serve import ServeSettings, serve
-from supervisor.front.edge.websocket_frames import FrameSettings
+from supervisor.front.edge.serve import serve
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.pages.api import View, routes
 from supervisor.front.pages.servers import server_routes
 from supervisor.front.pages.tools import tool_routes
 from supervisor.front.pages.welcome import welcome_routes
+from supervisor.front.settings import buffered_bytes, http_settings, serve_settings, websocket_settings
 from supervisor.front.websocket.endpoint import McpWebSocket
-from supervisor.front.websocket.session import WebSocketSettings
 from supervisor.host.datadir import DataDir
 from supervisor.service.drain import Drain
 from supervisor.service.port import Service
 from supervisor.store import Store
-
-FAREWELL_S = 2.0
-"""For the last answers to leave, once no call is in flight any more."""
 
 PAGE_BODY_BYTES = 64 * 1024
 """No page has use for a body."""
@@ -53,6 +48,7 @@ class Front:
         conditions: Conditions,
         drain: Drain,
         budget: Budget,
+        counters: Counters,
     ) -> None:
         self._settings = settings
         self._conditions = conditions
@@ -63,7 +59,7 @@ class Front:
         self._http = http
         self._drain = drain
         self._budget = budget
-        self.counters = Counters()
+        self._counters = counters
 
     @classmethod
     async def open(
@@ -71,21 +67,20 @@ class Front:
         settings: Settings,
         sockets: list[socket],
         service: Service,
-        view: Callable[[Callable[[], object]], View],
+        view: View,
         data: DataDir,
         store: Store,
         clock: Callable[[], float],
         conditions: Conditions,
+        counters: Counters,
     ) -> Front:
-        """Read the ended sessions and build the application. `view` gets a function that returns the counters."""
-        counters: list[Counters] = []
-        shown = view(lambda: counters[0])
-        drain, budget = Drain(service, shown.closing), Budget(_buffered_bytes(settings))
+        """Read the ended sessions and build the application. `counters` are those that `view` shows."""
+        drain, budget = Drain(service, view.closing), Budget(buffered_bytes(settings))
         http = McpHttp(
             _nothing_here,
             drain,
             sealer=Sealer(data.key("session")),
-            settings=_http_settings(settings),
+            settings=http_settings(settings),
             now=clock,
             ended=store.end_session,
             ended_until=store.end_sessions_until,
@@ -94,20 +89,18 @@ class Front:
             limit=StreamLimit(),
             budget=budget,
         )
-        websocket = McpWebSocket(drain, _websocket_settings(settings), budget)
+        websocket = McpWebSocket(drain, websocket_settings(settings), budget)
         app = create_app(
             guard=_guard(settings, sockets),
             mcp_http=http,
             mcp_websocket=websocket,
-            register=routes(shown),
+            register=routes(view),
             max_body_bytes=PAGE_BODY_BYTES,
         )
-        tool_routes(shown)(app)
-        server_routes(shown)(app)
-        welcome_routes(shown.version)(app)
-        front = cls(settings, sockets, app, http, store, clock, conditions, drain, budget)
-        counters.append(front.counters)
-        return front
+        tool_routes(view)(app)
+        server_routes(view)(app)
+        welcome_routes(view.version)(app)
+        return cls(settings, sockets, app, http, store, clock, conditions, drain, budget, counters)
 
     def end_calls(self) -> None:
         """Answer every call that is still in flight with `ShuttingDown`: the time to finish is over."""
@@ -125,9 +118,9 @@ class Front:
             await serve(
                 self._app,
                 self._sockets,
-                _serve_settings(self._settings),
+                serve_settings(self._settings),
                 closing,
-                counters=self.counters,
+                counters=self._counters,
                 budget=self._budget,
                 conditions=self._conditions,
                 task_status=task_status,
@@ -152,46 +145,3 @@ def _guard(settings: Settings, sockets: list[socket]) -> Guard:
         return Guard(host, ports, settings.allowed_hosts, settings.allowed_origins)
     except ValueError as error:
         raise ConfigError(str(error), key="supervisor.allowed_hosts") from None
-
-
-def _http_settings(settings: Settings) -> HttpSettings:
-    return HttpSettings(
-        session_idle_s=settings.session_idle_s,
-        session_max_age_s=settings.session_max_age_s,
-        max_sessions=settings.max_sessions,
-        sse_keepalive_s=settings.sse_keepalive_s,
-        list_changed_min_interval_s=settings.list_changed_min_interval_s,
-        list_changed_debounce_s=settings.list_changed_debounce_s,
-        max_body_bytes=settings.max_body_bytes,
-        body_timeout_s=settings.body_timeout_s,
-    )
-
-
-def _buffered_bytes(settings: Settings) -> int:
-    """Return the limit of the budget; the largest request has room in it, when it is alone."""
-    return max(settings.max_buffered_bytes, settings.max_body_bytes, settings.websocket_max_message_bytes)
-
-
-def _websocket_settings(settings: Settings) -> WebSocketSettings:
-    return WebSocketSettings(
-        max_message_bytes=settings.websocket_max_message_bytes,
-        max_queued_messages=settings.max_sockets_queue,
-        list_changed_min_interval_s=settings.list_changed_min_interval_s,
-        list_changed_debounce_s=settings.list_changed_debounce_s,
-        stall_s=settings.websocket_stall_s,
-        drain_s=settings.drain_within_s + FAREWELL_S / 2,  # before the sockets are closed under whoever is left
-    )
-
-
-def _serve_settings(settings: Settings) -> ServeSettings:
-    return ServeSettings(
-        max_connections=settings.max_connections,
-        head_timeout_s=settings.head_timeout_s,
-        graceful_timeout_s=settings.drain_within_s + FAREWELL_S,
-        frames=FrameSettings(
-            max_message_bytes=settings.websocket_max_message_bytes,
-            control_frames_per_s=settings.websocket_control_frames_per_s,
-            message_timeout_s=settings.body_timeout_s,
-        ),
-        websocket_ping_s=settings.websocket_ping_s,
-    )

@@ -7,18 +7,19 @@ since the last look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import trio
 
 from actors.errors import SupervisorError
-from actors.kit import Conditions
+from actors.kit import Conditions, Latest
 from actors.kit.directory import Directory
 from actors.life.lifecycle import State
 from actors.messages import ReadServer, ServerStatus, SleepServer
 from actors.server import Message as ServerMessage
 from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT, free
+from supervisor.servers.deployment import Deployment
 
 LOOK_S = 0.05
 """The pause between two looks while there is no room."""
@@ -29,18 +30,18 @@ AHEAD = 1
 
 
 class Room:
-    """Makes room for one daemon. `kept` are the servers that never sleep."""
+    """Makes room for one daemon; the deployment says which servers never sleep."""
 
     def __init__(
         self,
         directory: Directory[ServerMessage],
         conditions: Conditions,
-        kept: Collection[str],
+        deployment: Latest[Deployment],
         free: Callable[[], int] = free,
     ) -> None:
         self._directory = directory
         self._conditions = conditions
-        self._kept = frozenset(kept)
+        self._deployment = deployment
         self._free = free
 
     async def run(self) -> None:
@@ -59,7 +60,7 @@ class Room:
         with trio.move_on_after(ASK_S):
             for name in self._directory.names():
                 address = self._directory.find(name)
-                if address is None or name in self._kept:
+                if address is None or self._kept(name):
                     continue
                 try:
                     status = await address.ask(ReadServer())
@@ -68,6 +69,11 @@ class Room:
                 if status.state is State.READY and not status.in_flight and not status.waiting:
                     found[name] = status
         return found
+
+    def _kept(self, name: str) -> bool:
+        """Whether a server never sleeps."""
+        server = self._deployment.value.servers.get(name)
+        return server is not None and not server.settings.idle_timeout_s
 
     async def _put_to_sleep(self, before: Mapping[str, ServerStatus], count: int) -> None:
         """Put so many idle servers to sleep, those first that are ready longest, if they had no call since `before`."""

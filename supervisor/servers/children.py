@@ -1,4 +1,4 @@
-"""The servers of a configuration as supervised actors: built, started, discovered, stopped."""
+"""The servers of a deployment as supervised actors: built, started, discovered, stopped."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import Message as ServerMessage
-from actors.server import ServerActor, ServerSettings
+from actors.server import ServerActor
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
 from actors.transport.stdio.containment import Containment
-from actors.transport.stdio.installer import installer_of
-from actors.transport.stdio.process import Launch, ProcessLimits, ProcessTransport
-from supervisor.config import ServerConfig, Settings
+from actors.transport.stdio.process import ProcessTransport
+from supervisor.config import Settings
+from supervisor.servers.deployment import DeployedServer, RestingServer
 from supervisor.servers.journals import Journals
 from supervisor.servers.switch import Switch
 from supervisor.servers.tree import supervise
@@ -42,12 +42,12 @@ BY_OPERATOR = "it is switched off by its operator; to take that back: mcpvisor e
 
 
 class Servers:
-    """All configured servers. `connect` makes the transport of one."""
+    """All servers of a deployment. `connect` makes the transport of one."""
 
     def __init__(
         self,
         registry: Address[RegistryMessage],
-        connect: Callable[[ServerConfig], Transport],
+        connect: Callable[[DeployedServer], Transport],
         identity: Identity,
         clock: Callable[[], float],
         starts: Starts,
@@ -70,7 +70,7 @@ class Servers:
 
     async def run(
         self,
-        config: ServerConfig,
+        server: DeployedServer,
         known: Offer | None,
         era: Era | None,
         *,
@@ -81,35 +81,34 @@ class Servers:
 
         A crash of its actor is answered by policy.
         """
-        name = config.path_name
-        self.journals.make(name, mask_of(config))
+        name, kind = server.name, server.config.kind
+        self.journals.make(name, server.mask)
         switch = self._switches[name] = Switch(on=not disabled)
         if disabled:
-            await self.report_disabled(name, config.kind, BY_OPERATOR + name)
+            await self.report_disabled(name, kind, BY_OPERATOR + name)
             task_status.started()
             task_status = trio.TASK_STATUS_IGNORED
         while True:
             await switch.wait_on()
-            await self._run_until_stopped(config, self._recall(name) or known, era, switch, task_status)
+            await self._run_until_stopped(server, self._recall(name) or known, era, switch, task_status)
             task_status = trio.TASK_STATUS_IGNORED
             if switch.on:
                 del self._switches[name]
                 return
-            await self.report_disabled(name, config.kind, BY_OPERATOR + name)
+            await self.report_disabled(name, kind, BY_OPERATOR + name)
             switch.settled.set()
 
     async def _run_until_stopped(
         self,
-        config: ServerConfig,
+        server: DeployedServer,
         known: Offer | None,
         era: Era | None,
         switch: Switch,
         task_status: trio.TaskStatus[None],
     ) -> None:
         started = False
-        name = config.path_name
-        restarts = RestartLog(_policy(config), random.random)
-        mask = mask_of(config)
+        name = server.name
+        restarts = RestartLog(server.policy, random.random)
         self.directory.explain(name, None)
 
         async def once() -> None:
@@ -118,8 +117,8 @@ class Servers:
                 return
             actor = ServerActor(
                 name,
-                self._connect(config),
-                _settings(config),
+                self._connect(server),
+                server.settings,
                 restarts,
                 self._starts,
                 Reporter(self._registry),
@@ -127,8 +126,8 @@ class Servers:
                 identity=self._identity,
                 known=known,
                 era=era,
-                hide=mask,
-                journal=self.journals.make(name, mask),
+                hide=server.mask,
+                journal=self.journals.make(name, server.mask),
                 desk=self._desk,
             )
             with self.directory.registered(name, actor.address):
@@ -140,7 +139,7 @@ class Servers:
                 await actor.run()
 
         if not await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random), self._conditions):
-            await self.report_failed(name, "internal error; the daemon's log says more", config.kind)
+            await self.report_failed(name, "internal error; the daemon's log says more", server.config.kind)
 
     def disabled(self, name: str) -> bool:
         """Return whether an operator has switched a server off. Raises as `disable` does."""
@@ -172,6 +171,13 @@ class Servers:
         if switch is None:
             raise self.directory.why_not(name)
         return switch
+
+    async def report(self, resting: RestingServer) -> None:
+        """Show a server that cannot run with the reason and what to do; its neighbours do not notice."""
+        if resting.disabled:
+            await self.report_disabled(resting.name, resting.kind)
+        else:
+            await self.report_failed(resting.name, resting.reason, resting.kind, aloud=not resting.told)
 
     async def report_failed(self, name: str, reason: str, kind: str = "stdio", *, aloud: bool = True) -> None:
         """Show a server that cannot run at all; in the daemon's log, too, if it is said `aloud`."""
@@ -251,49 +257,6 @@ def starts_of(settings: Settings) -> Starts:
     )
 
 
-def mask_of(config: ServerConfig) -> Mask:
-    """Return what hides a server's secrets: those in its environment, its headers and its arguments."""
-    headers = {f"header {name}": value for name, value in config.headers.items()}
-    return Mask({**headers, **config.env}, config.args)
-
-
-def transport_of(containment: Containment, config: ServerConfig) -> Transport:
+def transport_of(containment: Containment, server: DeployedServer) -> Transport:
     """Return how a local server is reached."""
-    launch = Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or "")
-    limits = ProcessLimits(
-        max_line_bytes=config.max_line_bytes, stop_eof_s=config.stop_eof_s, stop_term_s=config.stop_term_s
-    )
-    return ProcessTransport(launch, limits, containment=containment)
-
-
-def _settings(config: ServerConfig) -> ServerSettings:
-    return ServerSettings(
-        idle_timeout_s=config.idle_timeout_s,
-        installer=installer_of(config.command, config.args),
-        install_timeout_s=config.install_timeout_s,
-        install_quiet_s=config.install_quiet_s,
-        install_grace_s=config.install_grace_s,
-        start_timeout_s=config.start_timeout_s,
-        probe_timeout_s=config.probe_timeout_s,
-        unresponsive_s=config.unresponsive_s,
-        discovery_timeout_s=config.discovery_timeout_s,
-        probe_interval_s=config.probe_interval_s,
-        catalogue_max_age_s=config.catalogue_max_age_s,
-        max_in_flight=config.max_in_flight,
-        max_queued=config.max_queued,
-        max_queued_bytes=config.max_queued_bytes,
-        write_timeout_s=config.write_timeout_s,
-    )
-
-
-def _policy(config: ServerConfig) -> RestartPolicy:
-    return RestartPolicy(
-        restart=config.restart,
-        max_restarts=config.max_restarts,
-        period_s=config.period_s,
-        backoff_initial_s=config.backoff_initial_s,
-        backoff_max_s=config.backoff_max_s,
-        stable_s=config.stable_s,
-        probe_interval_s=config.probe_interval_s,
-        retry_max_s=config.retry_max_s,
-    )
+    return ProcessTransport(server.launch, server.limits, containment=containment)

@@ -14,8 +14,9 @@ from actors.life.lifecycle import State
 from actors.messages import Refreshed, RefreshServer, RestartServer, ServerStatus, SleepServer, WakeServer
 from actors.principal import Principal
 from actors.router import Message as RouterMessage
-from supervisor.config import Configuration, ServerConfig
+from supervisor.config import ServerConfig
 from supervisor.servers.children import Servers
+from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Done, Order
 from supervisor.store import Store
 
@@ -31,17 +32,14 @@ class Operation:
 
     def __init__(
         self,
-        configuration: Configuration,
+        deployment: Latest[Deployment],
         servers: Servers,
         router: Address[RouterMessage],
         recall: Callable[[str], Offer | None],
         statuses: Latest[Mapping[str, ServerStatus]],
         store: Store,
     ) -> None:
-        self._path = configuration.path
-        self._configured = {config.path_name: config for config in configuration.servers}
-        broken = [problem.server for problem in configuration.problems if problem.server]
-        self._names = {*self._configured, *broken}
+        self._deployment = deployment
         self._servers = servers
         self._router = router
         self._recall = recall
@@ -50,10 +48,11 @@ class Operation:
 
     def check(self, server: str) -> None:
         """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
-        if server in self._names:
+        deployment = self._deployment.value
+        if server in deployment.configured:
             return
-        slugs = [name for name, config in self._configured.items() if config.name == server]
-        folded = {name.casefold(): name for name in sorted(self._names)}
+        slugs = [name for name, config in deployment.entries.items() if config.name == server]
+        folded = {name.casefold(): name for name in sorted(deployment.configured)}
         near = difflib.get_close_matches(server[:100].casefold(), folded, NEAREST)
         nearest = slugs or [folded[name] for name in near]
         hint = f"did you mean {', '.join(nearest)}?" if nearest else "mcpvisor status lists them"
@@ -62,7 +61,7 @@ class Operation:
     async def order(self, server: str, order: Order, principal: Principal) -> Done:
         """Carry out an order; see `Control.order`."""
         self.check(server)
-        config = self._configured.get(server)
+        config = self._deployment.value.entries.get(server)
         if config is not None and config.disabled:
             return self._configured_off(config, order)
         match order:
@@ -87,7 +86,7 @@ class Operation:
             return Done(message=f"{name} is already switched off, in the configuration")
         raise ServerDisabled(
             f'{name} is switched off in the configuration: remove "disabled" from the entry {config.name!r} in '
-            f"{self._path}, then restart the daemon",
+            f"{self._deployment.value.path}, then restart the daemon",
             server=name,
         )
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import trio
 
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
-from actors.kit import Address
+from actors.kit import Address, Latest
 from actors.messages import CallServer, Result
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.versions import Era
 from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench, is_small
 from supervisor.metatools.lenient_json import has_endless_integer, is_json, plain
+from supervisor.servers.deployment import Deployment
 from supervisor.service.port import Client
 from supervisor.service.relay import as_tool_result, fit, relayed, travelling_meta
 
@@ -29,28 +30,21 @@ FITTED_COST = 64
 
 
 class Forwarder:
-    """Asks servers through the router.
-
-    `deadlines` are those of single servers in seconds, `default_s` of the rest; `masks` hide the secrets of servers.
-    """
+    """Asks servers through the router. Deadlines, and what hides secrets of servers, are those of the deployment."""
 
     def __init__(
         self,
         router: Address[RouterMessage],
-        default_s: float,
-        deadlines: Mapping[str, float],
-        masks: Mapping[str, Callable[[str], str]],
+        deployment: Latest[Deployment],
         bench: Workbench,
     ) -> None:
-        self._masks = masks
         self._bench = bench
         self._router = router
-        self._default_s = default_s
-        self._deadlines = deadlines
+        self._deployment = deployment
 
     def timeout_s(self, server: str) -> float:
         """Return how long a call of a server may take, waiting for the server included."""
-        return self._deadlines.get(server, self._default_s)
+        return self._deployment.value.call_timeout_s(server)
 
     async def ask(
         self,
@@ -89,7 +83,7 @@ class Forwarder:
         except RemoteError as remote:
             refused = within_limits(remote)
         if refused is not None:
-            error = await self._bench.run(len(refused.error.data), masked, refused, self._masks.get(server, str))
+            error = await self._bench.run(len(refused.error.data), masked, refused, self._deployment.value.mask(server))
             failed = as_tool_result(error, method)
             if failed is None:
                 raise RemoteError(relayed(error, method, client.era, uri).error, server)

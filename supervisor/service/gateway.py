@@ -7,7 +7,7 @@ name of the tool are read on the way.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,11 +25,12 @@ from supervisor.host.workbench import Workbench
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
+from supervisor.servers.deployment import Deployment
 from supervisor.service.arrival import Arrival
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import Introduction
 from supervisor.service.lookup import Lookup
-from supervisor.service.meta_calls import CallSettings, MetaCalls
+from supervisor.service.meta_calls import MetaCalls
 from supervisor.service.port import Client, Revisions
 from supervisor.service.relay import with_member
 from supervisor.service.resources import NO_META, Reading, decoded
@@ -39,14 +40,6 @@ from supervisor.service.visible import Visible
 LIST_TTL_MS = 60_000
 COMPLETIONS_SINCE = "2025-03-26"
 """The first revision in which a server says that it completes arguments."""
-
-
-class GatewaySettings(CallSettings, frozen=True, kw_only=True):
-    """What a deployment may change: seconds, and what discovering is bounded by."""
-
-    call_timeout_s: float = 60.0
-    instructions_token_budget: int = 300
-    notify_catalogue_changes: bool = True
 
 
 class _Completing(msgspec.Struct):
@@ -64,9 +57,8 @@ Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 class Gateway:
     """Implements `supervisor.service.port.Service`.
 
-    `used` is told of each call that ended; `described` is what is configured to be said of servers; `unset` names the
-    variables of servers that have placeholders for values; `clock` gives unix time in seconds. What `introduction` says
-    is kept up to date as long as it runs.
+    `used` is told of each call that ended; `clock` gives unix time in seconds. What `introduction` says is kept up to
+    date as long as it runs.
     """
 
     def __init__(
@@ -74,28 +66,22 @@ class Gateway:
         router: Address[RouterMessage],
         catalogue: Latest[Catalogue],
         statuses: Latest[Mapping[str, ServerStatus]],
-        settings: GatewaySettings,
+        deployment: Latest[Deployment],
         *,
         version: str,
         used: Used,
-        deadlines: Mapping[str, float] | None = None,
-        masks: Mapping[str, Callable[[str], str]] | None = None,
-        described: Mapping[str, str] | None = None,
-        unset: Mapping[str, Sequence[str]] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
         self._visible = Visible(catalogue, statuses)
-        self._settings = settings
+        self._deployment = deployment
         self._bench = bench = Workbench()
-        forward = Forwarder(router, settings.call_timeout_s, deadlines or {}, masks or {}, bench)
+        forward = Forwarder(router, deployment, bench)
         lookup = Lookup(self._visible, Arrival(router, self._visible, clock), forward)
         tools = ToolCalls(forward, lookup, bench, used)
         self._reading = reading = Reading(forward, lookup, bench)
-        self.introduction = Introduction(self._visible, described or {}, settings.instructions_token_budget)
-        self._calls = MetaCalls(self._visible, tools, reading, settings, bench, self.introduction, unset or {})
-        told = {"listChanged": settings.notify_catalogue_changes}
-        self._lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
+        self.introduction = Introduction(self._visible, deployment)
+        self._calls = MetaCalls(self._visible, tools, reading, bench, self.introduction, deployment)
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
         self._definitions = encode({"tools": definitions.DEFINITIONS})
@@ -116,7 +102,7 @@ class Gateway:
 
     def revisions(self, principal: Principal) -> Revisions:
         """Return what `principal` sees now; constant if the operator switched these notifications off."""
-        if not self._settings.notify_catalogue_changes:
+        if not self._deployment.value.settings.notify_catalogue_changes:
             return Revisions()
         seen = self._visible.now(principal)
         return Revisions(tools=seen.tools_revision, resources=seen.resources_revision, prompts=seen.prompts_revision)
@@ -134,10 +120,12 @@ class Gateway:
 
     def _capabilities(self, version: str, principal: Principal) -> dict[str, Any]:
         """Return what is here for a client of `version`: what some server offers, and we pass on. No `logging` yet."""
+        told = {"listChanged": self._deployment.value.settings.notify_catalogue_changes}
+        lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         entries = self._visible.now(principal).entries.values()
         if version < COMPLETIONS_SINCE or not any(_completes(entry.offer.capabilities) for entry in entries):
-            return self._lists
-        return {**self._lists, "completions": {}}
+            return lists
+        return {**lists, "completions": {}}
 
     async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
         """Perform one request; see `Service.perform`. Each is a task of its own, which is all the fairness it needs."""

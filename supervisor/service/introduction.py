@@ -15,6 +15,7 @@ from actors.principal import LOCAL, Principal
 from supervisor.host.workbench import beside
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
 from supervisor.metatools.texts import estimate_tokens
+from supervisor.servers.deployment import Deployment
 from supervisor.service.visible import Visible
 
 HOW = (
@@ -40,22 +41,17 @@ NOTHING = Told()
 
 
 class Introduction:
-    """Keeps the texts, one for each of the `principals`.
-
-    `described` is what is configured to be said of servers, `budget_tokens` bounds the whole.
-    """
+    """Keeps the texts, one for each of the `principals`."""
 
     def __init__(
         self,
         visible: Visible,
-        described: Mapping[str, str],
-        budget_tokens: int,
+        deployment: Latest[Deployment],
         principals: Collection[Principal] = (LOCAL,),
     ) -> None:
-        self.described = described
         self.made: Latest[Mapping[Principal, Told]] = Latest({})
         self._visible = visible
-        self._budget = budget_tokens
+        self._deployment = deployment
         self._principals = tuple(principals)
 
     def text(self, principal: Principal) -> str:
@@ -83,8 +79,9 @@ class Introduction:
 
     def _told(self, principal: Principal) -> Told:
         seen, statuses = self._visible.now(principal), self._visible.statuses(principal)
-        left = self._budget - estimate_tokens(HOW) - estimate_tokens(THERE)
-        told = roll(seen, statuses, self.described, left) if left > 0 else ""
+        deployment = self._deployment.value
+        left = deployment.settings.instructions_token_budget - estimate_tokens(HOW) - estimate_tokens(THERE)
+        told = roll(seen, statuses, deployment.described, left) if left > 0 else ""
         there = THERE if '"' in told else THERE_BARE
         text = f"{HOW}\n{there}{told}." if told else HOW
-        return Told(text, roll(seen, statuses, self.described, SERVERS_TOKENS, usable=True))
+        return Told(text, roll(seen, statuses, deployment.described, SERVERS_TOKENS, usable=True))

@@ -7,7 +7,7 @@ says so, because that is what a model is shown; see `failures`.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ import msgspec
 from actors.catalogue.resolution import MAX_PATH_CHARS, Unknown, bounded
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import MalformedRequest, SupervisorError
+from actors.kit import Latest
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.search.text import squash
@@ -29,6 +30,7 @@ from supervisor.metatools.discovery import DiscoverySettings, Searched, answered
 from supervisor.metatools.lenient_json import EMPTY
 from supervisor.metatools.servers.availability import standings
 from supervisor.metatools.texts import clean
+from supervisor.servers.deployment import Deployment
 from supervisor.service import failures
 from supervisor.service.introduction import Introduction
 from supervisor.service.port import Client
@@ -46,12 +48,6 @@ PAGE_COST = 8
 """So many bytes of definitions cost as much as a byte that a model wrote."""
 _OWN = {squash(name): name for name in definitions.SCHEMAS}
 """The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
-
-
-class CallSettings(DiscoverySettings, frozen=True, kw_only=True):
-    """What a deployment may change: seconds, and what discovering is bounded by."""
-
-    first_discovery_wait_s: float = 3.0
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -78,17 +74,15 @@ class MetaCalls:
         visible: Visible,
         tools: ToolCalls,
         reading: Reading,
-        settings: CallSettings,
         bench: Workbench,
         introduction: Introduction,
-        unset: Mapping[str, Sequence[str]],
+        deployment: Latest[Deployment],
     ) -> None:
-        self._unset = unset
+        self._deployment = deployment
         self._introduction = introduction
         self._visible = visible
         self._tools = tools
         self._reading = reading
-        self._settings = settings
         self._bench = bench
         self._searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
 
@@ -100,7 +94,7 @@ class MetaCalls:
         except (SupervisorError, RemoteError) as error:
             if failures.is_for_client(error):
                 raise
-            return Called(failures.result(error, self._unset.get(error.server or "", ())))
+            return Called(failures.result(error, self._deployment.value.unset(error.server or "")))
 
     async def _envelope(self, params: msgspec.Raw) -> _Call:
         try:
@@ -135,11 +129,12 @@ class MetaCalls:
         return own if meant else name
 
     async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
-        settings = self._settings
+        configured = self._deployment.value.settings
+        settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
         most = settings.discover_limit_max
         wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
         await self._visible.indexed(client)
-        seen = await self._visible.discovered(client, settings.first_discovery_wait_s)
+        seen = await self._visible.discovered(client, configured.first_discovery_wait_s)
         done = await self._searched(seen, wanted)
         statuses = self._visible.statuses(client.principal)
         servers = partial(self._introduction.servers, client.principal)
@@ -150,7 +145,7 @@ class MetaCalls:
 
     async def _searched(self, seen: Catalogue, wanted: tools.Discover) -> Searched:
         """Search; never on the loop where a query is embedded first, or has several needs: each is searched for."""
-        cost, described = SEARCH_COST * len(wanted.query), self._introduction.described
+        cost, described = SEARCH_COST * len(wanted.query), self._deployment.value.described
         cost += SMALL_BYTES + 1 if unmet.needs(wanted.query) else 0
         if seen.index.embedder is None:
             return await self._bench.run(cost, searched, seen, wanted, time.perf_counter, described)
@@ -169,7 +164,7 @@ class MetaCalls:
         told = standings(named - seen.visible, statuses)
         remark = f"There is no server {unknown[0]!r}." if unknown else f"{told}; tell the user." if told else ""
         servers = seen.visible & named if asked.servers else seen.visible
-        context = Context(seen=seen, statuses=statuses, budget=self._settings.discover_token_budget)
+        context = Context(seen=seen, statuses=statuses, budget=self._deployment.value.settings.discover_token_budget)
         return _content(resources_page(context, asked, servers, remark))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -20,19 +20,22 @@ log = logging.getLogger(__name__)
 class StoreMemory:
     """Implements `actors.messages.Memory` over the store.
 
-    `digests`: the launch digest of each server. `resting`: servers that are configured but cannot run now (disabled, or
-    with a mistake in their entry): what is known of them is not shown and not forgotten.
+    `digests` gives the launch digest of each server that can run now, `configured` all that there are: what is known of
+    one that cannot run now (disabled, or with a mistake in its entry) is not shown and not forgotten.
     """
 
-    def __init__(self, store: Store, digests: Mapping[str, str], resting: Collection[str] = ()) -> None:
-        self._resting = frozenset(resting)
+    def __init__(
+        self, store: Store, digests: Callable[[], Mapping[str, str]], configured: Callable[[], Collection[str]]
+    ) -> None:
+        self._configured = configured
         self._store = store
         self._digests = digests
 
     def save_offer(self, server: str, offer: Offer) -> None:
         """Keep what a server offers, for the launch it has now."""
-        if server in self._digests:
-            self._store.save_server(server, self._digests[server], partial(encode_offer, offer))  # not on the loop
+        digest = self._digests().get(server)
+        if digest is not None:
+            self._store.save_server(server, digest, partial(encode_offer, offer))  # not on the loop
 
     def forget(self, server: str) -> None:
         """Drop what is kept of a server."""
@@ -40,8 +43,9 @@ class StoreMemory:
 
     def save_era(self, server: str, fact: EraLearned) -> None:
         """Keep which era a launch speaks."""
-        if server in self._digests:
-            self._store.save_era(self._digests[server], fact.era)
+        digest = self._digests().get(server)
+        if digest is not None:
+            self._store.save_era(digest, fact.era)
 
     async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
         """Return what is known of the configured servers whose launch has not changed: offers and eras.
@@ -52,7 +56,8 @@ class StoreMemory:
             return {}, {}
         saved = await self._store.load_servers()
         offers: dict[str, Offer] = {}
-        for name, digest in self._digests.items():
+        digests = self._digests()
+        for name, digest in digests.items():
             row = saved.get(name)
             await trio.lowlevel.checkpoint()  # reading one catalogue is a pause of its own
             if row is None or row.digest != digest:
@@ -61,10 +66,10 @@ class StoreMemory:
                 offers[name] = decode_offer(row.payload)
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
-        for name in saved.keys() - self._digests.keys() - self._resting:
+        for name in saved.keys() - set(self._configured()):
             self._store.forget_server(name)
         eras = await self._store.load_eras(now)
-        found: dict[str, Era] = {name: eras[digest].era for name, digest in self._digests.items() if digest in eras}
+        found: dict[str, Era] = {name: eras[digest].era for name, digest in digests.items() if digest in eras}
         return offers, found
 
 

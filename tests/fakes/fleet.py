@@ -17,8 +17,8 @@ from actors.life.lifecycle import State
 from actors.messages import CallServer, ReadServer, ServerChanged, ServerStatus
 from actors.protocol.era import Identity
 from actors.transport.memory import MemoryTransport
-from supervisor.config import ServerConfig
 from supervisor.servers.children import Servers
+from tests.fakes.deployments import server
 from tests.fakes.mcp_server import FakeServer
 
 
@@ -62,7 +62,7 @@ async def fleet(
     box: Mailbox[Any] = Mailbox(4096)
     servers = Servers(
         box.address,
-        lambda config: MemoryTransport(fakes[config.name].serve),
+        lambda found: MemoryTransport(fakes[found.name].serve),
         Identity(),
         lambda: 0.0,
         starts or Starts(),
@@ -79,8 +79,8 @@ async def fleet(
         nursery.start_soon(collect)
         for name in fakes:
             command, *args = (commands or {}).get(name, "server").split()
-            config = ServerConfig(name=name, command=command, args=tuple(args), **settings)
-            await nursery.start(servers.run, config, known.get(name), "legacy" if name in known else None)
+            deployed = server(name, command=command, args=tuple(args), **settings)
+            await nursery.start(servers.run, deployed, known.get(name), "legacy" if name in known else None)
         nursery.start_soon(servers.discover, [name for name in fakes if name not in known and name not in later])
         yield found
         nursery.cancel_scope.cancel()

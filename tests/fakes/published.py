@@ -17,7 +17,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer
 from actors.catalogue.resolution import ServerNames
-from actors.kit import Starts
+from actors.kit import Latest, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.lifecycle import State
@@ -28,7 +28,9 @@ from actors.registry.actor import Registry
 from actors.router import Router
 from actors.server import Message, ServerActor, ServerSettings
 from actors.transport.memory import MemoryPeer, MemoryTransport
-from supervisor.service.gateway import Gateway, GatewaySettings
+from supervisor.config import Settings
+from supervisor.servers.deployment import Deployment
+from supervisor.service.gateway import Gateway
 from supervisor.service.port import Client, answer
 
 CLIENT = Client(version="2025-11-25")
@@ -133,7 +135,7 @@ class Published:
 
 @asynccontextmanager
 async def published(
-    settings: GatewaySettings | None = None, /, **tools: Sequence[Mapping[str, Any]]
+    settings: Settings | None = None, /, **tools: Sequence[Mapping[str, Any]]
 ) -> AsyncIterator[Published]:
     """Run a gateway before one server for each name, ready for calls; `_` in a name stands for `-`."""
     servers = {name.replace("_", "-"): Publisher(offered) for name, offered in tools.items()}
@@ -180,7 +182,7 @@ class Server(Protocol):
 @asynccontextmanager
 async def served(
     servers: Mapping[str, Server],
-    settings: GatewaySettings | None = None,
+    settings: Settings | None = None,
     *,
     undiscovered: Collection[str] = (),
     also: Mapping[str, str] | None = None,
@@ -196,7 +198,7 @@ async def served(
         router.address,
         registry.catalogue,
         registry.statuses,
-        settings or GatewaySettings(first_discovery_wait_s=0.0),
+        Latest(Deployment(settings=settings or Settings(first_discovery_wait_s=0.0))),
         version="1.0",
         used=lambda *_: None,
         clock=trio.current_time,

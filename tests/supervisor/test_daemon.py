@@ -20,19 +20,20 @@ import trio
 import trio.testing
 
 from actors.errors import ConfigError, MailboxFull
-from actors.kit import Reply
+from actors.kit import Latest, Reply
 from actors.messages import WakeServer
 from actors.registry.actor import Registry
 from actors.router import BeginShutdown, Message, Router
 from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
-from supervisor.config import Configuration, ServerConfig, load
+from supervisor.config import Configuration, load
 from supervisor.daemon import EXIT_CRASH, Daemon, run
 from supervisor.front.edge.serve import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.logs import logging_to_stderr
+from supervisor.servers.deployment import DeployedServer, Deployment
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.want import no_threads
@@ -63,8 +64,8 @@ def data(tmp_path: Path) -> Any:
         yield found
 
 
-def remembered(config: ServerConfig) -> MemoryTransport:
-    del config
+def remembered(server: DeployedServer) -> MemoryTransport:
+    del server
     return MemoryTransport(FakeServer().serve)
 
 
@@ -196,11 +197,11 @@ async def test_a_router_whose_mailbox_is_full_at_the_end_is_told_of_it_all_the_s
     end = Daemon._end
     told: list[BeginShutdown] = []
 
-    async def full_at_that_moment(self: Daemon, router: Router, *more: Any) -> None:
+    async def full_at_that_moment(self: Daemon, deployment: Latest[Deployment], router: Router, *more: Any) -> None:
         with suppress(MailboxFull):
             while True:
                 router.address.request(WakeServer(server="nobody"))
-        await end(self, router, *more)
+        await end(self, deployment, router, *more)
 
     handle = Router.handle
 
@@ -223,8 +224,8 @@ class Starts:
     def __init__(self, *tools: str) -> None:
         self.fake = FakeServer(tools=[tool(name) for name in tools])
 
-    def connect(self, config: ServerConfig) -> MemoryTransport:
-        del config
+    def connect(self, server: DeployedServer) -> MemoryTransport:
+        del server
         return MemoryTransport(self.fake.serve)
 
 
@@ -293,7 +294,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
     monkeypatch.setattr(module, "raise_limit", lambda: 0)
-    monkeypatch.setattr(module, "transport_of", lambda containment, config: remembered(config))
+    monkeypatch.setattr(module, "transport_of", lambda containment, server: remembered(server))
 
 
 @pytest.mark.usefixtures("plain")

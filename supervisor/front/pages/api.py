@@ -15,7 +15,6 @@ from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import ConfigError
 from actors.kit import Degraded, Feed, Latest
 from actors.kit.directory import Directory
 from actors.life.lifecycle import State
@@ -28,6 +27,7 @@ from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.statuses import fresh, told_by, with_stderr
 from supervisor.host.workbench import beside
+from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
 from supervisor.tokens.counting import META_TOKENS
 from supervisor.tokens.tokenizer import savings
@@ -48,8 +48,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     statuses: Latest[Mapping[str, ServerStatus]]
     feed: Feed[Happening]
     closing: trio.Event
-    problems: tuple[ConfigError, ...] = ()
-    show_debug: bool = True
+    deployment: Latest[Deployment] = msgspec.field(default_factory=lambda: Latest(Deployment()))
     store: Callable[[], Any] = dict
     degraded: Callable[[], list[Degraded]] = list
     usage: Callable[[Principal], Any] = lambda principal: {}
@@ -85,7 +84,7 @@ def routes(view: View) -> Callable[[QuartTrio], None]:
             return _json(await _status(view))
 
         async def debug() -> Response:
-            if not view.show_debug:
+            if not view.deployment.value.settings.show_debug:
                 return _json({"error": {"code": 403, "message": 'the setting "show_debug" is off'}}, 403)
             return Response(await _debug(view), content_type="application/json")
 
@@ -158,7 +157,7 @@ async def _status(view: View) -> dict[str, Any]:
         "servers": servers,
         "totals": _totals(servers),
         "tokens": tokens,
-        "configuration_problems": [str(problem) for problem in view.problems],
+        "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
         "degraded": view.degraded(),
         "store": view.store(),
         "log_records_lost": view.log_records_lost(),

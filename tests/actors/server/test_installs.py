@@ -11,6 +11,7 @@ from actors.errors import ServerGaveUp, ServerStarting
 from actors.life.lifecycle import State
 from actors.messages import ServerChanged
 from actors.server import ServerSettings
+from actors.server.settings import DRAIN_S
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.stdio.installer import Installer
 from tests.actors.server.rig import running_server
@@ -127,7 +128,7 @@ async def test_the_daemons_end_waits_less_for_an_install(autojump_clock: MockClo
         nursery.start_soon(outcome, rig, rig.wake)
         await trio.sleep(5)
         await rig.stop()
-        assert trio.current_time() == pytest.approx(5 + settings.drain_s, abs=1)
+        assert trio.current_time() == pytest.approx(5 + DRAIN_S, abs=1)
 
 
 async def test_few_servers_install_at_once_and_hold_up_nobody_else(autojump_clock: MockClock) -> None:

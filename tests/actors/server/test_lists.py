@@ -6,6 +6,7 @@ import json
 import sys
 
 import msgspec
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -249,10 +250,13 @@ async def test_a_server_with_small_pages_shows_all_its_tools(autojump_clock: Moc
         assert rig.of(ServerListed)[0].offer.problems == ()
 
 
-async def test_a_list_that_is_cut_says_so_and_takes_nothing_away(autojump_clock: MockClock) -> None:
-    settings = ServerSettings(list_limits=ListLimits(max_entries=3))
+async def test_a_list_that_is_cut_says_so_and_takes_nothing_away(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("discovery", "link", "lists"):
+        monkeypatch.setattr(f"actors.server.{module}.LIST_LIMITS", ListLimits(max_entries=3))
     fake = FakeServer(tools=[tool(f"t{number}") for number in range(9)], page=2)
-    async with running_server(fake, known=KNOWN, settings=settings) as rig:
+    async with running_server(fake, known=KNOWN) as rig:
         await rig.wake()
         await wait_all_tasks_blocked()
         offer = rig.of(ServerListed)[0].offer

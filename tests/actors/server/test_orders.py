@@ -54,7 +54,7 @@ async def test_restart_lets_a_call_in_flight_end_and_sends_those_that_come_to_th
 
 
 async def test_restart_ends_a_call_that_does_not_end_within_the_time_to_drain(autojump_clock: MockClock) -> None:
-    async with running_server(settings=ServerSettings(drain_s=3)) as rig:
+    async with running_server() as rig:
         await rig.wake()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(rig.restart)

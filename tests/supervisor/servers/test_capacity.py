@@ -16,7 +16,9 @@ from actors.life.lifecycle import State
 from actors.messages import ReadServer, ServerStatus, SleepServer
 from actors.server import Message
 from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT
+from supervisor.config import ServerConfig
 from supervisor.servers.capacity import Room
+from tests.fakes.deployments import deployment
 
 
 class Server(Actor[Message]):
@@ -45,6 +47,8 @@ def server(name: str, since: float = 0.0, **more: Any) -> Server:
 async def running(*servers: Server, free: int, kept: tuple[str, ...] = ()) -> AsyncIterator[Conditions]:
     directory: Directory[Message] = Directory()
     conditions = Conditions()
+    names = [each.status.server for each in servers]
+    entries = deployment(*(ServerConfig(name=name, idle_timeout_s=0.0 if name in kept else 9.0) for name in names))
 
     def free_now() -> int:
         return free + RUNNING * sum(each.status.state is State.DORMANT for each in servers)
@@ -54,7 +58,7 @@ async def running(*servers: Server, free: int, kept: tuple[str, ...] = ()) -> As
             for each in servers:
                 await nursery.start(each.run)
                 stack.enter_context(directory.registered(each.status.server, each.address))
-            nursery.start_soon(Room(directory, conditions, kept, free_now).run)
+            nursery.start_soon(Room(directory, conditions, entries, free_now).run)
             yield conditions
             nursery.cancel_scope.cancel()
 

@@ -12,8 +12,8 @@ import trio
 
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
-from supervisor.config import ServerConfig
 from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.supervisor.test_daemon import configuration, running, until_ready
@@ -40,8 +40,8 @@ def fakes() -> dict[str, FakeServer]:
 
 
 @pytest.fixture
-def connected(fakes: dict[str, FakeServer]) -> Callable[[ServerConfig], Transport]:
-    return lambda config: MemoryTransport(fakes[config.path_name].serve)
+def connected(fakes: dict[str, FakeServer]) -> Callable[[DeployedServer], Transport]:
+    return lambda server: MemoryTransport(fakes[server.name].serve)
 
 
 async def ordered(client: httpx2.AsyncClient, server: str, order: str, code: int = 200) -> str:
@@ -72,7 +72,7 @@ async def until_found(client: httpx2.AsyncClient, query: str, paths: list[str]) 
 
 
 async def test_orders_are_carried_out_and_say_what_was_done(
-    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[DeployedServer], Transport]
 ) -> None:
     async with running(configuration(tmp_path, SERVERS), data, connect=connected) as client:
         await until_ready(client)
@@ -88,7 +88,7 @@ async def test_orders_are_carried_out_and_say_what_was_done(
 
 
 async def test_a_server_that_failed_at_its_first_discovery_comes_back_on_order(
-    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[DeployedServer], Transport]
 ) -> None:
     async with running(configuration(tmp_path, SERVERS), data, connect=connected) as client:
         assert "bad" in (await until_ready(client))["failed"]
@@ -103,7 +103,7 @@ async def test_a_server_that_failed_at_its_first_discovery_comes_back_on_order(
 
 
 async def test_a_server_switched_off_is_hidden_and_not_started_until_it_is_switched_on(
-    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[DeployedServer], Transport]
 ) -> None:
     async with running(configuration(tmp_path, {"good": {"command": "x"}}), data, connect=connected) as client:
         await until_ready(client)
@@ -127,7 +127,7 @@ async def test_a_server_switched_off_is_hidden_and_not_started_until_it_is_switc
 
 
 async def test_a_server_stays_switched_off_over_a_restart_of_the_daemon_and_keeps_what_is_known(
-    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[DeployedServer], Transport]
 ) -> None:
     config = configuration(tmp_path, {"good": {"command": "x"}})
     async with running(config, data, connect=connected) as client:
@@ -148,7 +148,7 @@ async def test_a_server_stays_switched_off_over_a_restart_of_the_daemon_and_keep
 
 
 async def test_a_server_may_be_switched_while_it_crashes_and_by_several_at_once(
-    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[ServerConfig], Transport]
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[DeployedServer], Transport]
 ) -> None:
     servers = {"bad": {"command": "x", "max_restarts": 1000, "backoff_initial_s": 0.01, "backoff_max_s": 0.01}}
     async with running(configuration(tmp_path, servers), data, connect=connected) as client:
@@ -165,7 +165,7 @@ async def test_a_server_may_be_switched_while_it_crashes_and_by_several_at_once(
 
 
 async def test_what_cannot_run_says_what_to_change_and_where(
-    tmp_path: Path, data: DataDir, connected: Callable[[ServerConfig], Transport]
+    tmp_path: Path, data: DataDir, connected: Callable[[DeployedServer], Transport]
 ) -> None:
     async with running(configuration(tmp_path, SERVERS), data, connect=connected) as client:
         await until_ready(client)
@@ -189,7 +189,7 @@ async def test_a_name_is_taken_exactly_and_a_near_one_is_only_named(
     tmp_path: Path,
     data: DataDir,
     fakes: dict[str, FakeServer],
-    connected: Callable[[ServerConfig], Transport],
+    connected: Callable[[DeployedServer], Transport],
     name: str,
     hint: str,
 ) -> None:
@@ -204,7 +204,7 @@ async def test_the_log_of_the_daemon_tells_the_story_and_is_not_flooded_by_one_s
     tmp_path: Path,
     data: DataDir,
     fakes: dict[str, FakeServer],
-    connected: Callable[[ServerConfig], Transport],
+    connected: Callable[[DeployedServer], Transport],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")

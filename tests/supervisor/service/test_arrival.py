@@ -17,7 +17,7 @@ from actors.kit import Reply
 from actors.life.policy import RestartPolicy
 from actors.messages import WakeServer
 from actors.server import ServerSettings
-from supervisor.service.gateway import GatewaySettings
+from supervisor.config import Settings
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import Served, served
@@ -49,7 +49,7 @@ async def late(
 ) -> AsyncIterator[tuple[Served, trio.Nursery]]:
     """Run a gateway before a server that was never started, and one that is ready if `good`."""
     servers = {"late": fake, **({"good": FakeServer()} if good else {})}
-    settings = GatewaySettings(call_timeout_s=60.0, first_discovery_wait_s=wait_s)
+    settings = Settings(call_timeout_s=60.0, first_discovery_wait_s=wait_s)
     async with (
         served(servers, settings, undiscovered={"late"}, policy=policy, start=PATIENT) as found,
         trio.open_nursery() as nursery,

@@ -38,12 +38,13 @@ from actors.registry.actor import Registry
 from actors.router import Router
 from actors.search.embedding import document_levels
 from actors.server import Message, ServerActor, ServerSettings
-from actors.transport.mask import Mask
 from actors.transport.memory import MemoryPeer, MemoryTransport
+from supervisor.config import ServerConfig
 from supervisor.host.workbench import Workbench
 from supervisor.service.forward import Forwarder
-from supervisor.service.gateway import Gateway, GatewaySettings
+from supervisor.service.gateway import Gateway
 from supervisor.service.port import Client, answer
+from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.failures import failure
 from tests.fakes.published import Nothing, uncounted
@@ -144,6 +145,9 @@ class FileServer:
         return {"code": -32002 if self.era == "legacy" else -32602, "message": f"not found: {uri}"}
 
 
+FILES = ServerConfig(name="files", command="x", env={"KEY": SECRET, "TOKEN": "<your-token>"})
+
+
 @dataclass
 class Rig:
     """A gateway and what is behind it. `used` is what it counted."""
@@ -191,11 +195,9 @@ async def gateway(
             router.address,
             registry.catalogue,
             registry.statuses,
-            GatewaySettings(**settings),
+            deployment(FILES, **settings),
             version="1.0",
             used=lambda who, name, tool, good, _: used.append((name, tool, good)),
-            masks={"files": Mask({"KEY": SECRET})},
-            unset={"files": ["TOKEN"]},
         ),
         server,
         registry,
@@ -342,7 +344,7 @@ async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault
             await trio.lowlevel.checkpoint()
             return Result(msgspec.Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b',"resultType":"x"}'), era)
 
-    forward = Forwarder(cast("Any", Deep()), 1.0, {}, {}, Workbench())
+    forward = Forwarder(cast("Any", Deep()), deployment(), Workbench())
     client = LEGACY if era == "modern" else MODERN
     with pytest.raises(ServerError) as caught:
         await forward.ask(client, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
@@ -360,7 +362,7 @@ async def test_a_result_with_an_integer_of_5000_digits_breaks_no_client(era: Era
             await trio.lowlevel.checkpoint()
             return Result(msgspec.Raw(b'{"content":[],"structuredContent":{"n":%b}}' % (b"7" * 5000)), era)
 
-    forward = Forwarder(cast("Any", Numerous()), 1.0, {}, {}, Workbench())
+    forward = Forwarder(cast("Any", Numerous()), deployment(), Workbench())
     for client in (LEGACY, MODERN):
         with pytest.raises(ProtocolViolation, match="over 4,300 digits, which hardly any client") as caught:
             await forward.ask(client, "files", method, b"", msgspec.Raw(b""), since=trio.current_time())
@@ -375,7 +377,7 @@ async def test_an_error_with_an_integer_of_5000_digits_arrives_without_its_data(
             await trio.lowlevel.checkpoint()
             raise RemoteError(ErrorObject(-32050, "no", msgspec.Raw(b'{"n":%b}' % (b"7" * 5000))))
 
-    forward = Forwarder(cast("Any", Numerous()), 1.0, {}, {}, Workbench())
+    forward = Forwarder(cast("Any", Numerous()), deployment(), Workbench())
     with pytest.raises(RemoteError) as caught:
         await forward.ask(LEGACY, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
     assert (caught.value.error.code, caught.value.error.message, bytes(caught.value.error.data)) == (-32050, "no", b"")

@@ -13,7 +13,8 @@ from actors.kit import Latest
 from actors.life.lifecycle import State
 from actors.principal import LOCAL, Principal
 from actors.search import Index
-from supervisor.service.gateway import GatewaySettings
+from supervisor.config import Settings
+from supervisor.servers.deployment import Deployment
 from supervisor.service.introduction import HOW, PAUSE_S, THERE, Introduction
 from supervisor.service.port import Client
 from supervisor.service.visible import Visible
@@ -52,7 +53,7 @@ async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> N
 async def test_no_quotes_are_announced_where_there_are_none() -> None:
     names = ServerNames({}).including(("late", "later"))
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
-    introduction = Introduction(Visible(Latest(seen), Latest({})), {}, 300)
+    introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
     await introduction.renew()
     assert introduction.text(LOCAL) == f"{HOW}\nServers: late (starting); later (starting)."
 
@@ -61,7 +62,7 @@ async def test_each_principal_has_a_text_and_a_stranger_one_that_names_no_server
     names = ServerNames({}).including(("late",))
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
     other = Principal("other")
-    introduction = Introduction(Visible(Latest(seen), Latest({})), {}, 300, [LOCAL, other])
+    introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()), [LOCAL, other])
     await introduction.renew()
     assert introduction.made.value.keys() == {LOCAL, other}
     assert introduction.text(other).endswith("late (starting).")
@@ -80,7 +81,7 @@ async def test_the_text_is_made_when_something_changes_and_not_per_request() -> 
 async def test_the_instructions_keep_to_their_budget() -> None:
     servers = {f"server-{number}": Publisher(tools("create_issue", "list_issues")) for number in range(40)}
     for budget in (10, 300, 1000):
-        async with served(servers, GatewaySettings(instructions_token_budget=budget)) as found:
+        async with served(servers, Settings(instructions_token_budget=budget)) as found:
             await found.gateway.introduction.renew()
             tokens = Tiktoken(load_encoding()).count(await said(found))
             assert tokens <= max(budget, Tiktoken(load_encoding()).count(HOW))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema.validators import validator_for
 
-from supervisor.service.gateway import GatewaySettings
+from supervisor.config import Settings
 from supervisor.tokens.tokenizer import Tiktoken, load_encoding
 from tests.fakes.instances import Instances
 from tests.fakes.nasty_tools import SHAPES, THINGS, VERBS, catalogue
@@ -60,7 +60,7 @@ async def test_every_schema_that_is_shown_leads_to_a_call_that_its_server_accept
     offered = {
         f"{server}:{tool['name']}": tool["inputSchema"] for server, tools in catalogue().items() for tool in tools
     }
-    async with published(GatewaySettings(discover_token_budget=budget), **catalogue()) as servers:
+    async with published(Settings(discover_token_budget=budget), **catalogue()) as servers:
         for number, (query, path) in enumerate(queries()):
             shown = await schema_in(servers, query, path, seen)
             arguments = Instances(shown, everything=bool(number % 2)).make()

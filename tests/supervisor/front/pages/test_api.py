@@ -22,11 +22,13 @@ from actors.messages import ReadServer, ServerStatus
 from actors.registry.actor import Happening
 from actors.search import Index
 from actors.server import Message
+from supervisor.config import Settings
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.asgi import Receive, Scope, Send, respond
 from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.api import View, routes
 from supervisor.front.pages.welcome import welcome_routes
+from supervisor.servers.deployment import Deployment
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.front_server import Running, read_all, running
 
@@ -162,7 +164,7 @@ async def test_status_has_numbers_for_each_server_and_in_total() -> None:
         status("a", calls=5, failures=2, in_flight=1, stderr="noise", last_error="it died"),
         status("b", State.FAILED),
         entries=(entry("a", "x", "y"), entry("c", "z", tokens=2000)),
-        problems=(ConfigError("is no number", key="port"),),
+        deployment=Latest(Deployment(problems=(ConfigError("is no number", key="port"),))),
         store=lambda: {"state": "ok"},
         log_records_lost=lambda: 7,
     )
@@ -193,7 +195,8 @@ async def test_debug_shows_tools_and_processes_and_can_be_switched_off() -> None
         assert found["tools_by_server"]["a"] == [{"name": "x", "tokens": 1000}]
         assert (found["processes"]["a"]["stderr"], found["processes"]["a"]["pid"]) == ("last words", 5)
         assert found["index"] == {"documents": 0, "complete": True}
-    async with pages(msgspec.structs.replace(shown, show_debug=False, closing=trio.Event())) as server:
+    hidden = Latest(Deployment(settings=Settings(show_debug=False)))
+    async with pages(msgspec.structs.replace(shown, deployment=hidden, closing=trio.Event())) as server:
         assert "show_debug" in (await page(server, "/api/status/debug", 403))["error"]["message"]
 
 

@@ -1,0 +1,185 @@
+"""What a configuration means, as one value: everything that is derived from it is derived here, once.
+
+Rules of this file:
+- Who needs a part of it reads it from the newest deployment when it needs it, and keeps nothing of it by server; an
+  actor takes what it needs when it is made: the launch of an actor does not change.
+- What has the same name in the configuration and where it is used is taken over by that name.
+- A deployment is made without I/O, and two of them can be compared: see `diff`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from actors.catalogue.resolution import ServerNames
+from actors.errors import ConfigError
+from actors.life.policy import RestartPolicy
+from actors.server import ServerSettings
+from actors.transport.mask import Mask
+from actors.transport.stdio.installer import installer_of
+from actors.transport.stdio.process import Launch, ProcessLimits
+from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
+
+BRIDGE = 'mcp-remote makes it a local one: "command": "npx", "args": ["-y", "mcp-remote", URL]'
+"""What to do about a server with a `url`; the address is not told, it may hold a secret."""
+
+
+class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
+    """One server that can run. `name` is the one its tools are shown under, `digest` that of its launch.
+
+    `mask` hides what is secret in its environment, its headers and its arguments; `unset` names the variables whose
+    values are placeholders.
+    """
+
+    name: str
+    config: ServerConfig
+    launch: Launch
+    limits: ProcessLimits
+    settings: ServerSettings
+    policy: RestartPolicy
+    mask: Mask
+    unset: tuple[str, ...]
+    digest: str
+
+
+class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason why a server that is configured cannot run. `disabled`: it is switched off.
+
+    `told`: the reason was told before the log began, and is not to be repeated in it.
+    """
+
+    name: str
+    kind: str = "stdio"
+    reason: str = ""
+    disabled: bool = False
+    told: bool = False
+
+
+class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+    """All servers of a configuration, by name in the order of the file, and what is set for the whole daemon.
+
+    `entries` are all that could be read, `resting` says of some of them, and of the others, why they do not run;
+    `described` is what is configured to be said of servers, `digests` are those of the launches of `servers`.
+    """
+
+    path: Path = Path()
+    settings: Settings = Settings()
+    entries: Mapping[str, ServerConfig] = {}
+    servers: Mapping[str, DeployedServer] = {}
+    resting: tuple[RestingServer, ...] = ()
+    problems: tuple[ConfigError, ...] = ()
+    names: ServerNames = ServerNames({})
+    described: Mapping[str, str] = {}
+    digests: Mapping[str, str] = {}
+
+    @property
+    def configured(self) -> frozenset[str]:
+        """Every server there is in the file, also those that cannot run."""
+        return frozenset(self.entries) | {resting.name for resting in self.resting}
+
+    def call_timeout_s(self, server: str) -> float:
+        """Return how long a call of a server may take, waiting for the server included."""
+        deployed = self.servers.get(server)
+        own = deployed.config.call_timeout_s if deployed is not None else None
+        return self.settings.call_timeout_s if own is None else own
+
+    def mask(self, server: str) -> Callable[[str], str]:
+        """Return what hides the secrets of a server."""
+        deployed = self.servers.get(server)
+        return deployed.mask if deployed is not None else str
+
+    def unset(self, server: str) -> tuple[str, ...]:
+        """Return the variables of a server whose values are placeholders."""
+        deployed = self.servers.get(server)
+        return deployed.unset if deployed is not None else ()
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """What a newer deployment changes: names of servers, sorted, and of the daemon's settings.
+
+    `changed` have another entry; those of them whose launch is another one, too, are `relaunched`.
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    relaunched: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
+    """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
+    entries = {config.path_name: config for config in configuration.servers}
+    servers = {name: deployed(config, key=key) for name, config in entries.items() if _runs(config)}
+    return Deployment(
+        path=configuration.path,
+        settings=configuration.settings,
+        entries=entries,
+        servers=servers,
+        resting=(*_broken(configuration), *(_resting(config) for config in entries.values() if not _runs(config))),
+        problems=configuration.problems,
+        names=ServerNames(configuration.server_names),
+        described={name: config.description for name, config in entries.items() if config.description},
+        digests={name: server.digest for name, server in servers.items()},
+    )
+
+
+def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
+    """Return what an entry that can run means."""
+    headers = {f"header {name}": value for name, value in config.headers.items()}
+    installer = installer_of(config.command, config.args)
+    return DeployedServer(
+        name=config.path_name,
+        config=config,
+        launch=Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or ""),
+        limits=msgspec.convert(config, ProcessLimits, from_attributes=True),
+        settings=replace(msgspec.convert(config, ServerSettings, from_attributes=True), installer=installer),
+        policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
+        mask=Mask({**headers, **config.env}, config.args),
+        unset=placeholders(config.env),
+        digest=launch_digest(config, {}, key=key),
+    )
+
+
+def _runs(config: ServerConfig) -> bool:
+    return not config.disabled and config.kind == "stdio"
+
+
+def _resting(config: ServerConfig) -> RestingServer:
+    if config.disabled:
+        return RestingServer(name=config.path_name, kind=config.kind, disabled=True)
+    reason = f"{config.kind} servers are not supported by this version; {BRIDGE}"
+    return RestingServer(name=config.path_name, kind=config.kind, reason=reason)
+
+
+def _broken(configuration: Configuration) -> list[RestingServer]:
+    """Return one for each problem of a server: `run` has said them all before the log began."""
+    problems = configuration.problems
+    return [RestingServer(name=each.server, reason=str(each), told=True) for each in problems if each.server]
+
+
+def diff(old: Deployment, new: Deployment) -> Difference:
+    """Return what is different in `new`. Two entries that only spell the same thing otherwise are unchanged."""
+    before, after = old.configured, new.configured
+    same = {name for name in before & after if _entry(old, name) == _entry(new, name)}
+    changed = before & after - same
+    running = [name for name in changed if name in old.servers and name in new.servers]
+    return Difference(
+        added=tuple(sorted(after - before)),
+        removed=tuple(sorted(before - after)),
+        changed=tuple(sorted(changed)),
+        unchanged=tuple(sorted(same)),
+        relaunched=tuple(sorted(name for name in running if old.servers[name].digest != new.servers[name].digest)),
+        settings=tuple(
+            name for name in Settings.__struct_fields__ if getattr(old.settings, name) != getattr(new.settings, name)
+        ),
+    )
+
+
+def _entry(deployment: Deployment, name: str) -> tuple[ServerConfig | None, list[RestingServer]]:
+    return deployment.entries.get(name), [resting for resting in deployment.resting if resting.name == name]

@@ -1,0 +1,117 @@
+"""What a configuration means, derived once, and what a newer one changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from actors.transport.mask import Mask
+from supervisor.config import ServerConfig, parse
+from supervisor.servers.deployment import Deployment, Difference, deploy, diff
+from tests.fakes.deployments import KEY, deployment, server
+
+
+def read(servers: dict[str, Any], **settings: Any) -> Deployment:
+    """Return the deployment of a file."""
+    text = json.dumps({"mcpServers": servers, "supervisor": settings})
+    return deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
+
+
+def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
+    found = read(
+        {
+            "good": {"command": "x", "description": "Does it."},
+            "off": {"command": "x", "disabled": True, "description": "Rests."},
+            "far": {"url": "https://example.com/mcp"},
+            "typo": {"comand": "x"},
+        }
+    )
+    assert list(found.servers) == ["good"]
+    assert list(found.entries) == ["good", "off", "far"]
+    assert {(each.name, each.kind, each.disabled, each.told) for each in found.resting} == {
+        ("off", "stdio", True, False),
+        ("far", "http", False, False),
+        ("typo", "stdio", False, True),
+    }
+    assert found.configured == {"good", "off", "far", "typo"}
+    assert found.described == {"good": "Does it.", "off": "Rests."}
+    assert found.digests == {"good": found.servers["good"].digest}
+    assert found.names.servers == found.configured
+
+
+def test_a_reason_does_not_hold_the_address_of_a_server() -> None:
+    (resting,) = read({"far": {"url": "https://example.com/s3cr3t"}}).resting
+    assert "example.com" not in resting.reason
+    assert "mcp-remote" in resting.reason
+
+
+def test_a_server_has_its_own_deadline_or_that_of_the_daemon() -> None:
+    found = read({"a": {"command": "x", "call_timeout_s": 5}, "b": {"command": "x"}}, call_timeout_s=7)
+    assert [found.call_timeout_s(name) for name in ("a", "b", "unknown")] == [5, 7, 7]
+
+
+def test_secrets_and_placeholders_are_those_of_the_server_that_has_them() -> None:
+    env = {"API_KEY": "hunter22hunter22", "TOKEN": "<your token>"}
+    found = read({"a": {"command": "x", "env": env}, "b": {"command": "x"}})
+    assert found.mask("a")("it was hunter22hunter22") == "it was ***"
+    assert found.mask("b")("it was hunter22hunter22") == found.mask("?")("it was hunter22hunter22")
+    assert (found.unset("a"), found.unset("b"), found.unset("?")) == (("TOKEN",), (), ())
+
+
+def test_what_is_set_of_a_server_arrives_where_it_has_the_same_name() -> None:
+    own = {"idle_timeout_s": 11, "max_line_bytes": 4096, "max_restarts": 12, "probe_interval_s": 13}
+    found = read({"a": {"command": "npx", "args": ["-y", "pkg"], "cwd": "/tmp", **own}}).servers["a"]
+    assert (found.settings.idle_timeout_s, found.settings.probe_interval_s) == (11, 13)
+    assert (found.policy.max_restarts, found.policy.probe_interval_s) == (12, 13)
+    assert found.limits.max_line_bytes == 4096
+    assert (found.launch.command, found.launch.args, found.launch.cwd) == ("npx", ("-y", "pkg"), "/tmp")
+    assert found.settings.installer is not None
+
+
+def test_a_deployment_differs_from_itself_in_nothing() -> None:
+    found = read({"a": {"command": "x"}, "off": {"command": "x", "disabled": True}, "bad": {"comand": "x"}})
+    again = read({"a": {"command": "x"}, "off": {"command": "x", "disabled": True}, "bad": {"comand": "x"}})
+    assert diff(found, again) == Difference(unchanged=("a", "bad", "off"))
+
+
+def test_servers_that_came_went_and_changed_are_named() -> None:
+    old = read({"a": {"command": "x"}, "b": {"command": "x"}, "c": {"command": "x"}, "d": {"command": "x"}})
+    slow = {"command": "x", "idle_timeout_s": 3}
+    new = read({"b": {"command": "y"}, "c": slow, "d": {"command": "x"}, "e": {"command": "x"}})
+    assert diff(old, new) == Difference(
+        added=("e",), removed=("a",), changed=("b", "c"), unchanged=("d",), relaunched=("b",)
+    )
+
+
+@pytest.mark.parametrize(
+    "entry", [{"command": "x", "disabled": True}, {"comand": "x"}, {"command": "x", "description": "New."}]
+)
+def test_a_server_that_was_switched_off_broken_or_described_anew_is_changed_and_not_relaunched(entry: Any) -> None:
+    found = diff(read({"a": {"command": "x"}}), read({"a": entry}))
+    assert (found.changed, found.relaunched) == (("a",), ())
+    back = diff(read({"a": entry}), read({"a": {"command": "x"}}))
+    assert (back.changed, back.relaunched) == (("a",), ())
+
+
+def test_changed_settings_are_named() -> None:
+    old, new = read({}, call_timeout_s=1, cold_starts=2), read({}, call_timeout_s=2, cold_starts=2, drain_s=1)
+    assert diff(old, new) == Difference(settings=("call_timeout_s", "drain_s"))
+
+
+def test_the_order_of_the_file_is_no_difference() -> None:
+    old, new = (read({name: {"command": "x"} for name in names}) for names in ("ab", "ba"))
+    assert diff(old, new) == Difference(unchanged=("a", "b"))
+
+
+def test_a_cell_of_deployments_is_what_everybody_reads() -> None:
+    cell = deployment(ServerConfig(name="a", command="x"), call_timeout_s=1.0)
+    assert cell.value.servers == {"a": replace(server("a", command="x"), mask=cell.value.servers["a"].mask)}
+    assert isinstance(cell.value.servers["a"].mask, Mask)
+    with pytest.raises(AttributeError):
+        cell.value.path = Path("other")  # type: ignore[misc]  # that it is frozen is what is tested
+    assert msgspec.structs.asdict(cell.value)["settings"].call_timeout_s == 1.0

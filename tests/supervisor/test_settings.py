@@ -1,0 +1,124 @@
+"""Every setting reaches what uses it: the configuration says nothing that is without effect."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from actors.life.policy import RestartPolicy
+from actors.server import ServerSettings
+from actors.transport.stdio.process import Launch, ProcessLimits
+from supervisor.config import ServerConfig, Settings
+from supervisor.front.edge.serve import ServeSettings
+from supervisor.front.edge.websocket_frames import FrameSettings
+from supervisor.front.http.settings import HttpSettings
+from supervisor.front.settings import http_settings, serve_settings, websocket_settings
+from supervisor.front.websocket.session import WebSocketSettings
+from supervisor.metatools.discovery import DiscoverySettings
+
+ROOT = Path(__file__).parents[2]
+
+BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
+    Settings: (HttpSettings, ServeSettings, DiscoverySettings),
+    ServerConfig: (ServerSettings, RestartPolicy, ProcessLimits),
+}
+"""What takes over by name whatever has the same name there."""
+
+OWN = {
+    HttpSettings: {"path"},
+    ServeSettings: {"send_timeout_s", "graceful_timeout_s", "frames"},
+    ServerSettings: {"installer"},
+    ProcessLimits: {"reap_s", "stderr_ring_bytes"},
+}
+"""What is not taken over: it is computed, or no setting."""
+
+VIA = {"drain_s": "drain_within_s", "slug": "path_name"}
+"""Settings that are read through a property."""
+
+DERIVED = (*BY_NAME[Settings], *BY_NAME[ServerConfig], Launch, FrameSettings, WebSocketSettings)
+
+
+@cache
+def read() -> frozenset[str]:
+    """Every attribute that is read somewhere, but by what describes the configuration."""
+    return frozenset(node.attr for node in reads())
+
+
+def reads() -> Iterator[ast.Attribute]:
+    for tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                yield node
+
+
+@cache
+def read_from(*owners: str) -> frozenset[str]:
+    """Every attribute that is read of something that is called so."""
+    return frozenset(node.attr for node in reads() if ast.unparse(node.value).split(".")[-1] in owners)
+
+
+def trees() -> Iterator[ast.Module]:
+    for package in ("actors", "supervisor"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            if file.parent.name != "reference":
+                yield ast.parse(file.read_text(encoding="utf-8"))
+
+
+def taken(struct: type[msgspec.Struct]) -> set[str]:
+    """The settings that something takes over by name."""
+    return {name for part in BY_NAME[struct] for name in part.__struct_fields__ if name not in OWN.get(part, ())}
+
+
+@pytest.mark.parametrize("name", Settings.__struct_fields__)
+def test_every_setting_of_the_daemon_reaches_what_uses_it(name: str) -> None:
+    assert VIA.get(name, name) in taken(Settings) | read_from("settings", "configured")
+
+
+@pytest.mark.parametrize("name", [name for name in ServerConfig.__struct_fields__ if name != "passed"])
+def test_every_setting_of_a_server_reaches_what_uses_it(name: str) -> None:
+    assert VIA.get(name, name) in taken(ServerConfig) | read_from("config", "server")
+
+
+@pytest.mark.parametrize("struct", DERIVED)
+def test_every_part_of_what_is_derived_is_used(struct: type[msgspec.Struct]) -> None:
+    assert set(struct.__struct_fields__) - read() == set()
+
+
+@pytest.mark.parametrize(("struct", "part"), [(struct, part) for struct, parts in BY_NAME.items() for part in parts])
+def test_what_is_taken_over_by_name_can_be_set(struct: type[msgspec.Struct], part: type[msgspec.Struct]) -> None:
+    """A misspelt field would keep its default without a word."""
+    missing = set(part.__struct_fields__) - set(struct.__struct_fields__)
+    assert missing == OWN.get(part, set())
+
+
+@pytest.mark.parametrize(("struct", "part"), [(struct, part) for struct, parts in BY_NAME.items() for part in parts])
+def test_what_is_taken_over_by_name_has_the_same_default(
+    struct: type[msgspec.Struct], part: type[msgspec.Struct]
+) -> None:
+    configured = struct(name="x") if struct is ServerConfig else struct()
+    for name in set(part.__struct_fields__) - OWN.get(part, set()):
+        assert getattr(part(), name) == getattr(configured, name), name
+
+
+def test_what_has_another_name_in_the_front_arrives_there() -> None:
+    settings = Settings(
+        websocket_max_message_bytes=2048,
+        max_sockets_queue=3,
+        websocket_stall_s=4.0,
+        websocket_control_frames_per_s=5,
+        body_timeout_s=6.0,
+        max_in_flight=7,
+        drain_s=8.0,
+        shutdown_s=100.0,
+    )
+    socket, serving, http = websocket_settings(settings), serve_settings(settings), http_settings(settings)
+    assert (socket.max_message_bytes, serving.frames.max_message_bytes) == (2048, 2048)
+    assert (socket.max_queued_messages, socket.stall_s, serving.frames.control_frames_per_s) == (3, 4.0, 5.0)
+    assert (http.body_timeout_s, serving.frames.message_timeout_s) == (6.0, 6.0)
+    assert socket.max_in_flight == WebSocketSettings().max_in_flight
+    assert 8.0 < socket.drain_s < serving.graceful_timeout_s
