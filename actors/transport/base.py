@@ -31,7 +31,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """One line for people: `exit code 1`, `killed by SIGKILL`, `stopped`."""
+        """One line for people: `exit code 1`, `killed by signal 9`, `connection closed`."""
         if self.signal is not None:
             return f"killed by signal {self.signal}"
         if self.code is not None:

@@ -90,7 +90,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         1800.0
     )
     session_max_age_s: Annotated[PositiveSeconds, Meta(description="Every session ends after this time.")] = 86400.0
-    max_sessions: Annotated[Count, Meta(description="Open sessions; more are refused.")] = 10000
+    max_sessions: Annotated[
+        Count,
+        Meta(
+            description="Open sessions over HTTP; for one more the longest idle makes room, and comes back by its id."
+        ),
+    ] = 10000
     max_sockets_queue: Annotated[
         Count, Meta(description="Messages queued for one WebSocket; while there are so many nothing is read from it.")
     ] = 256
@@ -141,7 +146,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(description="A search waits this long at most for servers that are being discovered for the first time."),
     ] = 3.0
     notify_catalogue_changes: Annotated[
-        bool, Meta(description="Tell clients of new and lost tools by `notifications/tools/list_changed`.")
+        bool,
+        Meta(description="Tell clients of changed tools, resources and prompts by `list_changed` notifications."),
     ] = True
     show_debug: Annotated[bool, Meta(description="Serve the debug page of the status API.")] = True
     log_level: Annotated[LogLevel, Meta(description="Least severe records that are logged.")] = "info"

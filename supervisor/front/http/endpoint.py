@@ -68,8 +68,8 @@ class McpHttp:
 
         `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
         earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
-        as long as is sensible. `limit` counts subscriptions and `budget` the bytes of requests; both may be shared with
-        other transports.
+        as long as is sensible. `limit` counts subscriptions; `budget` counts the bytes of requests, those of other
+        transports, too.
         """
         settings = settings or HttpSettings()
         self._inner = inner

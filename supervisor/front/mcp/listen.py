@@ -153,7 +153,7 @@ def read_subscription(id_: bytes, params: msgspec.Raw) -> Subscription:
 
 
 class StreamLimit:
-    """Counts the open subscriptions of all transports."""
+    """Counts the open subscriptions over HTTP; those of a WebSocket are bounded by connection."""
 
     def __init__(self, limit: int = MAX_SUBSCRIPTIONS) -> None:
         self._limit = limit
