@@ -80,14 +80,6 @@ class UnknownServer(SupervisorError):
     kind = "not_found"
 
 
-class UnknownResource(SupervisorError):
-    """No resource of that URI, or no server of that name, is visible to this client."""
-
-    code = -32602
-    http_status = 400
-    kind = "not_found"
-
-
 class UnknownPrompt(SupervisorError):
     """No prompt of that name is visible to this client."""
 
@@ -187,12 +179,6 @@ class SpawnFailed(ServerError):
         self.permanent = permanent
         self.scarce = scarce
         self.detail = detail or message
-
-
-class HandshakeRejected(ServerError):
-    """The server shares no protocol revision with us, or refused the handshake."""
-
-    kind = "unavailable"
 
 
 class ProtocolViolation(ServerError):

@@ -19,7 +19,7 @@ from socket import socket
 import trio
 
 from actors.errors import ConfigError, SupervisorError
-from actors.kit import Conditions, Latest, Starts, first_of, is_want
+from actors.kit import Conditions, Latest, first_of, is_want
 from actors.protocol.era import Identity
 from actors.registry.actor import Registry
 from actors.registry.vectors import Embedding
@@ -28,7 +28,7 @@ from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.orphans import become_subreaper
 from supervisor import __version__, neural
-from supervisor.config import Configuration, Settings
+from supervisor.config import Configuration
 from supervisor.front.edge.connection import Counters
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
@@ -40,7 +40,7 @@ from supervisor.host.pauses import keep_catalogue, switch_often
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.servers.capacity import Room
-from supervisor.servers.children import Servers, transport_of
+from supervisor.servers.children import Servers, starts_of, transport_of
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.service.gateway import Gateway
@@ -119,7 +119,7 @@ class Daemon:
                     self._connect,
                     identity,
                     self._clock,
-                    _starts(settings),
+                    starts_of(settings),
                     conditions=self.conditions,
                     recall=registry.offer,
                 )
@@ -251,16 +251,6 @@ def run(
     if refused is not None and not crashed:
         raise refused
     return EXIT_CRASH if crashed else 0
-
-
-def _starts(settings: Settings) -> Starts:
-    """Return how many servers may be starting and installing at once."""
-    return Starts(
-        settings.cold_starts,
-        installs=settings.max_installs,
-        per_s=settings.starts_per_s,
-        slot_s=settings.spawn_slot_s,
-    )
 
 
 async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: Callable[[], None]) -> None:

@@ -140,6 +140,18 @@ TRANSITIVE = {
 }
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
+UNUSED = {
+    "actors.kit.gate.Gate.free": "shows that no place is lost",
+    "actors.transport.memory.MemoryTransport": "the second one under the contract suite; most tests have no processes",
+    "supervisor.servers.deployment.diff": "a reload acts on it",
+    "supervisor.front.edge.tasks.Tasks.spawn_app": "called by the library whose class it replaces",
+    "supervisor.host.logs.Writer.emit": "called by `logging`",
+}
+"""Public names that nothing but tests refers to, and what for they are there all the same."""
+
+UNRAISED = {"SupervisorError": "the base of all of them"}
+UNSENT = {"ServerRemoved": "a reload sends it for what the diff of two deployments says is gone"}
+
 LONG_MODULES = {
     "actors.search.words.intents": "a table of rules",
     "actors.search.words.synonyms": "a table of words",
@@ -300,3 +312,155 @@ def test_nothing_queues_without_a_bound() -> None:
                 assert called not in ("queue.Queue", "queue.SimpleQueue") or node.args, name
                 if called.endswith("open_memory_channel"):
                     assert ast.unparse(node.args[0]) != "math.inf", name
+
+
+# What is there is used ------------------------------------------------------------------------------------------------
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+
+
+@cache
+def others() -> dict[str, ast.Module]:
+    """The programs beside the two packages that may be what a public name is there for."""
+    files = (file for folder in ("benchmarks", "docs", "examples") for file in sorted((ROOT / folder).rglob("*.py")))
+    return {str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+@cache
+def programs() -> dict[str, ast.Module]:
+    return {**{name: tree(name) for name in modules()}, **others()}
+
+
+def names_of(node: ast.stmt) -> list[str]:
+    """The public names that a statement defines."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            found = [node.name]
+        case ast.Assign(targets=targets):
+            found = [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            found = [name]
+        case _:
+            found = []
+    return [name for name in found if not name.startswith("_")]
+
+
+def is_marker(program: str) -> bool:
+    return program in modules() and modules()[program].name == "__init__.py"
+
+
+@cache
+def loads(program: str) -> dict[str, list[int]]:
+    """The lines on which a program reads each name of its own, quoted annotations aside."""
+    found: dict[str, list[int]] = {}
+    for node in ast.walk(programs()[program]):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.setdefault(node.id, []).append(node.lineno)
+    return found
+
+
+@cache
+def taken() -> frozenset[tuple[str, str]]:
+    """Every (module, name) that some program takes out of another module, itself or as an attribute of it."""
+    found: set[tuple[str, str]] = set()
+    for program, parsed in programs().items():
+        if is_marker(program):  # it passes on what others have to take
+            continue
+        bound: dict[str, str] = {}
+        for node in ast.walk(parsed):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                found |= {(node.module, alias.name) for alias in node.names}
+                bound |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                bound |= {alias.asname or alias.name: alias.name for alias in node.names}
+        for node in ast.walk(parsed):
+            if isinstance(node, ast.Attribute) and (module := bound.get(ast.unparse(node.value))) in modules():
+                found.add((str(module), node.attr))
+    for marker in filter(is_marker, modules()):
+        for node in tree(marker).body:
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                names = {alias.name: alias.asname or alias.name for alias in node.names}
+                found |= {(node.module, name) for name, shown in names.items() if (marker, shown) in found}
+    return frozenset(found)
+
+
+@cache
+def attributes() -> frozenset[str]:
+    """Every attribute that some program reads, also in a pattern."""
+    found: set[str] = set()
+    for parsed in programs().values():
+        for node in ast.walk(parsed):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found.add(node.attr)
+            elif isinstance(node, ast.MatchClass):
+                found |= set(node.kwd_attrs)
+    return frozenset(found)
+
+
+def is_command(node: ast.stmt) -> bool:
+    """Whether a function is a command of the command line, which loads it by its name."""
+    return isinstance(node, ast.FunctionDef) and any("click.command" in ast.unparse(d) for d in node.decorator_list)
+
+
+def unused(module: str) -> Iterator[str]:
+    """The public names of a module, and the methods of its public classes, that nothing but tests refers to."""
+    for node in tree(module).body:
+        if is_command(node):
+            continue
+        end = node.end_lineno or node.lineno
+        for name in names_of(node):
+            elsewhere = [line for line in loads(module).get(name, ()) if not node.lineno <= line <= end]
+            if not elsewhere and (module, name) not in taken():
+                yield f"{module}.{name}"
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            yield from (
+                f"{module}.{node.name}.{name}"
+                for method in methods
+                for name in names_of(method)
+                if name not in attributes()
+            )
+
+
+def test_every_public_name_is_used_outside_tests() -> None:
+    found = {name for module in modules() if not is_marker(module) for name in unused(module)}
+    assert found == UNUSED.keys()
+
+
+@cache
+def made() -> frozenset[str]:
+    """Every class that is called, or raised without a call, in the two packages."""
+    found: set[str] = set()
+    for module in modules():
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.Call):
+                found.add(ast.unparse(node.func).split(".")[-1])
+            elif isinstance(node, ast.Raise) and node.exc is not None:
+                found.add(ast.unparse(node.exc).split(".")[-1])
+    return frozenset(found)
+
+
+def classes(module: str) -> dict[str, ast.ClassDef]:
+    return {node.name: node for node in tree(module).body if isinstance(node, ast.ClassDef)}
+
+
+def test_every_documented_error_is_raised_somewhere() -> None:
+    assert classes("actors.errors").keys() - made() == UNRAISED.keys()
+
+
+@pytest.mark.parametrize("module", ["actors.messages", "actors.router", "actors.registry.actor", "actors.server.inbox"])
+def test_every_message_is_sent_by_somebody(module: str) -> None:
+    protocols = {name for name, node in classes(module).items() if "Protocol" in map(ast.unparse, node.bases)}
+    actors = {name for name, node in classes(module).items() if any("Actor" in ast.unparse(b) for b in node.bases)}
+    unsent = classes(module).keys() - made() - protocols - actors
+    assert unsent == UNSENT.keys() & classes(module).keys()
+
+
+def test_every_exemption_is_needed() -> None:
+    for name, package in TRANSITIVE | OPTIONAL:
+        assert package in roots(name), f"{name} does not import {package}"
+    for distribution, module in MODULES.items():
+        assert distribution != module
+        assert any(module in roots(name) for name in modules()), module
+    known = {name for module in modules() for name in (*classes(module), module)}
+    assert UNRAISED.keys() | UNSENT.keys() <= known

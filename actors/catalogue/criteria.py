@@ -213,8 +213,3 @@ def incompatible(wanted: str, found: str) -> str:
     if need[0] == 0 and asked.group(2) is not None and need[1] != have[1]:
         return f"below 1.0.0 minor versions differ in kind: it is 0.{have[1]}, not 0.{need[1]}"
     return "" if have >= need else "it is older"
-
-
-def compatible(wanted: str, found: str) -> bool:
-    """Say whether version `found` does for who was made for `wanted`; `incompatible` says why not."""
-    return not incompatible(wanted, found)

@@ -100,10 +100,6 @@ class Reply(Generic[R]):
         if self._on_settled is not None:
             self._on_settled()
 
-    async def wait_settled(self) -> None:
-        """Wait until there is an answer, without taking part: cancelling this abandons nothing. A checkpoint."""
-        await self._settled.wait()
-
     async def wait(self) -> R:
         """Wait for the answer and return it, or raise the failure. Cancelling the wait abandons the reply."""
         try:

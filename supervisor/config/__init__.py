@@ -1,8 +1,8 @@
 """The configuration: the `mcpServers` JSON that people already have, and our settings beside it."""
 
 from supervisor.config.digest import launch_digest
-from supervisor.config.load import Configuration, data_dir, load, parse
+from supervisor.config.load import Configuration, load, parse
 from supervisor.config.remarks import placeholders
 from supervisor.config.structs import ServerConfig, Settings
 
-__all__ = ["Configuration", "ServerConfig", "Settings", "data_dir", "launch_digest", "load", "parse", "placeholders"]
+__all__ = ["Configuration", "ServerConfig", "Settings", "launch_digest", "load", "parse", "placeholders"]

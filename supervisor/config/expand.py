@@ -82,11 +82,6 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
     return value
 
 
-def escape(text: str) -> str:
-    """Return text that `expand` turns into `text` again."""
-    return text.replace("${", "$${")
-
-
 def expand_home(text: str, environ: Mapping[str, str]) -> str:
     """Return `text` with a leading `~/` replaced by the home directory. Raises `ConfigError` if `HOME` is not set."""
     if text != "~" and not text.startswith("~/"):

@@ -114,21 +114,6 @@ def parse(
     )
 
 
-def data_dir(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """Return the directory of our files (XDG Base Directory Specification). Raises `ConfigError` without a home."""
-    if settings.data_dir is not None:
-        return Path(settings.data_dir)
-    state = environ.get("XDG_STATE_HOME", "")
-    # The specification: a relative path in the variable is invalid and ignored.
-    if state.startswith("/"):
-        return Path(state) / "mcpvisor"
-    home = environ.get("HOME")
-    if not home:
-        message = "there is no place for the daemon's files: HOME is not set"
-        raise ConfigError(message, key="supervisor.data_dir", hint="set data_dir, XDG_STATE_HOME or HOME")
-    return Path(home) / ".local" / "state" / "mcpvisor"
-
-
 def _raise_first(fatal: list[ConfigError]) -> None:
     """Raise the first error in the file's order, if there is one."""
     if fatal:

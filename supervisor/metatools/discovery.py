@@ -169,12 +169,8 @@ def weight(seen: Catalogue, done: Searched) -> int:
 _LISTING_COST = 32
 
 
-def search(seen: Catalogue, wanted: Discover) -> Found:
-    """Return the hits for a query: of one server only if it asks for that, a server's own first if it is its name."""
-    return _found_in(seen, scope_of(seen, wanted), wanted)
-
-
 def _found_in(seen: Catalogue, scope: Scope, asked: Discover) -> Found:
+    """Return the hits for a query: of one server only if it asks for that, a server's own first if it is its name."""
     wanted = replace(asked, query=scope.query)
     if scope.exact is not None:
         return _alone(scope.exact) if scope.exact.server in scope.servers else Found()

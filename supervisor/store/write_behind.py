@@ -88,11 +88,6 @@ class Store:
         """Whether the last use of the disk succeeded."""
         return "degraded" if self._disk.trouble else "ok"
 
-    @property
-    def lost_writes(self) -> int:
-        """Writes that did not reach the disk when their turn came, each counted once."""
-        return self._lost_writes
-
     def status(self) -> StoreStatus:
         """Return the state with its numbers."""
         return StoreStatus(

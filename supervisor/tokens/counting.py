@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import trio
 
 from actors.catalogue.entries import Offer
-from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.tokens.tokenizer import Tokenizer, count_tool, load_tokenizer
 
 META_TOKENS = 350
@@ -45,11 +43,3 @@ def _count(tokenizer: Tokenizer, offer: Offer) -> dict[str, int]:
     return {
         tool.name: count_tool(tokenizer, tool.name, tool.description, bytes(tool.input_schema)) for tool in offer.tools
     }
-
-
-def meta_tokens(tokenizer: Tokenizer) -> int:
-    """Return what the four definitions cost a client, as `tools/list` gives them."""
-    return sum(
-        count_tool(tokenizer, tool["name"], tool["description"], msgspec.json.encode(tool["inputSchema"]))
-        for tool in DEFINITIONS
-    )

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.commands.check import DISTRIBUTION, clashes
-from supervisor.config import Settings
-from supervisor.config.load import data_dir
+from supervisor.host.datadir import default_data_dir
 
 ROOT = Path(__file__).parents[2]
 STRANGERS = ("mcp-" + "supervisor", "mcp_" + "supervisor", "MCP_" + "SUPERVISOR")
@@ -24,7 +23,7 @@ def test_the_distribution_and_its_one_command_are_called_mcpvisor() -> None:
 
 
 def test_state_is_kept_under_the_name() -> None:
-    assert data_dir(Settings(), {"HOME": "/h"}) == Path("/h/.local/state/mcpvisor")
+    assert default_data_dir({"HOME": "/h"}) == Path("/h/.local/state/mcpvisor")
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)

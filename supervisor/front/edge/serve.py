@@ -25,6 +25,7 @@ from hypercorn.utils import wrap_app
 
 from actors.errors import ConfigError
 from actors.kit import Conditions
+from supervisor.config.address import split_address
 from supervisor.front.edge.accept import accept_for_ever
 from supervisor.front.edge.asgi import Application
 from supervisor.front.edge.budget import Budget
@@ -85,12 +86,10 @@ class _PortRace(Exception):
 
 
 def _split(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
-        raise _config_error(listen, "not an address of the form host:port", 'for example "127.0.0.1:3001"')
-    if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        raise _config_error(listen, "an IPv6 address needs brackets", 'for example "[::1]:3001"')
-    return host.strip("[]"), int(port)
+    try:
+        return split_address(listen)
+    except ValueError as error:
+        raise _config_error(listen, str(error), 'for example "127.0.0.1:3001"') from None
 
 
 def _addresses(listen: str, host: str) -> list[tuple[socket.AddressFamily, str]]:

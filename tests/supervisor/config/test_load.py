@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ConfigError
-from supervisor.config import Configuration, ServerConfig, Settings, data_dir, load, parse
+from supervisor.config import Configuration, ServerConfig, Settings, load, parse
 from supervisor.config.address import split_address
 from supervisor.config.file import MAX_FILE_BYTES
 
@@ -210,28 +210,6 @@ def test_an_address_is_split_into_host_and_port(listen: str, address: tuple[str,
 def test_another_address_is_refused(listen: str) -> None:
     with pytest.raises(ValueError, match=r"host|port|brackets"):
         split_address(listen)
-
-
-@pytest.mark.parametrize(
-    ("settings", "environ", "directory"),
-    [
-        (Settings(data_dir="/d"), {}, "/d"),
-        (Settings(), {"XDG_STATE_HOME": "/x", "HOME": "/h"}, "/x/mcpvisor"),
-        (Settings(), {"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/mcpvisor"),
-        (Settings(), {"HOME": "/h"}, "/h/.local/state/mcpvisor"),
-    ],
-)
-def test_the_data_directory_is_set_or_follows_xdg(settings: Settings, environ: dict[str, str], directory: str) -> None:
-    assert data_dir(settings, environ) == Path(directory)
-
-
-def test_without_a_home_the_data_directory_must_be_set() -> None:
-    with pytest.raises(ConfigError) as caught:
-        data_dir(Settings(), {})
-    assert (caught.value.key, caught.value.hint) == (
-        "supervisor.data_dir",
-        "set data_dir, XDG_STATE_HOME or HOME",
-    )
 
 
 def test_a_file_is_loaded_with_its_env_file(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
         assert await store.load_eras(NOW) == {"d1": era}
         assert await store.load_ended_sessions(NOW) == {"ab12": NOW + 60}
         assert await store.load_usage() == [used("read", failures=1)]
-        assert (store.state, store.lost_writes) == ("ok", 0)
+        assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 
 async def test_what_is_switched_off_stays_so_over_a_restart_and_the_last_word_counts(path: Path) -> None:
@@ -122,15 +122,15 @@ async def test_a_locked_database_loses_nothing_but_time(path: Path) -> None:
             other.execute("BEGIN IMMEDIATE")
             store.save_server("files", "d1", b"one")
             assert not await store.flush()
-            assert (store.state, store.lost_writes) == ("degraded", 1)
+            assert (store.state, store.status().lost_writes) == ("degraded", 1)
             assert "locked" in store.status().last_error
             assert not await store.flush()
-            assert store.lost_writes == 1, "a write is counted once, however often it is tried"
+            assert store.status().lost_writes == 1, "a write is counted once, however often it is tried"
             other.execute("ROLLBACK")
         store.save_server("mail", "d2", b"two")
         assert await store.flush()
         assert set(await store.load_servers()) == {"files", "mail"}
-        assert (store.state, store.lost_writes) == ("ok", 1)
+        assert (store.state, store.status().lost_writes) == ("ok", 1)
 
 
 async def test_usage_that_failed_is_added_to_later_usage_exactly_once(path: Path) -> None:
@@ -177,14 +177,14 @@ async def test_a_value_that_cannot_be_stored_does_not_hold_up_the_others(path: P
         store.save_server("files", "d1", b"x")
         assert await store.flush()
         assert set(await store.load_servers()) == {"files"}
-        assert (store.state, store.lost_writes) == ("ok", 2)
+        assert (store.state, store.status().lost_writes) == ("ok", 2)
 
 
 async def test_a_full_queue_drops_new_keys_and_counts_them(path: Path) -> None:
     async with open_store(path, linger_s=3600, max_keys=2) as store:
         for name in ("a", "b", "c", "a"):
             store.save_server(name, "d", b"x")
-        assert (store.status().pending_writes, store.lost_writes, store.state) == (2, 1, "degraded")
+        assert (store.status().pending_writes, store.status().lost_writes, store.state) == (2, 1, "degraded")
         assert set(await store.load_servers()) == {"a", "b"}
 
 
@@ -259,7 +259,7 @@ async def test_a_flush_gives_up_at_its_deadline_and_the_write_goes_on(path: Path
             assert not await store.flush(deadline_s=0.01)
             other.execute("ROLLBACK")
         assert await store.flush()
-        assert (store.state, store.lost_writes) == ("ok", 0)
+        assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 
 async def test_a_system_without_threads_degrades_the_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,7 +449,7 @@ async def test_a_write_after_closing_is_counted_and_raises_nothing(path: Path) -
     async with open_store(path) as store:
         pass
     store.save_server("files", "d1", b"x")
-    assert store.lost_writes == 1
+    assert store.status().lost_writes == 1
 
 
 def test_a_batch_is_saved_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
