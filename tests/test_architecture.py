@@ -456,6 +456,20 @@ def test_every_message_is_sent_by_somebody(module: str) -> None:
     assert unsent == UNSENT.keys() & classes(module).keys()
 
 
+def test_every_ask_of_a_server_says_who_asks() -> None:
+    """The default is for tests: here it would make one principal's call another's without a word."""
+    asks = {
+        name
+        for name, node in classes("actors.messages").items()
+        if any(isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "principal" for each in node.body)
+    }
+    assert asks == {"CallServer", "WakeServer", "SleepServer", "RestartServer", "RefreshServer"}
+    for module in modules():
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in asks:
+                assert "principal" in {each.arg for each in node.keywords}, f"{module}:{node.lineno}"
+
+
 def test_every_exemption_is_needed() -> None:
     for name, package in TRANSITIVE | OPTIONAL:
         assert package in roots(name), f"{name} does not import {package}"

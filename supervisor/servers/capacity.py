@@ -17,6 +17,7 @@ from actors.kit import Conditions, Latest
 from actors.kit.directory import Directory
 from actors.life.lifecycle import State
 from actors.messages import ReadServer, ServerStatus, SleepServer
+from actors.principal import LOCAL
 from actors.server import Message as ServerMessage
 from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT, free
 from supervisor.servers.deployment import Deployment
@@ -87,4 +88,4 @@ class Room:
         address = self._directory.find(name)
         if address is not None:
             with trio.move_on_after(ASK_S), suppress(SupervisorError):
-                await address.ask(SleepServer(server=name))
+                await address.ask(SleepServer(server=name, principal=LOCAL))

@@ -17,6 +17,7 @@ from actors.kit.reporter import Reporter
 from actors.life.lifecycle import State
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
+from actors.principal import LOCAL
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.registry.actor import Message as RegistryMessage
@@ -225,7 +226,7 @@ class Servers:
         if address is None:
             return
         try:
-            await address.ask(WakeServer(server=name, urgent=False))
+            await address.ask(WakeServer(server=name, urgent=False, principal=LOCAL))
         except ShuttingDown:
             return
         except SupervisorError as error:
