@@ -114,6 +114,13 @@ class CallTooLarge(SupervisorError):
     kind = "too_large"
 
 
+class CannotAsk(SupervisorError):
+    """The client cannot be asked what a server wants to know: it did not declare it, or does not listen now."""
+
+    code = -32601
+    kind = "not_supported"
+
+
 # Load -----------------------------------------------------------------------------------------------------------------
 
 

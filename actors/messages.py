@@ -10,9 +10,10 @@ from typing import Literal, Protocol
 import msgspec
 
 from actors.catalogue.entries import Offer
-from actors.kit.mailbox import Ask
+from actors.kit.mailbox import Ask, Reply
 from actors.life.lifecycle import State, Wanted
 from actors.principal import LOCAL, Principal
+from actors.protocol.exchanges import NOTHING, Interest
 from actors.protocol.versions import Era
 
 
@@ -23,17 +24,49 @@ class Result(msgspec.Struct, frozen=True):
     era: Era
 
 
+class Note(msgspec.Struct, frozen=True):
+    """A notification for the client of one call; `params` is JSON text."""
+
+    method: str
+    params: bytes
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A request for the client of one call."""
+
+    method: str
+    params: msgspec.Raw
+
+
+class Exchange(Protocol):
+    """The address of whoever made a call: one request of one client, until it has its result."""
+
+    def note(self, note: Note) -> None:
+        """Tell the client something. Never waits; dropped, and counted, if the client cannot take it now."""
+
+    def ask(self, question: Question) -> Reply[msgspec.Raw]:
+        """Ask the client something; the reply is its result, a JSON object.
+
+        It fails with `RemoteError` for an error of the client, with `CannotAsk` where nobody can be asked. Abandoning
+        the reply takes the question back.
+        """
+
+
 class CallServer(Ask[Result], frozen=True, kw_only=True):
     """Send one request to a server, waking it if need be.
 
     `members` are the JSON members of the params without their braces and without `_meta`; `meta` those of the client's
-    `_meta` that may travel. `deadline_s` counts from the arrival of the message.
+    `_meta` that may travel. `name` is what the request is about: a tool, a prompt, a URI. `deadline_s` counts from the
+    arrival of the message. What the server says and asks meanwhile goes to `exchange`, as far as `interest` goes.
     """
 
     server: str
     method: str
     members: bytes
     meta: bytes = b""
+    name: str = ""
+    interest: Interest = NOTHING
+    exchange: Exchange | None = None
     deadline_s: float = 60.0
     principal: Principal = LOCAL
 
@@ -97,7 +130,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     `activity` says more than the state where there is more to say. `next_start` is when a server that failed is tried
     again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing may start it, and
     a call that names it is told so. `reason`: why it failed, in words that may reach clients. `last_error` is what is
-    wrong now, for operators, since `last_error_at`; a server that recovered has none.
+    wrong now, for operators, since `last_error_at`; a server that recovered has none. `strays` are answers that matched
+    nothing, `unheard` notifications about calls that went to nobody.
     """
 
     server: str
@@ -120,6 +154,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0
     noise: int = 0
     strays: int = 0
+    unheard: int = 0
     stderr: str = ""
     disabled: bool = False
     reason: str = ""

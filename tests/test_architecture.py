@@ -82,13 +82,14 @@ PURE = (
     "supervisor.front.edge.guard",
     "supervisor.front.edge.token_bucket",
     "supervisor.front.mcp.envelope",
+    "supervisor.front.mcp.messages",
+    "supervisor.front.mcp.modern",
     "supervisor.front.mcp.params",
-    "supervisor.front.mcp.verdict",
-    "supervisor.front.http.classify",
     "supervisor.front.http.head",
+    "supervisor.front.http.ladder",
+    "supervisor.front.http.refusal",
     "supervisor.front.http.session_ids",
     "supervisor.front.pages.query",
-    "supervisor.front.websocket.rules",
 )
 NOT_IN_PURE = frozenset(
     {"trio", "quart", "quart_trio", "hypercorn", "os", "time", "random", "socket", "subprocess", "logging", "threading"}

@@ -1,83 +1,99 @@
-"""Bytes on their way to a pipe that may be slow: bounded, and it is known which of them left.
+"""Messages on their way to a peer that may be slow: bounded, and it is known which of them left.
 
-A sender that stops reading must cost a bounded amount of memory, and after its end it must be known of each call
-whether a byte of it left: only what did not was certainly not executed.
+A peer that stops reading must cost a bounded amount of memory, and after its end it must be known of each call whether
+any of it left: only what did not was certainly not executed.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Any, Generic, TypeVar
+
 import trio
 
+T = TypeVar("T")
 
-class Outbox:
-    """Bytes on their way to a pipe: many writers put, one task takes all there is and says what it wrote.
 
-    Whoever has much to say asks for room first (`fits`), and is told by `wrote` when to ask again; whoever just
+class Outbox(Generic[T]):
+    """Messages on their way: many writers put, one task takes some, hands them over and says which of them left.
+
+    Whoever has much to say asks for room first (`fits`), and is told by `sent` when to ask again; whoever just
     answers puts without asking, up to `max_bytes`.
     """
 
     def __init__(self, max_bytes: int, ahead_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._ahead_bytes = ahead_bytes
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._waiting: deque[T] = deque()
+        self._sizes: deque[int] = deque()  # of those that wait, and of those that were taken and did not leave
+        self._leaving = 0
         self._wanted = False
         self._waiters = trio.lowlevel.ParkingLot()
-        self.end = 0
-        self.written = 0
+        self.here = 0
+        self.gone = 0
 
     def __len__(self) -> int:
-        return self._size
+        return self.here
 
     def fits(self, size: int) -> bool:
-        """Whether `size` bytes more should be put now: little is unwritten (`ahead_bytes` with them), or nothing."""
-        unwritten = self.end - self.written
-        self._wanted = bool(unwritten) and unwritten + size > self._ahead_bytes
+        """Whether `size` bytes more should be put now: little is here (`ahead_bytes` with them), or nothing."""
+        self._wanted = bool(self.here) and self.here + size > self._ahead_bytes
         return not self._wanted
 
-    def put(self, data: bytes) -> bool:
-        """Add bytes; False, and nothing added, if they do not fit (one message always fits into an empty outbox)."""
-        if self._parts and self._size + len(data) > self._max_bytes:
+    def put(self, message: T, size: int) -> bool:
+        """Add a message of `size` bytes; False if it does not fit (it always fits into an empty outbox)."""
+        if self.here and self.here + size > self._max_bytes:
             return False
-        self._parts.append(data)
-        self._size += len(data)
-        self.end += len(data)
+        self._waiting.append(message)
+        self._sizes.append(size)
+        self.here += size
         self._waiters.unpark_all()
         return True
 
-    async def take(self) -> bytes:
-        """Wait for bytes and take them all. A checkpoint."""
+    async def take(self, max_bytes: int) -> list[T]:
+        """Wait for messages and take some, at least one, of about `max_bytes` together. A checkpoint."""
         await trio.lowlevel.checkpoint()  # in which more is put, mostly: one write for many messages
-        while not self._parts:
+        while not self._waiting:
             await self._waiters.park()
-        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts.clear()
-        self._size = 0
-        return data
+        taken: list[T] = []
+        size = 0
+        first = len(self._sizes) - len(self._waiting)
+        while self._waiting and size < max_bytes:
+            size += self._sizes[first + len(taken)]
+            taken.append(self._waiting.popleft())
+        return taken
 
-    def wrote(self, size: int) -> bool:
-        """Note that `size` more bytes left; return whether somebody waits for room, and half of it is there."""
-        self.written += size
-        if not self._wanted or (self.end - self.written) * 2 > self._ahead_bytes:
+    def left(self, count: int) -> None:
+        """Note that of the messages that were taken `count` more left, or some of the bytes of the last of them."""
+        for _ in range(count):
+            self.here -= self._leaving
+            self._leaving = self._sizes.popleft()
+        self.gone += count
+
+    def sent(self) -> bool:
+        """Note that all that was taken left. Return, once, whether somebody was refused room and half is there."""
+        self.here -= self._leaving
+        self._leaving = 0
+        if not self._wanted or self.here * 2 > self._ahead_bytes:
             return False
         self._wanted = False
         return True
 
     def mark(self) -> Mark:
-        """Return the place of what will be put next."""
-        return Mark(self, self.end)
+        """Return the place of the message that will be put next."""
+        return Mark(self, self.gone + len(self._sizes))
 
 
 class Mark:
-    """A place in the stream of an outbox."""
+    """A place in the row of an outbox's messages."""
 
     __slots__ = ("_outbox", "_place")
 
-    def __init__(self, outbox: Outbox, place: int) -> None:
+    def __init__(self, outbox: Outbox[Any], place: int) -> None:
         self._outbox = outbox
         self._place = place
 
     @property
     def passed(self) -> bool:
-        """Whether any byte behind it has left."""
-        return self._outbox.written > self._place
+        """Whether any byte of what was put there has left."""
+        return self._outbox.gone > self._place

@@ -97,10 +97,14 @@ class _Phase(enum.Enum):
 
 
 class Negotiation:
-    """One negotiation on one process. `known` is the era this launch had before, None if never asked."""
+    """One negotiation on one process. `known` is the era this launch had before, None if never asked.
 
-    def __init__(self, identity: Identity, known: Era | None) -> None:
+    `capabilities` are declared to a legacy server: what it may ask. A modern one is told for each request.
+    """
+
+    def __init__(self, identity: Identity, known: Era | None, capabilities: frozenset[str] = frozenset()) -> None:
         self._identity = identity
+        self._capabilities = capabilities
         self._known = known
         self._phase = _Phase.INITIALIZING if known == "legacy" else _Phase.PROBING
         self._reprobed = False
@@ -153,7 +157,8 @@ class Negotiation:
     def _initialize(self) -> Send:
         self._phase = _Phase.INITIALIZING
         info = msgspec.to_builtins(self._identity)
-        params = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": info}
+        declared: dict[str, dict[str, object]] = {name: {} for name in sorted(self._capabilities)}
+        params = {"protocolVersion": LATEST_LEGACY, "capabilities": declared, "clientInfo": info}
         return Send("initialize", jsonrpc.encode(params))
 
     def _discovered(self, result: msgspec.Raw) -> Action:

@@ -56,10 +56,43 @@ class CallMalformed(msgspec.Struct, frozen=True):
     over: Mapping[str, int] | None
 
 
+class CallNoted(msgspec.Struct, frozen=True):
+    """The server tells something while it works on a call; `params` is JSON text, as the call's client may read it."""
+
+    call: int
+    method: str
+    params: bytes
+
+
+class CallAsked(msgspec.Struct, frozen=True):
+    """The server asks something of the client of a call; `id` is the JSON text of its request's id."""
+
+    call: int
+    id: bytes
+    method: str
+    params: msgspec.Raw
+
+
+class QuestionWithdrawn(msgspec.Struct, frozen=True):
+    """The server does not want the answer to its request any more."""
+
+    id: bytes
+
+
 class ListsChanged(msgspec.Struct, frozen=True):
     """The server says that a list changed."""
 
 
-CALL_FACTS = (CallAnswered, CallRefused, CallMalformed)
-"""How a call ends; a tuple, because a union would be made anew for each message that is compared with it."""
-Fact = Agreed | NoAgreement | PageArrived | AllListed | CallAnswered | CallRefused | CallMalformed | ListsChanged
+Fact = (
+    Agreed
+    | NoAgreement
+    | PageArrived
+    | AllListed
+    | CallAnswered
+    | CallRefused
+    | CallMalformed
+    | CallNoted
+    | CallAsked
+    | QuestionWithdrawn
+    | ListsChanged
+)

@@ -51,11 +51,6 @@ class Envelope(msgspec.Struct, frozen=True):
         """A method and an id: expects an answer."""
         return self.method is not None and bool(bytes(self.id))
 
-    @property
-    def is_notification(self) -> bool:
-        """A method without an id."""
-        return self.method is not None and not bytes(self.id)
-
 
 class ErrorObject(msgspec.Struct, frozen=True):
     """The `error` member of a failed answer."""

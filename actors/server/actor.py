@@ -32,7 +32,7 @@ from actors.messages import (
 )
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
-from actors.server.inbox import CallAbandoned, Message, PageRead, TimerFired
+from actors.server.inbox import CallAbandoned, Message, PageRead, QuestionAnswered, TimerFired
 from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 from actors.server.journal import Journal
 from actors.server.link import Launcher
@@ -76,7 +76,7 @@ class ServerActor(Actor[Message]):
         launcher = Launcher(transport, settings, starts, self.address, identity, journal.overhear)
         record = Record(name, transport.kind, reporter, clock, era, hide, journal, known)
         self._server = Performer(name, launcher, settings, restarts, record, self.address, known, desk)
-        self._traffic = self._server.traffic
+        self._calls = self._server.calls
         self._timers = self._server.timers
 
     @property
@@ -105,11 +105,15 @@ class ServerActor(Actor[Message]):
             case PageRead():
                 if message.incarnation == self.life.incarnation:
                     self._server.on_page_read(message)
+            case QuestionAnswered():
+                if message.incarnation == self.life.incarnation:
+                    self._server.on_answered(message)
+                    self._watch_deadlines()
             case CallServer():
                 assert reply is not None
                 self._on_call(message, reply)
             case CallAbandoned(call=number):
-                self._traffic.abandon(number, self._server.link)
+                self._calls.abandon(number, self._server.link)
                 self._server.pump()
             case TimerFired(name=name, number=number):
                 if self._timers.take(name, number):
@@ -192,7 +196,7 @@ class ServerActor(Actor[Message]):
             reply.fail(refusal)
             return
         try:
-            call = self._traffic.enter(message, reply, now)
+            call = self._calls.enter(message, reply, now)
         except (TooManyCalls, CallTooLarge) as error:
             reply.fail(error)
             return
@@ -210,7 +214,7 @@ class ServerActor(Actor[Message]):
             return
 
     def _watch_deadlines(self) -> None:
-        deadline = self._traffic.next_deadline()
+        deadline = self._calls.next_deadline()
         if deadline is not None:
             self._timers.start_by(self.nursery, "deadlines", deadline)
 
@@ -221,7 +225,7 @@ class ServerActor(Actor[Message]):
             case "deadlines":
                 link = self._server.link
                 why = self._server.recovery.delay(self.life, self._server.startup.activity(link))
-                if self._traffic.time_out(trio.current_time(), link, *why):
+                if self._calls.time_out(trio.current_time(), link, *why):
                     self._server.on_silence()
                 self._server.pump()
                 self._watch_deadlines()
@@ -244,9 +248,9 @@ class ServerActor(Actor[Message]):
                 self._server.on_silence_over()
 
     def _on_idle(self) -> None:
-        left = self._traffic.last_activity + self._idle_timeout_s - trio.current_time()
+        left = self._calls.last_activity + self._idle_timeout_s - trio.current_time()
         link = self._server.link
-        if self._traffic.open or (link is not None and link.talk.listing):
+        if self._calls.open or (link is not None and link.talk.listing):
             left = self._idle_timeout_s
         if left > 0:
             self._timers.start(self.nursery, "idle", left)

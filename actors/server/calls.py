@@ -1,40 +1,56 @@
-"""The calls of one server: those that wait for it, those in flight, and their deadlines. No I/O, no trio.
+"""The calls of one server: admitted, sent through its link, answered, cancelled, late. No trio.
 
 A call belongs to its server, not to whoever waits for its answer. Each call settles exactly once; what it settles with
 says what is known of its execution (`outcome`): `not_sent` is never said of a call whose bytes may have left.
 A call whose client went away keeps its place until the server answers, its deadline passes or `drop` is called.
+`link` is the present incarnation, None if there is none; whoever calls flushes it afterwards.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator
 
-from actors.errors import CallTimedOut, ServerExited, ServerStarting, SupervisorError
+from actors.errors import (
+    CallTimedOut,
+    CallTooLarge,
+    Outcome,
+    ProtocolViolation,
+    ServerExited,
+    ServerStarting,
+    SupervisorError,
+    TooManyCalls,
+)
 from actors.kit import Mark, Reply
-from actors.messages import CallServer, Result
-
-_SLACK = 64
-"""How many settled calls the heap of deadlines may hold beside as many as are open."""
-
+from actors.messages import CallServer, Exchange, Note, Result
+from actors.protocol.exchanges import PROGRESS
+from actors.protocol.facts import CallAnswered, CallMalformed, CallNoted, CallRefused
+from actors.protocol.jsonrpc import RemoteError
+from actors.server.deadlines import Deadlines
+from actors.server.link import Link
+from actors.server.settings import ServerSettings
 
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
+_WORTH_S = 1.0
+"""By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
 
 
 class Call:
-    """One request on its way; `deadline` is a moment of the trio clock.
+    """One request on its way; `deadline` is a moment of the trio clock, and so is `began`.
 
     `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
     """
 
-    __slots__ = ("deadline", "mark", "message", "number", "reply", "sent_at", "size")
+    __slots__ = ("began", "deadline", "left_s", "mark", "message", "number", "questions", "reply", "sent_at", "size")
 
-    def __init__(self, number: int, message: CallServer, reply: Reply[Result], deadline: float) -> None:
+    def __init__(self, number: int, message: CallServer, reply: Reply[Result], began: float) -> None:
         self.number = number
         self.message = message
         self.reply = reply
-        self.deadline = deadline
+        self.began = began
+        self.deadline = began + message.deadline_s
+        self.questions = 0
+        self.left_s = 0.0
         self.sent_at: float | None = None
         self.mark: Mark | None = None
         self.size = _ENVELOPE_BYTES + len(message.members) + len(message.meta)
@@ -46,14 +62,24 @@ class Call:
 
 
 class Calls:
-    """All calls of one server."""
+    """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock.
 
-    def __init__(self, server: str) -> None:
+    `hide` takes secrets out of what the server says.
+    """
+
+    def __init__(self, server: str, settings: ServerSettings, hide: Callable[[str], str] = str) -> None:
         self._server = server
+        self.last_activity = 0.0
+        self._hide = hide
+        self._max_in_flight = settings.max_in_flight
+        self._max_open = settings.max_in_flight + settings.max_queued
+        self._max_bytes = settings.max_queued_bytes
+        self._max_s = settings.call_max_s
+        self._question_s = settings.question_timeout_s
         self._number = 0
         self._waiting: dict[int, Call] = {}
         self._in_flight: dict[int, Call] = {}
-        self._deadlines: list[tuple[float, int]] = []
+        self._deadlines = Deadlines(self._is_due)
         self.waiting_bytes = 0
         self.total = 0
         self.failures = 0
@@ -68,18 +94,44 @@ class Calls:
         """How many were sent and have no answer."""
         return len(self._in_flight)
 
+    @property
+    def open(self) -> int:
+        """How many calls wait or are in flight."""
+        return self.waiting + self.in_flight
+
+    # Coming and going -----------------------------------------------------------------------------------------------
+
+    def enter(self, message: CallServer, reply: Reply[Result], now: float) -> Call:
+        """Take a new call. Raises `TooManyCalls`, and `CallTooLarge` for one that would never fit."""
+        size = len(message.members) + len(message.meta)
+        if size > self._max_bytes:
+            text = f"the call has {size} bytes; server {self._server!r} takes {self._max_bytes} (max_queued_bytes)"
+            raise CallTooLarge(text, server=self._server)
+        if self.open >= self._max_open:
+            text = f"server {self._server!r} is busy: {self.in_flight} calls are in flight, {self.waiting} wait"
+            raise TooManyCalls(text, server=self._server)
+        if self.waiting_bytes + size > self._max_bytes:
+            text = f"server {self._server!r} is busy: {self.waiting} calls of {self.waiting_bytes} bytes wait for it"
+            raise TooManyCalls(text, server=self._server)
+        self.last_activity = now
+        return self.admit(message, reply, now)
+
     def admit(self, message: CallServer, reply: Reply[Result], now: float) -> Call:
         """Take a new call; it waits until `sendable` takes it."""
         self._number += 1
-        call = Call(self._number, message, reply, now + message.deadline_s)
-        if len(self._deadlines) > _SLACK + 2 * (len(self._waiting) + len(self._in_flight)):
-            self._deadlines = [entry for entry in self._deadlines if self._find(entry[1]) is not None]
-            heapq.heapify(self._deadlines)
-        heapq.heappush(self._deadlines, (call.deadline, call.number))
+        call = Call(self._number, message, reply, now)
+        self._deadlines.note(call.deadline, call.number, self.open)
         self._waiting[call.number] = call
         self.waiting_bytes += call.size
         self.total += 1
         return call
+
+    def send(self, link: Link, now: float) -> None:
+        """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
+        for call in self.sendable(self._max_in_flight, now, link.fits):
+            message = call.message
+            call.mark = link.mark()
+            link.talk.call(call.number, message.method, message.members, message.meta, message.name, message.interest)
 
     def sendable(self, limit: int, now: float, fits: Callable[[int], bool]) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
@@ -100,6 +152,34 @@ class Calls:
         call = self._waiting.pop(number, None)
         if call is not None:
             self.waiting_bytes -= call.size
+
+    def settle(self, fact: CallAnswered | CallRefused | CallMalformed, link: Link, now: float) -> None:
+        """Give a call its answer; one that nobody waits for is dropped."""
+        call = self.take(fact.call)
+        if call is None:
+            return
+        self.last_activity = now
+        match fact:
+            case CallAnswered(result=result):
+                call.reply.answer(Result(result, link.era))
+            case CallRefused(error=error):
+                self.fail(call, RemoteError(error))
+            case CallMalformed():
+                self.fail(call, self._unusable(fact))
+
+    def _unusable(self, fact: CallMalformed) -> SupervisorError:
+        """Return the error for an answer that cannot be passed on. Where it has a result, the tool has run."""
+        outcome: Outcome = "completed" if fact.done else "unknown"
+        text = f"server {self._server!r} answered with {self._hide(fact.reason)}"
+        if fact.over is None:
+            return ProtocolViolation(text, server=self._server, outcome=outcome)
+        text += "; ask for less at once, if the tool can do that"
+        return CallTooLarge(text, server=self._server, outcome=outcome, details=fact.over)
+
+    def abandon(self, number: int, link: Link | None) -> None:
+        """Nobody waits for a call any more: tell the server, if it was sent."""
+        if self.drop(number) and link is not None:
+            link.talk.cancel(number, "the client went away")
 
     def take(self, number: int) -> Call | None:
         """Take a call out of those in flight; None if it is not (timed out, abandoned)."""
@@ -134,11 +214,63 @@ class Calls:
         for call in calls.values():
             self.fail(call, error())
 
+    # What is said meanwhile -----------------------------------------------------------------------------------------
+
+    def note(self, fact: CallNoted, now: float) -> None:
+        """Tell the client of a call what the server says; a call that makes progress may take longer."""
+        call = self._in_flight.get(fact.call)
+        if call is None or call.message.exchange is None:
+            return
+        call.message.exchange.note(Note(fact.method, fact.params))
+        if fact.method == PROGRESS and not call.questions:
+            self._move(call, now + call.message.deadline_s, earlier=False)
+
+    def pause(self, number: int, now: float) -> Exchange | None:
+        """The server asks something about a call, whose time stands still meanwhile. Return whom to ask, if anybody."""
+        call = self._in_flight.get(number)
+        if call is None or call.message.exchange is None:
+            return None
+        if not call.questions:
+            call.left_s = call.deadline - now
+        call.questions += 1
+        self._move(call, now + self._question_s + call.left_s, earlier=False)
+        return call.message.exchange
+
+    def resume(self, number: int, now: float) -> None:
+        """A question about a call is answered."""
+        call = self._in_flight.get(number)
+        if call is not None and call.questions:
+            call.questions -= 1
+            if not call.questions:
+                self._move(call, now + call.left_s, earlier=True)
+
+    def _move(self, call: Call, deadline: float, *, earlier: bool) -> None:
+        deadline = max(min(deadline, call.began + self._max_s), call.began + call.message.deadline_s)
+        if deadline > call.deadline + _WORTH_S or (earlier and deadline < call.deadline):
+            call.deadline = deadline
+            self._deadlines.note(call.deadline, call.number, self.open)
+
+    # Deadlines ------------------------------------------------------------------------------------------------------
+
+    def _is_due(self, moment: float, number: int) -> bool:
+        call = self._find(number)
+        return call is not None and call.deadline == moment
+
     def next_deadline(self) -> float | None:
         """Return the earliest deadline of a call that waits or is in flight; forgets the others."""
-        while self._deadlines and self._find(self._deadlines[0][1]) is None:
-            heapq.heappop(self._deadlines)
-        return self._deadlines[0][0] if self._deadlines else None
+        return self._deadlines.next()
+
+    def time_out(self, now: float, link: Link | None, why: str, retry_after_s: float) -> bool:
+        """Fail the calls whose deadline passed, and tell the server of those that were sent; see `expire`.
+
+        Return whether the server said nothing at all during one of them.
+        """
+        silent = False
+        for call in self.expire(now, why, retry_after_s):
+            if link is not None and call.sent_at is not None:
+                link.talk.cancel(call.number, "deadline passed")
+                silent |= link.heard <= call.sent_at
+        return silent
 
     def expire(self, now: float, why: str = "", retry_after_s: float = 5.0) -> list[Call]:
         """Fail every call whose deadline has passed; return those that had been sent.
@@ -147,10 +279,10 @@ class Calls:
         """
         late: list[Call] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
-            number = heapq.heappop(self._deadlines)[1]
+            number = self._deadlines.pop()
             call = self._find(number)
             if call is not None:
-                self.fail(call, self._late(call, why, retry_after_s))
+                self.fail(call, self._late(call, now, why, retry_after_s))
                 if self.drop(number):
                     late.append(call)
         return late
@@ -158,9 +290,10 @@ class Calls:
     def _find(self, number: int) -> Call | None:
         return self._in_flight.get(number) or self._waiting.get(number)
 
-    def _late(self, call: Call, why: str, retry_after_s: float) -> SupervisorError:
+    def _late(self, call: Call, now: float, why: str, retry_after_s: float) -> SupervisorError:
         limit = call.message.deadline_s
         if call.sent_at is not None:
+            limit = max(limit, round(now - call.began))
             text = f"server {self._server!r} did not answer {call.message.method} within {limit:g} s"
             return CallTimedOut(text, server=self._server, outcome="unknown")
         text = f"server {self._server!r} was not ready within the call's deadline of {limit:g} s{why}; nothing was sent"

@@ -17,7 +17,7 @@ from actors.catalogue.pages import Page, read_page
 from actors.kit import Address, Pauses, is_want
 from actors.kit.timers import Timers
 from actors.life.lifecycle import Life, State
-from actors.protocol import conversation as talk
+from actors.protocol.facts import AllListed, Fact
 from actors.protocol.listing import Listed, PageArrived, PageSummary
 from actors.server.inbox import Message, PageRead
 from actors.server.link import Link
@@ -80,7 +80,7 @@ class Discovery:
         elif ready:
             self._timers.start_by(self.nursery, "relist", self._lists.next_reading(trio.current_time()))
 
-    def take(self, arrived: PageArrived, link: Link, incarnation: int) -> talk.Fact | None:
+    def take(self, arrived: PageArrived, link: Link, incarnation: int) -> Fact | None:
         """Read a page, now or in a thread. Returns what the message means instead if it is no page."""
         if len(arrived.line) > AT_ONCE_BYTES:
             self.nursery.start_soon(self._read_aside, self._walk, incarnation, arrived, self._draft)
@@ -88,7 +88,7 @@ class Discovery:
         page = read_page(arrived, self._draft.room(arrived.kind), self._draft.known)
         return self.on_read(PageRead(incarnation, self._walk, arrived, page), link)
 
-    def on_read(self, read: PageRead, link: Link) -> talk.Fact | None:
+    def on_read(self, read: PageRead, link: Link) -> Fact | None:
         """Go on with a page that was read. Returns what the message means instead if it is no page."""
         if read.walk != self._walk or not link.talk.listing:
             return None
@@ -160,7 +160,7 @@ class Discovery:
 
     # Reading --------------------------------------------------------------------------------------------------------
 
-    def _follow(self, link: Link, fact: talk.AllListed | None) -> None:
+    def _follow(self, link: Link, fact: AllListed | None) -> None:
         if fact is not None:
             self._finish(link, fact.listed)
 

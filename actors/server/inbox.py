@@ -6,6 +6,7 @@ import msgspec
 
 from actors.catalogue.pages import Page
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
+from actors.protocol.jsonrpc import ErrorObject
 from actors.protocol.listing import PageArrived
 from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started, Written
 
@@ -32,6 +33,15 @@ class PageRead(msgspec.Struct, frozen=True):
     page: Page
 
 
+class QuestionAnswered(msgspec.Struct, frozen=True):
+    """The client of a call has answered what the server asked, or nobody has; see `Conversation.answer`."""
+
+    incarnation: int
+    call: int
+    id: bytes
+    result: bytes | ErrorObject
+
+
 Message = (
     CallServer
     | WakeServer
@@ -47,6 +57,7 @@ Message = (
     | Received
     | Written
     | PageRead
+    | QuestionAnswered
     | Broken
     | Ended
 )

@@ -20,6 +20,7 @@ from actors.kit import Address, Outbox, Starts, Turn
 from actors.kit.decoding import decoded
 from actors.protocol.framing import Line, Oversized
 from actors.protocol.opening import Message, opened
+from actors.protocol.outgoing import Outgoing
 from actors.protocol.weight import LARGE_BYTES
 from actors.transport.base import Connection, Exit, Transport, Work
 from actors.transport.side_output import Hear, unheard
@@ -35,6 +36,8 @@ MAX_UNREAD_BYTES = 64 * 1024 * 1024
 """How much of our answers to its own requests a server may leave unread."""
 AHEAD_BYTES = 1024 * 1024
 """How much is put into the outbox before the rest of the calls has to wait: enough to keep a pipe busy."""
+AT_ONCE_BYTES = 256 * 1024
+"""About how much is handed to the transport at once."""
 MAX_LINES = 128
 """How many lines the actor takes at once: one read may bring ten thousand."""
 LOOK_S = 1.0
@@ -60,10 +63,11 @@ class NotStarted(msgspec.Struct, frozen=True):
 
 
 class Received(msgspec.Struct, frozen=True):
-    """Whole lines arrived: messages, or what is kept of those over the limit."""
+    """Whole lines arrived: messages, or what is kept of those over the limit; `stream` as in `Incoming`."""
 
     incarnation: int
     lines: Sequence[Message]
+    stream: bytes = b""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -90,7 +94,7 @@ ProcessFact = Started | NotStarted | Received | Written | Broken | Ended
 
 
 class Incarnation:
-    """Runs one process. A server that takes no byte for `write_timeout_s`, although there are some, is lost.
+    """Runs one process.
 
     `installer`: what starts it may install it first, so its work is watched until it says something, which sets
     `spoken`: `worked_at` is when it last did any, and `began` when it was started, in seconds of the trio clock;
@@ -104,13 +108,12 @@ class Incarnation:
         post: Address[Any],
         *,
         spawn_timeout_s: float,
-        write_timeout_s: float,
         installer: Installer | None = None,
         installs: bool = False,
         hear: Hear = unheard,
     ) -> None:
         self.number = number
-        self.outbox = Outbox(MAX_UNREAD_BYTES, AHEAD_BYTES)
+        self.outbox: Outbox[Outgoing] = Outbox(MAX_UNREAD_BYTES, AHEAD_BYTES)
         self.connection: Connection | None = None
         self.spoken = trio.Event()
         self.installer = installer
@@ -124,7 +127,6 @@ class Incarnation:
         self._transport = transport
         self._post = post
         self._spawn_timeout_s = spawn_timeout_s
-        self._write_timeout_s = write_timeout_s
         self._hear = hear
         self._stop = trio.Event()
         self._scope = trio.CancelScope()
@@ -207,12 +209,12 @@ class Incarnation:
 
     async def _read(self, connection: Connection, finished: trio.Event) -> None:
         try:
-            while lines := await connection.receive():
+            while lines := (incoming := await connection.receive()).lines:
                 self.spoken.set()
                 self._settled.set()
                 for start in range(0, len(lines), MAX_LINES):
                     messages = [await _opened(line) for line in lines[start : start + MAX_LINES]]
-                    await self._post.tell(Received(self.number, messages))
+                    await self._post.tell(Received(self.number, messages, incoming.stream))
         except ProtocolViolation as error:
             await self._post.tell(Broken(self.number, error.message))
         finally:
@@ -234,20 +236,17 @@ class Incarnation:
 
     async def _write(self, connection: Connection) -> None:
         while True:
-            rest = memoryview(await self.outbox.take())
-            while rest:
-                with trio.move_on_after(self._write_timeout_s) as scope:
-                    try:
-                        taken = await connection.send(rest)
-                    except ServerExited:
-                        await self._closed(connection, "it closed its input and did not exit")
-                        return
-                if scope.cancelled_caught:
-                    await self._post.tell(Broken(self.number, "it does not read its input"))
-                    return
-                rest = rest[taken:]
-                if self.outbox.wrote(taken):
-                    await self._post.tell(Written(self.number))
+            messages = await self.outbox.take(AT_ONCE_BYTES)
+            try:
+                taken = await connection.send(messages, self.outbox.left)
+            except ServerExited:
+                await self._closed(connection, "it closed its input and did not exit")
+                return
+            if not taken:
+                await self._post.tell(Broken(self.number, "it does not read its input"))
+                return
+            if self.outbox.sent():
+                await self._post.tell(Written(self.number))
 
     async def _stop_when_asked(self, connection: Connection) -> None:
         await self._stop.wait()

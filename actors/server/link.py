@@ -8,8 +8,9 @@ import trio
 
 from actors.errors import ProtocolViolation
 from actors.kit import Address, Mark, Starts
-from actors.protocol.conversation import Conversation, Fact
+from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
+from actors.protocol.facts import Fact
 from actors.protocol.jsonrpc import members
 from actors.protocol.opening import Message as Said
 from actors.protocol.opening import Opened, text_of
@@ -71,10 +72,10 @@ class Link:
                 return [(message, spoiled_by) for message in members(line)]
         return [(line, "")]
 
-    def receive(self, message: Said, spoiled_by: str) -> Fact | None:
+    def receive(self, message: Said, spoiled_by: str, stream: bytes) -> Fact | None:
         """Take one message, see `Conversation.receive`; what is no JSON-RPC is told of as noise, too."""
         try:
-            return self.talk.receive(message, spoiled_by)
+            return self.talk.receive(message, spoiled_by, stream)
         except ProtocolViolation:
             if self.process.connection is not None:
                 self.process.connection.asides.nonsense(text_of(message) if isinstance(message, Opened) else message)
@@ -98,9 +99,8 @@ class Link:
 
     def flush(self) -> bool:
         """Hand over what was said; False, for good, if the process leaves so much unread that it does not fit."""
-        data = self.talk.take_output()
-        if data and not self.process.outbox.put(data):
-            self._choked = True
+        for message in self.talk.take_output():
+            self._choked |= not self.process.outbox.put(message, message.size)
         return not self._choked
 
     def probe_answered(self) -> bool:
@@ -145,7 +145,6 @@ class Launcher:
             self._transport,
             self._post,
             spawn_timeout_s=settings.start_timeout_s,
-            write_timeout_s=settings.write_timeout_s,
             installer=settings.installer,
             installs=new,
             hear=self._hear,
@@ -153,4 +152,5 @@ class Launcher:
         if urgent:
             process.hurry()
         nursery.start_soon(process.run, self._starts)
-        return Link(process, Conversation(f"s{number}", self._identity, era, LIST_LIMITS))
+        talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, settings.capabilities)
+        return Link(process, talk)

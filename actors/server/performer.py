@@ -19,9 +19,12 @@ from actors.life import lifecycle as lc
 from actors.life.lifecycle import State
 from actors.life.policy import RestartLog
 from actors.messages import ServerStatus
-from actors.protocol import conversation as talk
+from actors.protocol import facts
+from actors.protocol.listing import PageArrived
+from actors.server.calls import Calls
+from actors.server.dialogue import Dialogue
 from actors.server.discovery import LATE, Discovery
-from actors.server.inbox import Message, PageRead, TimerFired
+from actors.server.inbox import Message, PageRead, QuestionAnswered, TimerFired
 from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started
 from actors.server.link import Launcher, Link
 from actors.server.lists import Lists
@@ -32,7 +35,6 @@ from actors.server.recovery import Recovery
 from actors.server.settings import DRAIN_S, ServerSettings
 from actors.server.startup import Startup
 from actors.server.story import listed_change
-from actors.server.traffic import Traffic
 
 
 class Performer:
@@ -53,7 +55,7 @@ class Performer:
     ) -> None:
         self.life = lc.Life()
         self.link: Link | None = None
-        self.traffic = Traffic(name, settings, record.hide)
+        self.calls = Calls(name, settings, record.hide)
         self.orders = Orders(name)
         self.timers = Timers(self._fire)
         self.restarts = restarts
@@ -64,18 +66,19 @@ class Performer:
         self._post = post
         self._lists = Lists(name, settings, known)
         self._record = record
+        self._dialogue = Dialogue(self.calls, settings.question_timeout_s, post)
         self._liveness = Liveness(settings.unresponsive_s, self.timers)
         self.discovery = Discovery(self._lists, settings, record, self.timers, post, desk, self._on_listed)
 
     def started(self, nursery: trio.Nursery) -> None:
         """Begin to watch over what is known; tasks run in the nursery of the actor."""
-        self.nursery = self.discovery.nursery = nursery
+        self.nursery = self.discovery.nursery = self._dialogue.nursery = nursery
         self.discovery.restore()
 
     def status(self) -> ServerStatus:
         """Return how the server is doing now."""
         known, activity = self._lists.known, self.startup.activity(self.link)
-        return self._record.status(self.life, self.link, known, self.traffic, self.recovery, activity=activity)
+        return self._record.status(self.life, self.link, known, self.calls, self.recovery, activity=activity)
 
     async def _fire(self, name: str, number: int) -> None:
         await self._post.tell(TimerFired(name, number))
@@ -129,21 +132,21 @@ class Performer:
             case lc.Kill(polite=polite) if self.link is not None:
                 self.startup.stop(self.link, self.life.wanted, polite=polite)
             case lc.FailPending(reason=reason):
-                self.traffic.fail_in_flight(reason)
+                self.calls.fail_in_flight(reason)
             case lc.FailWaiting(reason=reason):
-                self.recovery.fail_waiting(self.life.state, reason, self.traffic, self.orders)
+                self.recovery.fail_waiting(self.life.state, reason, self.calls, self.orders)
             case lc.AskPolicy():
                 self._ask_policy(effect)
 
     def _spawn(self, number: int) -> None:
-        urgent = self.traffic.waiting > 0 or self.orders.urgent
+        urgent = self.calls.waiting > 0 or self.orders.urgent
         era = self.startup.begin(self._record.era)
         self.link = self._launcher.launch(self.nursery, number, era, urgent=urgent, new=self.startup.new)
 
     def _serve(self) -> None:
         now = trio.current_time()
         self.restarts.ready(now)
-        self.traffic.last_activity = now
+        self.calls.last_activity = now
         if self._settings.idle_timeout_s > 0:
             self.timers.start(self.nursery, "idle", self._settings.idle_timeout_s)
         if self.link is not None:
@@ -189,7 +192,8 @@ class Performer:
     def _on_ended(self, ended: Ended) -> None:
         if not ended.exit.asked:
             self._probe_failed()
-        normal = self._record.ended(self.life, ended.exit, self.link, self.traffic, self.restarts.policy.restart)
+        self._dialogue.drop()
+        normal = self._record.ended(self.life, ended.exit, self.link, self.calls, self.restarts.policy.restart)
         self.link = None
         self.step(lc.Exited(ended.incarnation, ended.exit.reason, normal))
 
@@ -209,38 +213,41 @@ class Performer:
             return
         for line in received.lines:
             for message, spoiled_by in link.messages(line):
-                self._receive(link, partial(link.receive, message, spoiled_by))
+                self._receive(link, partial(link.receive, message, spoiled_by, received.stream))
         if self.life.state is State.HANDSHAKING and link.probe_answered():
             self.timers.start(self.nursery, "stage", self._settings.start_timeout_s)
         self.pump()
 
-    def _receive(self, link: Link, meaning: Callable[[], talk.Fact | None]) -> None:
+    def _receive(self, link: Link, meaning: Callable[[], facts.Fact | None]) -> None:
         """Take one message; `meaning` says what it is about and raises `ProtocolViolation` if it is about nothing."""
         try:
             fact = meaning()
-            if isinstance(fact, talk.PageArrived):
+            if isinstance(fact, PageArrived):
                 fact = self.discovery.take(fact, link, self.life.incarnation)
         except ProtocolViolation:
             self._record.noise += 1
             return
-        link.heard = now = trio.current_time()
-        if isinstance(fact, talk.CALL_FACTS):
-            self.traffic.settle(fact, link, now)
-        elif fact is not None:
+        link.heard = trio.current_time()
+        if fact is not None and (fact := self._dialogue.take(fact, link, self.life.incarnation)) is not None:
             self._on_fact(fact, link)
 
-    def _on_fact(self, fact: talk.Fact, link: Link) -> None:
+    def _on_fact(self, fact: facts.Fact, link: Link) -> None:
         number = self.life.incarnation
         match fact:
-            case talk.Agreed(agreement=agreement):
+            case facts.Agreed(agreement=agreement):
                 self._record.learn(agreement.era)
                 self.startup.greeted()
                 self.step(lc.Greeted(number, known=self._lists.known is not None))
-            case talk.NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
+            case facts.NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)
                 self.step(lc.Rejected(number, reason))
-            case talk.ListsChanged():
+            case facts.ListsChanged():
                 self.discovery.changed(link, ready=self.life.state is State.READY)
+
+    def on_answered(self, answered: QuestionAnswered) -> None:
+        """Take the answer of a client to a question of the present incarnation."""
+        self._dialogue.answered(answered, self.link)
+        self.pump()
 
     def on_silence(self) -> None:
         """A call timed out and the server said nothing all the while: ask for a sign of life."""
@@ -255,10 +262,10 @@ class Performer:
 
     def pump(self, now: float | None = None) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""
-        if self.traffic.waiting and self.link is not None and self.life.state is State.READY:
-            self.traffic.send(self.link, trio.current_time() if now is None else now)
+        if self.calls.waiting and self.link is not None and self.life.state is State.READY:
+            self.calls.send(self.link, trio.current_time() if now is None else now)
         self._flush()
-        if self.life.state is State.DRAINING and not self.traffic.in_flight:
+        if self.life.state is State.DRAINING and not self.calls.in_flight:
             self.step(lc.Drained(self.life.incarnation))
 
     def _flush(self) -> None:
@@ -287,7 +294,7 @@ class Performer:
 
     def on_look(self) -> None:
         """The lists are old, or doubtful: read them again, waking the server for it if need be."""
-        if self.discovery.look(self.link, self.life, self.traffic.total):
+        if self.discovery.look(self.link, self.life, self.calls.total):
             self.step(lc.Wake())
         self._flush()
 
@@ -295,5 +302,5 @@ class Performer:
         self._record.listed(self.life.incarnation, offer, ready=self.life.state is State.READY)
         self.orders.read(lambda: listed_change(before, offer))
         self.step(lc.Listed(self.life.incarnation))
-        if self.discovery.settled(link, self.life, self.traffic.total):
+        if self.discovery.settled(link, self.life, self.calls.total):
             self.step(lc.Sleep())

@@ -22,6 +22,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     `unresponsive_s`: a server that said nothing during a whole call is asked for a sign of life, and replaced if none
     comes within this time. `probe_interval_s`: lists that look wrong are left alone for so long.
     `catalogue_max_age_s`: how old lists may grow; 0 means that age does not matter.
+    `call_max_s`: the longest that a call may take whose server tells of progress, or asks its client something, which
+    may take `question_timeout_s`. `capabilities`: what the server may ask clients, as it is declared to it.
     `installer`: what starts the server may install it first. Such a start may take up to `install_timeout_s`, if it is
     never quiet (does nothing that can be seen) for `install_quiet_s`; when it is ended all the same, it has
     `install_grace_s` after SIGTERM.
@@ -35,7 +37,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     start_timeout_s: float = 60.0
     probe_timeout_s: float = 20.0
     discovery_timeout_s: float = 60.0
-    write_timeout_s: float = 10.0
+    call_max_s: float = 600.0
+    question_timeout_s: float = 300.0
+    capabilities: frozenset[str] = frozenset()
     unresponsive_s: float = 5.0
     probe_interval_s: float = 300.0
     catalogue_max_age_s: float = 86_400.0

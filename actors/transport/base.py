@@ -7,13 +7,14 @@ values, never bare `OSError`s.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
 
-from actors.kit.decoding import decoded
-from actors.protocol.framing import Line, Pieces, may_be_message
+from actors.protocol.framing import Line
+from actors.protocol.outgoing import Outgoing
 from actors.transport.side_output import Asides
 
 BUSY_CPU_S = 0.02
@@ -48,20 +49,15 @@ class Counters(msgspec.Struct, kw_only=True):
     stderr_bytes: int = 0
 
 
-async def received(said: list[Line | Pieces], counters: Counters, asides: Asides) -> list[Line]:
-    """Return those of some lines that may be messages, count all of them, and tell of the others.
+class Incoming(msgspec.Struct, frozen=True):
+    """What arrived at once, on one stream; no lines once nothing more can.
 
-    A checkpoint if one comes in pieces, which are put together in a thread.
+    A line is what may be one JSON text, or what is kept of one over the limit. `stream` is the id (JSON text) of the
+    request that the stream answers; empty where all messages share one.
     """
-    lines: list[Line] = []
-    for each in said:
-        line = await decoded(each.line) if isinstance(each, Pieces) else each
-        if line is not None:
-            lines.append(line)
-    found = [line for line in lines if may_be_message(line)]
-    counters.messages_received += len(found)
-    counters.stdout_noise += asides.noise(lines, found)
-    return found
+
+    lines: Sequence[Line] = ()
+    stream: bytes = b""
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +80,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Connection(Protocol):
-    """One incarnation: a process, or one memory pair in tests."""
+    """One incarnation: a process, a memory pair in tests, or what lasts of a remote server between its requests."""
 
     counters: Counters
     asides: Asides
@@ -94,22 +90,22 @@ class Connection(Protocol):
     def pid(self) -> int | None:
         """The server's process id, None where there is none."""
 
-    async def send(self, data: bytes | memoryview) -> int:
-        """Write what the peer takes of some bytes, at least one, and return how many; a cancelled call wrote nothing.
+    async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
+        """Hand over some messages, in their order; False if the peer takes nothing, for so long that it is lost.
 
-        Only one task may send (the actor's writer), and whole messages in the end, each followed by a newline.
+        `left(count)` is called, before anything is waited for, with how many more of them the peer may know of, whole
+        or in part: what it was not told of, it does not, also if the call is cancelled. How a message is framed, and
+        what it takes to cancel one (`Outgoing.cancels`), is the transport's business. Only one task may send.
         Raises `ServerExited` when the peer no longer reads. A checkpoint only if it has to wait for the peer.
         """
 
     async def input_closed(self) -> None:
         """Wait until the peer reads no more, or is gone. May wait until the latter where the former cannot be seen."""
 
-    async def receive(self) -> list[Line]:
-        """Return the next lines, at least one; an empty list once the output is closed.
+    async def receive(self) -> Incoming:
+        """Return what arrives next. Noise was dropped and counted before.
 
-        A line is what may be one JSON text, without its newline, or what is kept of one over the limit. Noise was
-        dropped and counted before. Raises `ProtocolViolation` after a line that does not end, and `TruncatedMessage`
-        for half a line at the end.
+        Raises `ProtocolViolation` after a message that does not end, and `TruncatedMessage` for half a one at the end.
         """
 
     async def wait(self) -> Exit:

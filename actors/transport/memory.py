@@ -7,14 +7,16 @@ a process's output is. A bug in the function (an exception) is not an expected e
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import trio
 
 from actors.errors import ServerExited
-from actors.protocol.framing import Line, LineSplitter
-from actors.transport.base import Counters, Exit, Work, received
+from actors.protocol.framing import LineSplitter
+from actors.protocol.outgoing import Outgoing
+from actors.transport.base import Counters, Exit, Incoming, Work
+from actors.transport.lines import received, write_lines
 from actors.transport.side_output import Asides
 
 _PIPE_BYTES = 65536
@@ -114,9 +116,16 @@ class MemoryTransport:
     kind = "memory"
 
     def __init__(
-        self, serve: Serve, *, max_line_bytes: int = 16 * 1024 * 1024, stop_s: float = 4.0, stderr_bytes: int = 262144
+        self,
+        serve: Serve,
+        *,
+        max_line_bytes: int = 16 * 1024 * 1024,
+        stop_s: float = 4.0,
+        write_timeout_s: float = 10.0,
+        stderr_bytes: int = 262144,
     ) -> None:
         self._serve = serve
+        self._write_timeout_s = write_timeout_s
         self._max_line_bytes = max_line_bytes
         self._stop_s = stop_s
         self._stderr_bytes = stderr_bytes
@@ -125,7 +134,7 @@ class MemoryTransport:
     async def connect(self) -> AsyncIterator[MemoryConnection]:
         """Start `serve`; leaving the block cancels it."""
         peer = MemoryPeer(self._stderr_bytes)
-        connection = MemoryConnection(peer, self._max_line_bytes, self._stop_s)
+        connection = MemoryConnection(peer, self._max_line_bytes, self._stop_s, self._write_timeout_s)
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(connection._run, self._serve)
@@ -144,25 +153,24 @@ class MemoryConnection:
 
     pid = None
 
-    def __init__(self, peer: MemoryPeer, max_line_bytes: int, stop_s: float) -> None:
+    def __init__(self, peer: MemoryPeer, max_line_bytes: int, stop_s: float, write_timeout_s: float) -> None:
         self.counters = Counters()
         self.asides = peer.asides
         self._peer = peer
         self._splitter = LineSplitter(max_line_bytes)
         self._stop_s = stop_s
+        self._write_timeout_s = write_timeout_s
         self._scope = trio.CancelScope()
         self._exit: Exit | None = None
         self._exited = trio.Event()
         self._asked = False
 
-    async def send(self, data: bytes | memoryview) -> int:
-        """Write what there is room for. Raises `ServerExited` when nobody reads it any more."""
+    async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
+        """Write lines as there is room for them."""
         try:
-            taken = await self._peer._stdin.write_some(data)
+            return await write_lines(messages, self._peer._stdin.write_some, left, self.counters, self._write_timeout_s)
         except trio.BrokenResourceError:
             raise ServerExited("the server no longer reads its input") from None
-        self.counters.messages_sent += bytes(data[:taken]).count(b"\n")
-        return taken
 
     async def input_closed(self) -> None:
         """Wait until the server reads no more, or until its end once it was asked to end."""
@@ -170,15 +178,15 @@ class MemoryConnection:
         if self._asked:
             await self._exited.wait()
 
-    async def receive(self) -> list[Line]:
-        """Return all lines that are there, at least one, or an empty list at the end of the output."""
+    async def receive(self) -> Incoming:
+        """Return all lines that are there, at least one, or none at the end of the output."""
         self._splitter.check()
         while data := await self._peer._stdout.read():
             lines = await received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
-                return lines
+                return Incoming(lines)
         self._splitter.close()
-        return []
+        return Incoming()
 
     async def wait(self) -> Exit:
         """Wait until the function returned or was cancelled."""

@@ -2,8 +2,8 @@
 
 Rules of this file:
 - Everything of the configuration that the started process can see goes in: program, arguments, directory, environment,
-  address, headers. What it inherits from us as it happens to be (`passed`: a display, a socket of an agent) stays out.
-  Settings of ours (timeouts, limits) stay out: changing them needs no new process.
+  address, headers, what it is told that it may ask. What it inherits from us as it happens to be (`passed`: a display,
+  a socket of an agent) stays out. Settings of ours (timeouts, limits) stay out: changing them needs no new process.
 - The digest is keyed, so that it may be shown or stored: without the key, guesses of a secret cannot be tried
   against it. The key stays in the data directory.
 """
@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from supervisor.config.structs import ServerConfig
+from supervisor.config.entry import ServerConfig
 
 MIN_KEY_BYTES = 16
 """A shorter key could be guessed."""
@@ -43,6 +43,7 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
             "env": environment,
             "url": server.url,
             "headers": dict(server.headers),
+            "ask": server.ask,
         },
         sort_keys=True,
     )

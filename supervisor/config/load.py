@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from actors.errors import ConfigError
 from actors.transport.stdio.command import resolve_command
 from supervisor.config.address import split_address
+from supervisor.config.entry import ServerConfig
 from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
 from supervisor.config.file import read_text
@@ -31,7 +32,7 @@ from supervisor.config.presence import missing_of
 from supervisor.config.remarks import Remark
 from supervisor.config.servers import Surroundings, read_server
 from supervisor.config.slugs import called, derived_slugs
-from supervisor.config.structs import ServerConfig, Settings
+from supervisor.config.structs import Settings
 from supervisor.config.values import Findings, build, keys_of
 
 Place = tuple[str, str]

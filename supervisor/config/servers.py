@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from actors.errors import ConfigError
+from supervisor.config.entry import ServerConfig
 from supervisor.config.expand import expand, expand_home, is_env_name, parse_env_file
 from supervisor.config.jsonc import KeyPath
 from supervisor.config.keys import FOREIGN, is_comment, is_header_name, name_fault, nearest, suggest_name, translate
 from supervisor.config.remarks import Remark, remarks
-from supervisor.config.structs import ServerConfig, Settings
+from supervisor.config.structs import Settings
 from supervisor.config.units import Kind
 from supervisor.config.values import Findings, build, keys_of
 

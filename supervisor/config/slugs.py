@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from supervisor.config.structs import ServerConfig
+from supervisor.config.entry import ServerConfig
 
 _INSTALLATION = re.compile(r"(?P<slug>[a-z0-9._-]*?[a-z0-9])(?:-team[0-9]+)?-[a-z0-9]+-(?P<id>[a-z0-9]{6,32})")
 _GENERATED = re.compile(r"(?=.*[a-z])(?:[a-z]*[0-9]){3}.*|(?=.{8})(?:[a-z]*[0-9]){2}[a-z].*")

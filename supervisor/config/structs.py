@@ -1,4 +1,4 @@
-"""The settings: one frozen struct for the daemon, one for each server.
+"""The settings of the daemon; those of a server are in `entry`.
 
 Rules of this file:
 - A field is a key of the configuration file, with the same name. Its unit is in its name (`_s` seconds, `_bytes`), its
@@ -15,7 +15,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from supervisor.config.address import split_address
-from supervisor.config.units import MIB, Count, Kind, LogLevel, PositiveSeconds, Rerank, Restart, Seconds, Size
+from supervisor.config.units import MIB, Count, LogLevel, PositiveSeconds, Rerank, Seconds, Size
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -175,121 +175,3 @@ class Settings(Struct, frozen=True, kw_only=True):
     def address(self) -> tuple[str, int]:
         """Return host and port of `listen`. Raises `ValueError` if it is not `host:port`."""
         return split_address(self.listen)
-
-
-class ServerConfig(Struct, frozen=True, kw_only=True):
-    """One entry of `mcpServers`, expanded and validated. Unexpanded if it is `disabled`."""
-
-    name: Annotated[str, Meta(description="The key of the entry.")]
-    command: Annotated[str, Meta(description="Program of a local server: a path, or a name looked up in `PATH`.")] = ""
-    args: Annotated[tuple[str, ...], Meta(description="Arguments of the program.")] = ()
-    env: Annotated[dict[str, str], Meta(description="Environment variables of the program besides the basic ones.")] = (
-        field(default_factory=dict)
-    )
-    cwd: Annotated[
-        str | None, Meta(description="Working directory; a relative one starts at the configuration file's directory.")
-    ] = None
-    url: Annotated[str, Meta(description="Address of a remote server: http, https, ws or wss.")] = ""
-    headers: Annotated[dict[str, str], Meta(description="HTTP headers sent to a remote server.")] = field(
-        default_factory=dict
-    )
-    kind: Kind = "stdio"
-    passed: tuple[str, ...] = ()
-    """The names in `env` whose values come from the daemon's own environment (`pass_env`)."""
-    slug: Annotated[
-        str | None, Meta(description="Name in tool paths instead of the key; the same rules as for keys.")
-    ] = None
-    description: Annotated[str, Meta(description="What the server is for; shown to people and found by search.")] = ""
-    disabled: Annotated[bool, Meta(description="Keep the entry but never start the server.")] = False
-    idle_timeout_s: Annotated[
-        Seconds, Meta(description="A server without calls sleeps after this time; 0 keeps it running.")
-    ] = 180.0
-    start_timeout_s: Annotated[
-        PositiveSeconds, Meta(description="From the start of the process to the end of the handshake.")
-    ] = 60.0
-    probe_timeout_s: Annotated[
-        PositiveSeconds, Meta(description="How long the server may take to answer which protocol era it speaks.")
-    ] = 20.0
-    install_timeout_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="A server started by a launcher that installs (npx, uvx, docker, ...) has this long instead of "
-            "the two above, while its processes work."
-        ),
-    ] = 900.0
-    install_quiet_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="Such a launcher that does nothing for this time at a first start is not installing any more."
-        ),
-    ] = 90.0
-    install_grace_s: Annotated[
-        Seconds, Meta(description="To stop it while it installs, SIGTERM, and after this time SIGKILL.")
-    ] = 10.0
-    unresponsive_s: Annotated[
-        PositiveSeconds,
-        Meta(description="After a call during which it said nothing at all, the time it has for any sign of life."),
-    ] = 5.0
-    discovery_timeout_s: Annotated[
-        Annotated[float, Meta(ge=5, le=31_536_000)], Meta(description="Time for listing everything the server offers.")
-    ] = 60.0
-    call_timeout_s: Annotated[
-        PositiveSeconds | None, Meta(description="Deadline of a call; null takes the daemon's.")
-    ] = None
-    restart: Annotated[
-        Restart, Meta(description="When an ended process is started again: after a failure, always, never.")
-    ] = "transient"
-    max_in_flight: Annotated[Count, Meta(description="Calls the server works on at the same time.")] = 64
-    max_queued: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="Calls that wait for their turn; more are refused.")
-    ] = 128
-    max_queued_bytes: Annotated[
-        Size, Meta(description="Arguments of the calls that wait for their turn, all together; more calls are refused.")
-    ] = 64 * MIB
-    max_line_bytes: Annotated[
-        Size, Meta(description="Largest message of the server; a call whose answer is larger fails as `too_large`.")
-    ] = 16 * MIB
-    write_timeout_s: Annotated[
-        PositiveSeconds,
-        Meta(description="A server that reads nothing of what is written to it for this time is replaced."),
-    ] = 10.0
-    stop_eof_s: Annotated[Seconds, Meta(description="To stop it, its input is closed and this time is waited.")] = 2.0
-    stop_term_s: Annotated[Seconds, Meta(description="Then SIGTERM, and after this time SIGKILL.")] = 2.0
-    backoff_initial_s: Annotated[PositiveSeconds, Meta(description="Pause before the first restart; it doubles.")] = 1.0
-    backoff_max_s: Annotated[PositiveSeconds, Meta(description="Longest pause before a restart.")] = 60.0
-    max_restarts: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="More failed starts within `period_s` give up.")
-    ] = 5
-    period_s: Annotated[PositiveSeconds, Meta(description="The window of `max_restarts`.")] = 600.0
-    probe_interval_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="A server given up is tried again on demand at most this often; lists that look wrong (empty, "
-            "or not read to their end) are read again this often while the server is awake."
-        ),
-    ] = 300.0
-    retry_max_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="A server given up whose tools were never listed is tried again by itself, after "
-            "`probe_interval_s` and then ever more rarely, at least this often."
-        ),
-    ] = 1800.0
-    catalogue_max_age_s: Annotated[
-        Seconds,
-        Meta(
-            description="Lists older than this are read again, give or take a tenth; a server that sleeps is woken for "
-            "it when nothing else waits to start. 0: age does not matter."
-        ),
-    ] = 86_400.0
-    stable_s: Annotated[
-        PositiveSeconds, Meta(description="A process ready for this long counts as stable and forgives one failure.")
-    ] = 60.0
-
-    @property
-    def path_name(self) -> str:
-        """Return the first half of the server's tool paths: the slug, or else the name."""
-        return self.slug or self.name
-
-    def __repr__(self) -> str:
-        return f"ServerConfig(name={self.name!r}, kind={self.kind!r}, disabled={self.disabled!r}, ...)"

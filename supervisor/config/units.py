@@ -22,6 +22,7 @@ Kind = Literal["stdio", "http", "sse", "websocket"]
 """How a server is reached. `http` is MCP's Streamable HTTP, `sse` the older HTTP+SSE."""
 
 Restart = Literal["transient", "permanent", "temporary"]
+Ask = Literal["none", "clients"]
 """OTP's words: restart only after a failure, always, never."""
 
 LogLevel = Literal["debug", "info", "warning", "error"]

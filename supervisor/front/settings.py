@@ -12,7 +12,7 @@ from supervisor.config import Settings
 from supervisor.front.edge.serve import ServeSettings
 from supervisor.front.edge.websocket_frames import FrameSettings
 from supervisor.front.http.settings import HttpSettings
-from supervisor.front.websocket.session import WebSocketSettings
+from supervisor.front.websocket.settings import WebSocketSettings
 
 FAREWELL_S = 2.0
 """For the last answers to leave, once no call is in flight any more."""

@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 
 from actors.transport.stdio.command import INHERITED
+from supervisor.config.entry import ServerConfig
 from supervisor.config.keys import FOREIGN, TOP_LEVEL
-from supervisor.config.structs import ServerConfig, Settings
+from supervisor.config.structs import Settings
 from supervisor.config.values import Key, keys_of
 
 USAGE = "usage: python -m supervisor.reference.configuration [--schema | --write FILE]\n"

@@ -28,6 +28,10 @@ BRIDGE = 'mcp-remote makes it a local one: "command": "npx", "args": ["-y", "mcp
 """What to do about a server with a `url`; the address is not told, it may hold a secret."""
 
 
+CAPABILITIES = {"none": frozenset[str](), "clients": frozenset({"elicitation"})}
+"""What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
+
+
 class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
     """One server that can run. `name` is the one its tools are shown under, `digest` that of its launch.
 
@@ -138,7 +142,11 @@ def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
         config=config,
         launch=Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or ""),
         limits=msgspec.convert(config, ProcessLimits, from_attributes=True),
-        settings=replace(msgspec.convert(config, ServerSettings, from_attributes=True), installer=installer),
+        settings=replace(
+            msgspec.convert(config, ServerSettings, from_attributes=True),
+            installer=installer,
+            capabilities=CAPABILITIES[config.ask],
+        ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
         mask=Mask({**headers, **config.env}, config.args),
         unset=placeholders(config.env),

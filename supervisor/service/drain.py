@@ -7,11 +7,11 @@ answer of their own kind, before anything is closed.
 
 from __future__ import annotations
 
-import msgspec
 import trio
 
 from actors.errors import ShuttingDown
-from supervisor.service.port import Answer, Client, Service, answer, failure
+from supervisor.service.exchange import Exchange
+from supervisor.service.port import Answer, Service, answer, failure
 
 
 class Drain:
@@ -29,18 +29,16 @@ class Drain:
         for scope in self._in_flight:
             scope.cancel()
 
-    async def answer(
-        self, scope: trio.CancelScope, client: Client, request_id: bytes, method: str, params: msgspec.Raw
-    ) -> Answer:
+    async def answer(self, scope: trio.CancelScope, exchange: Exchange) -> Answer:
         """Perform one request in `scope`, which its caller has entered and nothing else ends; see `service.answer`.
 
         Returned is always its own answer; where `scope` was cancelled instead, the caller asks for `last_answer`.
         """
         if self.closing.is_set():
-            return failure(request_id, ShuttingDown())
+            return failure(exchange.id, ShuttingDown())
         self._in_flight.add(scope)
         try:
-            return await answer(self.service, client, request_id, method, params)
+            return await answer(self.service, exchange)
         finally:
             self._in_flight.discard(scope)
 

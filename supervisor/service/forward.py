@@ -17,7 +17,7 @@ from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench, is_small
 from supervisor.metatools.lenient_json import has_endless_integer, is_json, plain
 from supervisor.servers.deployment import Deployment
-from supervisor.service.port import Client
+from supervisor.service.exchange import Exchange
 from supervisor.service.relay import as_tool_result, fit, relayed, travelling_meta
 
 MAX_META_BYTES = 65_536
@@ -48,22 +48,24 @@ class Forwarder:
 
     async def ask(
         self,
-        client: Client,
+        exchange: Exchange,
         server: str,
         method: str,
         members: bytes,
         meta: msgspec.Raw,
         *,
+        name: str = "",
         since: float,
         era: Era | None = None,
         uri: str = "",
     ) -> bytes:
         """Send one request to a server and return its result, fitted to `era` (default: the client's).
 
-        `members` are JSON members of the params without braces; `since` is when the request came, by the trio clock;
-        `uri` is what a `resources/read` is about, as the client wrote it. Raises `SupervisorError`, and `RemoteError`
-        in the codes of the client's era. A checkpoint.
+        `name` is what it is about: a tool, a prompt, a URI. `members` are JSON members of the params without braces;
+        `since` is when the request came, by the trio clock; `uri` is what a `resources/read` is about, as the client
+        wrote it. Raises `SupervisorError`, and `RemoteError` in the codes of the client's era. A checkpoint.
         """
+        client = exchange.client
         cost = len(members) // CHECKED_COST
         if is_small(cost):
             check(members, meta)
@@ -74,6 +76,9 @@ class Forwarder:
             method=method,
             members=members,
             meta=travelling_meta(meta),
+            name=name,
+            interest=exchange.interest(meta),
+            exchange=exchange,
             deadline_s=max(0.0, since + self.timeout_s(server) - trio.current_time()),
             principal=client.principal,
         )

@@ -19,6 +19,7 @@ from actors.kit import Address, Latest
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.protocol.jsonrpc import encode
+from actors.protocol.listing import announced
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
 from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench
@@ -27,31 +28,28 @@ from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
 from supervisor.servers.deployment import Deployment
 from supervisor.service.arrival import Arrival
+from supervisor.service.client import Client
+from supervisor.service.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import Introduction
 from supervisor.service.lookup import Lookup
 from supervisor.service.meta_calls import MetaCalls
-from supervisor.service.port import Client, Revisions
+from supervisor.service.port import Revisions
 from supervisor.service.relay import with_member
-from supervisor.service.resources import NO_META, Reading, decoded
+from supervisor.service.resources import Reading, decoded
 from supervisor.service.tool_calls import ToolCalls, Used
 from supervisor.service.visible import Visible
 
 LIST_TTL_MS = 60_000
-COMPLETIONS_SINCE = "2025-03-26"
-"""The first revision in which a server says that it completes arguments."""
-
-
-class _Completing(msgspec.Struct):
-    completions: msgspec.Raw = NO_META
+PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
+"""What servers do that a client is told of if one of them does, since the revision that has a word for it."""
 
 
 class _Paged(msgspec.Struct):
     cursor: str | None = None
 
 
-_completing = msgspec.json.Decoder(_Completing)
-Handler = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
+Handler = Callable[[Exchange], Awaitable[bytes]]
 
 
 class Gateway:
@@ -119,60 +117,63 @@ class Gateway:
         )
 
     def _capabilities(self, version: str, principal: Principal) -> dict[str, Any]:
-        """Return what is here for a client of `version`: what some server offers, and we pass on. No `logging` yet."""
+        """Return what is here for a client of `version`: what some server offers, and we pass on."""
         told = {"listChanged": self._deployment.value.settings.notify_catalogue_changes}
         lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         entries = self._visible.now(principal).entries.values()
-        if version < COMPLETIONS_SINCE or not any(_completes(entry.offer.capabilities) for entry in entries):
-            return lists
-        return {**lists, "completions": {}}
+        offered = frozenset[str]().union(*(announced(entry.offer.capabilities) for entry in entries))
+        passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
+        return {**lists, **{name: {} for name in passed}}
 
-    async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
+    async def perform(self, exchange: Exchange) -> bytes:
         """Perform one request; see `Service.perform`. Each is a task of its own, which is all the fairness it needs."""
         await trio.lowlevel.checkpoint_if_cancelled()
+        client, method = exchange.client, exchange.method
         handler = self._methods.get(method)
         modern = client.era == "modern"
         if handler is None or (method == "ping" and modern) or (method == "server/discover" and not modern):
             raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
-        return await handler(client, params)
+        return await handler(exchange)
 
     # Lists ----------------------------------------------------------------------------------------------------------
 
-    async def _ping(self, client: Client, params: msgspec.Raw) -> bytes:
-        del client, params
+    async def _ping(self, exchange: Exchange) -> bytes:
+        del exchange
         return b"{}"
 
-    async def _discover_server(self, client: Client, params: msgspec.Raw) -> bytes:
-        del params
+    async def _discover_server(self, exchange: Exchange) -> bytes:
+        client = exchange.client
         capabilities = self._capabilities(client.version, client.principal)
         said = self.introduction.text(client.principal)
         found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
         return self._own(client, encode(found), cacheable=True)
 
-    async def _list_tools(self, client: Client, params: msgspec.Raw) -> bytes:
-        self._first_page_only(params)
-        return self._own(client, self._definitions, cacheable=True)
+    async def _list_tools(self, exchange: Exchange) -> bytes:
+        self._first_page_only(exchange.params)
+        return self._own(exchange.client, self._definitions, cacheable=True)
 
     def _first_page_only(self, params: msgspec.Raw) -> None:
         if _cursor(params) is not None:
             raise InvalidArguments("'cursor' is not one that this list gave")
 
-    async def _call_tool(self, client: Client, params: msgspec.Raw) -> bytes:
-        found = await self._calls.perform(client, params)
-        return found.body if found.relayed else self._own(client, found.body)
+    async def _call_tool(self, exchange: Exchange) -> bytes:
+        found = await self._calls.perform(exchange)
+        return found.body if found.relayed else self._own(exchange.client, found.body)
 
-    async def _list_resources(self, client: Client, params: msgspec.Raw) -> bytes:
-        return await self._listed(client, "resources", "resources", params)
+    async def _list_resources(self, exchange: Exchange) -> bytes:
+        return await self._listed(exchange, "resources", "resources")
 
-    async def _list_templates(self, client: Client, params: msgspec.Raw) -> bytes:
-        return await self._listed(client, "templates", "resourceTemplates", params)
+    async def _list_templates(self, exchange: Exchange) -> bytes:
+        return await self._listed(exchange, "templates", "resourceTemplates")
 
-    async def _list_prompts(self, client: Client, params: msgspec.Raw) -> bytes:
-        return await self._listed(client, "prompts", "prompts", params)
+    async def _list_prompts(self, exchange: Exchange) -> bytes:
+        return await self._listed(exchange, "prompts", "prompts")
 
-    async def _listed(self, client: Client, kind: Listed, member: str, params: msgspec.Raw) -> bytes:
+    async def _listed(self, exchange: Exchange, kind: Listed, member: str) -> bytes:
+        client = exchange.client
         seen = await self._visible.indexed(client)
-        body = await self._bench.run(native_lists.weight(seen, kind), _page, seen, kind, member, _cursor(params))
+        cursor = _cursor(exchange.params)
+        body = await self._bench.run(native_lists.weight(seen, kind), _page, seen, kind, member, cursor)
         return self._own(client, body, cacheable=True)
 
     def _own(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
@@ -187,14 +188,6 @@ class Gateway:
 def _page(seen: Catalogue, kind: Listed, member: str, cursor: str | None) -> bytes:
     page, following = native_lists.native_page(seen, kind, cursor)
     return encode({member: page} if following is None else {member: page, "nextCursor": following})
-
-
-def _completes(capabilities: msgspec.Raw) -> bool:
-    """Whether a server declares that it completes arguments, whatever the value (`{}` counts, `null` does not)."""
-    try:
-        return bytes(_completing.decode(capabilities).completions) not in (b"", b"null")
-    except (msgspec.MsgspecError, RecursionError):
-        return False
 
 
 def _cursor(params: msgspec.Raw) -> str | None:

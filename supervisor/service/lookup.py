@@ -22,8 +22,8 @@ from supervisor.metatools.definitions import SCHEMAS
 from supervisor.metatools.servers.availability import refusal
 from supervisor.metatools.texts import clean
 from supervisor.service.arrival import Arrival
+from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
-from supervisor.service.port import Client
 from supervisor.service.relay import not_found
 from supervisor.service.visible import Visible
 

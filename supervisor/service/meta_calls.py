@@ -32,8 +32,9 @@ from supervisor.metatools.servers.availability import standings
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 from supervisor.service import failures
+from supervisor.service.client import Client
+from supervisor.service.exchange import Exchange
 from supervisor.service.introduction import Introduction
-from supervisor.service.port import Client
 from supervisor.service.resources import NO_META, Reading
 from supervisor.service.tool_calls import ToolCalls
 from supervisor.service.visible import Visible
@@ -86,11 +87,11 @@ class MetaCalls:
         self._bench = bench
         self._searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
 
-    async def perform(self, client: Client, params: msgspec.Raw) -> Called:
+    async def perform(self, exchange: Exchange) -> Called:
         """Perform one call. Raises `MalformedRequest`, and what `failures` leaves to the client. A checkpoint."""
-        call = await self._envelope(params)
+        call = await self._envelope(exchange.params)
         try:
-            return await self._performed(client, call)
+            return await self._performed(exchange, call)
         except (SupervisorError, RemoteError) as error:
             if failures.is_for_client(error):
                 raise
@@ -104,19 +105,20 @@ class MetaCalls:
             text = "tools/call: params need a 'name' and may have 'arguments'"
             raise MalformedRequest(text, details={"tools": list(definitions.SCHEMAS)}) from None
 
-    async def _performed(self, client: Client, call: _Call) -> Called:
+    async def _performed(self, exchange: Exchange, call: _Call) -> Called:
+        client = exchange.client
         match self._own_name(client, call.name):
             case definitions.EXECUTE:
                 wanted = await self._execution(call.arguments)
-                return Called(await self._tools.call(client, wanted, call.meta), relayed=True)
+                return Called(await self._tools.call(exchange, wanted, call.meta), relayed=True)
             case definitions.DISCOVER:
                 return Called(await self._discover(client, call.arguments))
             case definitions.LIST_RESOURCES:
                 return Called(await self._list_for_model(client, call.arguments))
             case definitions.READ_RESOURCE:
-                return Called(await self._reading.for_model(client, call.arguments, call.meta))
+                return Called(await self._reading.for_model(exchange, call.arguments, call.meta))
         direct = execution.Execute(tool_path=bounded(call.name), arguments=call.arguments)
-        return Called(await self._tools.call(client, direct, call.meta), relayed=True)
+        return Called(await self._tools.call(exchange, direct, call.meta), relayed=True)
 
     async def _execution(self, given: msgspec.Raw) -> execution.Execute:
         cost = len(given)

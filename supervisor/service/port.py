@@ -1,6 +1,6 @@
 """What the front's transports need from the rest of the daemon, and nothing more.
 
-A transport (HTTP, WebSocket) finds out who asks and in which era, and hands method and parameters to the `Service`.
+A transport (HTTP, WebSocket) finds out who asks and in which era, and hands the request to the `Service`.
 The service returns the bytes of a *result* that is already right for that client's era, or raises. Only this module
 turns failures into JSON-RPC errors, so every transport gives the same answer to the same mistake.
 """
@@ -14,28 +14,15 @@ import msgspec
 
 from actors.errors import Starved, SupervisorError
 from actors.kit import Latest, is_want, reason_of
-from actors.principal import LOCAL, Principal
+from actors.principal import Principal
 from actors.protocol import jsonrpc
-from actors.protocol.versions import ASSUMED_LEGACY, Era
 from supervisor.host.workbench import beside
+from supervisor.service.exchange import Exchange
 
 log = logging.getLogger(__name__)
 
 LARGE_BYTES = 1024 * 1024
 """Of a result; putting the envelope around a larger one takes a millisecond a MiB and more."""
-
-EMPTY_OBJECT = msgspec.Raw(b"{}")
-
-
-class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks: one legacy session, one modern request, or a legacy request without a session."""
-
-    principal: Principal = LOCAL
-    era: Era = "legacy"
-    version: str = ASSUMED_LEGACY
-    name: str = ""
-    capabilities: msgspec.Raw = EMPTY_OBJECT
-    session: str | None = None
 
 
 class Revisions(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,10 +42,10 @@ class Service(Protocol):
     def revisions(self, principal: Principal) -> Revisions:
         """Return what `principal` sees now."""
 
-    async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
-        """Return the JSON text of the result of one request, fitted to the client's era.
+    async def perform(self, exchange: Exchange) -> bytes:
+        """Return the JSON text of the result of one request, fitted to its client's era.
 
-        `params` is empty (`b""`) where the request had none. Never handles `initialize` of a session,
+        Its `params` are empty (`b""`) where it had none. Never handles `initialize` of a session,
         `subscriptions/listen` or notifications: those belong to the transport. Raises `SupervisorError` for our and
         the client's failures and `jsonrpc.RemoteError` for an error that a server answered. A checkpoint if it
         waits for anything.
@@ -75,13 +62,14 @@ class Answer(msgspec.Struct, frozen=True):
     status: int = 200
 
 
-async def answer(service: Service, client: Client, id_: bytes, method: str, params: msgspec.Raw) -> Answer:
-    """Perform one request and return its answer; `id_` is JSON text. Cancelling it abandons the request.
+async def answer(service: Service, exchange: Exchange) -> Answer:
+    """Perform one request and return its answer. Cancelling it abandons the request.
 
     A bug is logged and answered as an internal error without its text; expected failures keep code and data.
     """
+    id_, method = exchange.id, exchange.method
     try:
-        result = await service.perform(client, method, params)
+        result = await service.perform(exchange)
         if len(result) < LARGE_BYTES:
             return Answer(jsonrpc.success(id_, result))
         return Answer(await beside(lambda: jsonrpc.success(id_, result)))  # a join of so many bytes gives up the lock
@@ -98,6 +86,8 @@ async def answer(service: Service, client: Client, id_: bytes, method: str, para
             return failure(id_, Starved(f"the daemon lacks what this request needs ({lacking}); retry shortly"))
         log.exception("a bug while performing %s", method)
         return Answer(jsonrpc.failure(id_, jsonrpc.INTERNAL_ERROR, "internal error; the daemon's log says more"))
+    finally:
+        exchange.close()
 
 
 def failure(id_: bytes, error: SupervisorError) -> Answer:

@@ -23,9 +23,10 @@ from supervisor.host.workbench import Workbench
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.metatools.arguments import resources
 from supervisor.metatools.lenient_json import EMPTY
+from supervisor.service.client import Client
+from supervisor.service.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup import Lookup
-from supervisor.service.port import Client
 
 NO_META = msgspec.Raw(b"")
 MAX_COMPLETED_BYTES = 65_536
@@ -66,52 +67,53 @@ class Reading:
         self._lookup = lookup
         self._bench = bench
 
-    async def for_model(self, client: Client, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
+    async def for_model(self, exchange: Exchange, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
         uri = await self._bench.run(len(arguments), resources.read_resource, arguments)
-        server, _, body = await self._read(client, uri, meta, era="legacy")
+        server, _, body = await self._read(exchange, uri, meta, era="legacy")
         return await self._bench.run(len(body) // READ_COST, _for_model, server, body)
 
-    async def read(self, client: Client, params: msgspec.Raw) -> bytes:
+    async def read(self, exchange: Exchange) -> bytes:
         """`resources/read`: contents under the URIs of `resources/list`, unless it was asked with the server's own."""
-        said = "resources/read: params need a 'uri'"
+        said, params, era = "resources/read: params need a 'uri'", exchange.params, exchange.client.era
         wanted: _Read = await self._bench.run(len(params) // READ_COST, decoded, params, _Read, said)
-        server, own, body = await self._read(client, wanted.uri, wanted.meta, era=client.era)
+        server, own, body = await self._read(exchange, wanted.uri, wanted.meta, era=era)
         renamed = own != wanted.uri
-        return await self._bench.run(len(body) // READ_COST, _as_read, server, body, client.era, renamed)
+        return await self._bench.run(len(body) // READ_COST, _as_read, server, body, era, renamed)
 
-    async def _read(self, client: Client, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, str, bytes]:
+    async def _read(self, exchange: Exchange, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, str, bytes]:
         """Return the server, its own URI of the resource, and what it answered."""
         since = trio.current_time()
-        server, own = await self._lookup.resource(client, uri, since)
+        server, own = await self._lookup.resource(exchange.client, uri, since)
         members = b'"uri":' + encode(own)
         body = await self._forward.ask(
-            client, server, "resources/read", members, meta, since=since, era=era, uri=uri[:8192]
+            exchange, server, "resources/read", members, meta, name=own, since=since, era=era, uri=uri[:8192]
         )
         return server, own, body
 
-    async def get_prompt(self, client: Client, params: msgspec.Raw) -> bytes:
+    async def get_prompt(self, exchange: Exchange) -> bytes:
         """`prompts/get`."""
         since = trio.current_time()
-        said = "prompts/get: params need a 'name'"
+        said, params = "prompts/get: params need a 'name'", exchange.params
         wanted: _Get = await self._bench.run(len(params) // READ_COST, decoded, params, _Get, said)
-        server, name = await self._lookup.prompt(client, wanted.name, since)
+        server, name = await self._lookup.prompt(exchange.client, wanted.name, since)
         members = b'"name":' + encode(name)
         if bytes(wanted.arguments) not in (b"{}", b"null"):
             members += b',"arguments":' + bytes(wanted.arguments)
-        return await self._forward.ask(client, server, "prompts/get", members, wanted.meta, since=since)
+        return await self._forward.ask(exchange, server, "prompts/get", members, wanted.meta, name=name, since=since)
 
-    async def complete(self, client: Client, params: msgspec.Raw) -> bytes:
+    async def complete(self, exchange: Exchange) -> bytes:
         """`completion/complete`, for an argument of a prompt or of a resource template."""
+        params = exchange.params
         if len(params) > MAX_COMPLETED_BYTES:
             raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
         since = trio.current_time()
         wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
-        server, ref = await self._referred(client, wanted.ref, since)
+        server, ref = await self._referred(exchange.client, wanted.ref, since)
         members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
         if bytes(wanted.context):
             members += b',"context":' + bytes(wanted.context)
-        return await self._forward.ask(client, server, "completion/complete", members, wanted.meta, since=since)
+        return await self._forward.ask(exchange, server, "completion/complete", members, wanted.meta, since=since)
 
     async def _referred(self, client: Client, ref: Mapping[str, Any], since: float) -> tuple[str, dict[str, Any]]:
         """Return the server a reference is about, and the reference in that server's words."""

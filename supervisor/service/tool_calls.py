@@ -23,10 +23,10 @@ from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.names import slip_of, stray, takes_no_others
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.texts import clean
+from supervisor.service.exchange import Exchange
 from supervisor.service.failures import is_for_client
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup import Lookup
-from supervisor.service.port import Client
 
 Used = Callable[[Principal, str, str, bool, float], None]
 """Told of each call that ended: who called, server, tool, whether the server answered with a result, milliseconds."""
@@ -55,27 +55,29 @@ class ToolCalls:
         self._bench = bench
         self._used = used
 
-    async def call(self, client: Client, wanted: Execute, meta: msgspec.Raw) -> bytes:
+    async def call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw) -> bytes:
         """Call one tool. Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint."""
         since = trio.current_time()
-        entry, tool = await self._lookup.tool(client, wanted.tool_path, wanted.server, since)
+        entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if is_small(cost):
             found = checked(entry, tool, wanted)
         else:
             found = await self._bench.run(cost, checked, entry, tool, wanted)
         members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(found.arguments)
-        started = time.perf_counter()
+        principal, started = exchange.client.principal, time.perf_counter()
         try:
-            body = await self._forward.ask(client, entry.server, "tools/call", members, meta, since=since)
+            body = await self._forward.ask(
+                exchange, entry.server, "tools/call", members, meta, name=tool.name, since=since
+            )
         except (MailboxFull, ServerDisabled, ShuttingDown):  # refused by us: that says nothing about the tool
             raise
         except (SupervisorError, RemoteError) as error:
-            self._used(client.principal, entry.server, tool.name, False, (time.perf_counter() - started) * 1000)
+            self._used(principal, entry.server, tool.name, False, (time.perf_counter() - started) * 1000)
             if isinstance(error, RemoteError) and found.remark and not is_for_client(error):
                 raise _remarked(error, found.remark) from None
             raise
-        self._used(client.principal, entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
+        self._used(principal, entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
         cost = len(body) // REMARKED_COST
         if not found.remark or is_small(cost):
             return with_remark(body, found.remark)

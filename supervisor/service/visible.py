@@ -14,7 +14,7 @@ from actors.kit import Latest
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from supervisor.metatools.servers.availability import coming
-from supervisor.service.port import Client
+from supervisor.service.client import Client
 
 FIRST_INDEX_S = 30.0
 """How long a request waits, right after the start, for the index to be built."""

@@ -21,6 +21,8 @@ Handler = Callable[[Arguments], str | None]
 ROLE = sys.argv[1]
 ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
 held: list[socket.socket] = []
+request: dict[str, Any] = {}
+"""The one that is being answered."""
 
 
 def send(message: dict[str, Any]) -> None:
@@ -82,6 +84,26 @@ def create_issue(arguments: Arguments) -> str:
     return f"created {arguments['title']!r} in {arguments['repo']}"
 
 
+def work(arguments: Arguments) -> str:
+    """Tell of progress, if that is wanted, and log at three levels."""
+    token = request["params"].get("_meta", {}).get("progressToken")
+    for done in range(3 if token is not None else 0):
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": done, "total": 3}})
+    for level in ("debug", "info", "error"):
+        send({"method": "notifications/message", "params": {"level": level, "data": f"{level} of the work"}})
+    return "worked"
+
+
+def ask(arguments: Arguments) -> str:
+    """Ask whoever called for a name, and give back the whole answer."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    params = {"message": arguments["message"], "requestedSchema": schema}
+    send({"id": "question", "method": "elicitation/create", "params": params})
+    while (answered := json.loads(sys.stdin.readline())).get("id") != "question":
+        pass
+    return json.dumps(answered.get("result") or answered["error"])
+
+
 ROLES: dict[str, dict[str, Handler]] = {
     "growing": {"grow": grow, "echo": echo, "hang": hang, "wait": wait, "big": big},
     "stubborn": {"echo": echo},
@@ -89,12 +111,14 @@ ROLES: dict[str, dict[str, Handler]] = {
     "filesystem": {"read_file": read_file, "list_allowed_directories": list_allowed_directories},
     "github": {"create_issue": create_issue},
     "excalidraw": {"draw": echo},
+    "talkative": {"work": work, "ask": ask},
 }
 NEEDED = {
     "resolve-library-id": ["libraryName"],
     "read_file": ["path"],
     "create_issue": ["repo", "title"],
     "big": ["size"],
+    "ask": ["message"],
 }
 RESOURCE = {"uri": "ui://excalidraw/mcp-app.html", "name": "Excalidraw App", "mimeType": "text/html"}
 PAGE = "<!DOCTYPE html><html></html>"
@@ -124,12 +148,14 @@ def result_of(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if ROLE == "excalidraw":
             capabilities["resources"] = {}
+        if ROLE == "talkative":
+            capabilities["logging"] = {}
         return {
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,
             "serverInfo": {"name": ROLE, "version": "1"},
         }
-    if method == "ping":
+    if method == "ping" or (method == "logging/setLevel" and ROLE == "talkative"):
         return {}
     if method == "tools/list":
         return {"tools": [definition(name) for name in TOOLS]}
@@ -143,10 +169,12 @@ def result_of(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     raise LookupError(method)
 
 
-def answer(request: dict[str, Any]) -> None:
+def answer(message: dict[str, Any]) -> None:
     """Answer one request; notifications need nothing."""
-    if "id" not in request or "method" not in request:
+    if "id" not in message or "method" not in message:
         return
+    global request
+    request = message
     try:
         result = result_of(request["method"], request.get("params", {}))
     except LookupError:

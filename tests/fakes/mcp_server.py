@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import trio
 
+from actors.kit import Latest
 from actors.transport.base import Work
 from actors.transport.memory import MemoryPeer
 
@@ -33,7 +34,9 @@ class FakeServer:
     never answers. `deaf`: it reads nothing after its next message. `errors_at`: the JSON-RPC error it answers to a
     method. `page`: tools per page. `installs_s`: before it reads anything it works for so long, as an installer does.
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
-    exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation.
+    exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation, `progress`
+    tells of it before it answers, `log` logs at each of `levels`, `ask` asks for input and gives back what it got, or
+    takes the question back after `s` seconds.
     """
 
     tools: list[dict[str, Any]] = field(default_factory=lambda: [tool("echo")])
@@ -54,6 +57,7 @@ class FakeServer:
     messages: list[dict[str, Any]] = field(default_factory=list)
     peer: MemoryPeer | None = None
     cancelled: trio.Event = field(default_factory=trio.Event)
+    _answers: dict[Any, Latest[Any]] = field(default_factory=dict)
 
     async def serve(self, peer: MemoryPeer) -> int:
         self.starts += 1
@@ -108,8 +112,11 @@ class FakeServer:
 
     async def _on_message(self, peer: MemoryPeer, message: dict[str, Any], nursery: trio.Nursery) -> None:
         method = message.get("method", "")
-        self.asked[-1].append(method)
         self.messages.append(message)
+        if not method:
+            self._answers.pop(message["id"]).set(message)
+            return
+        self.asked[-1].append(method)
         if method == "notifications/cancelled":
             self.cancelled.set()
         if method == self.exits_at:
@@ -175,11 +182,36 @@ class FakeServer:
         if name == "refuse":
             await self._send(peer, {"id": message["id"], "error": {"code": -32602, "message": "refused"}})
             return
+        if name == "progress":
+            token = params.get("_meta", {}).get("progressToken")
+            for progress in arguments["progress"]:
+                told = {"progressToken": token, "progress": progress, "message": "on it"}
+                await self._send(peer, {"method": "notifications/progress", "params": told})
+                await trio.sleep(arguments.get("pause_s", 0))
+        if name == "log":
+            for level in arguments["levels"]:
+                told = {"level": level, "logger": "fake", "data": {"n": 1}}
+                await self._send(peer, {"method": "notifications/message", "params": told})
+        if name == "ask":
+            arguments = {"got": await self._ask(peer, arguments)}
         if name == "late":
             await self.cancelled.wait()
         if name == "sleep":
             await trio.sleep(arguments["s"])
         await self._send(peer, {"id": message["id"], "result": {"content": [], "structuredContent": arguments}})
+
+    async def _ask(self, peer: MemoryPeer, arguments: dict[str, Any]) -> Any:
+        """Ask for input, and return the whole answer."""
+        id_ = len(self.messages)
+        self._answers[id_] = answer = Latest[Any](None)
+        params = {"message": arguments.get("message", "Sure?"), "requestedSchema": {"type": "object", "properties": {}}}
+        await self._send(peer, {"id": id_, "method": arguments.get("method", "elicitation/create"), "params": params})
+        if "s" in arguments:
+            await trio.sleep(arguments["s"])
+            await self._send(peer, {"method": "notifications/cancelled", "params": {"requestId": id_}})
+            return None
+        await answer.changed(answer.version)
+        return answer.value
 
     async def _send(self, peer: MemoryPeer, message: dict[str, Any]) -> None:
         await peer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import jsonschema
-import msgspec
 import referencing
 import trio
 from jsonschema.validators import validator_for
@@ -30,8 +29,10 @@ from actors.server import Message, ServerActor, ServerSettings
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
+from supervisor.service.client import Client
 from supervisor.service.gateway import Gateway
-from supervisor.service.port import Client, answer
+from supervisor.service.port import answer
+from tests.fakes.exchanges import exchange
 
 CLIENT = Client(version="2025-11-25")
 
@@ -114,8 +115,8 @@ class Published:
 
     async def answer(self, params: Any) -> Any:
         """Send `tools/call` with these params and return the JSON-RPC answer."""
-        data = msgspec.Raw(json.dumps(params).encode())
-        return json.loads((await answer(self.gateway, CLIENT, b"1", "tools/call", data)).body)
+        asked = exchange(CLIENT, "tools/call", json.dumps(params).encode())
+        return json.loads((await answer(self.gateway, asked)).body)
 
     async def discover(self, query: str, **more: Any) -> Any:
         """Return what `discover_mcp_tools` answers, read from the text that a model sees."""
@@ -154,8 +155,8 @@ class Served:
 
     async def ask(self, method: str, client: Client = CLIENT, **params: Any) -> Any:
         """Send one request and return the JSON-RPC answer."""
-        data = msgspec.Raw(json.dumps(params).encode())
-        return json.loads((await answer(self.gateway, client, b"1", method, data)).body)
+        asked = exchange(client, method, json.dumps(params).encode())
+        return json.loads((await answer(self.gateway, asked)).body)
 
     async def execute(self, path: str, arguments: Any = None, **beside: Any) -> Any:
         given = {"tool_path": path, "arguments": arguments or {}, **beside}

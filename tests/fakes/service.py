@@ -10,7 +10,9 @@ import trio
 from actors.errors import UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
-from supervisor.service.port import Client, Revisions
+from supervisor.service.client import Client
+from supervisor.service.exchange import Exchange
+from supervisor.service.port import Revisions
 
 Behaviour = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 
@@ -22,13 +24,16 @@ class FakeService:
         self.changes: Latest[object] = Latest(None)
         self.behaviours: dict[str, Behaviour] = {name.replace("__", "/"): found for name, found in behaviours.items()}
         self.asked: list[tuple[Client, str, bytes]] = []
+        self.exchanges: list[Exchange] = []
         self.current = Revisions()
 
     def revisions(self, principal: Principal) -> Revisions:
         return self.current
 
-    async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
+    async def perform(self, exchange: Exchange) -> bytes:
+        client, method, params = exchange.client, exchange.method, exchange.params
         self.asked.append((client, method, bytes(params)))
+        self.exchanges.append(exchange)
         behaviour = self.behaviours.get(method)
         if behaviour is None:
             raise UnknownMethod(f"no method {method}")

@@ -18,7 +18,7 @@ from supervisor.front.edge.serve import ServeSettings
 from supervisor.front.edge.websocket_frames import FrameSettings
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.settings import http_settings, serve_settings, websocket_settings
-from supervisor.front.websocket.session import WebSocketSettings
+from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
 OWN = {
     HttpSettings: {"path"},
     ServeSettings: {"send_timeout_s", "graceful_timeout_s", "frames"},
-    ServerSettings: {"installer"},
+    ServerSettings: {"installer", "capabilities"},
     ProcessLimits: {"reap_s", "stderr_ring_bytes"},
 }
 """What is not taken over: it is computed, or no setting."""

@@ -11,15 +11,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
-from actors.protocol.framing import Line, LineSplitter
-from actors.transport.base import Counters, Exit, Work, received
+from actors.protocol.framing import LineSplitter
+from actors.protocol.outgoing import Outgoing
+from actors.transport.base import Counters, Exit, Incoming, Work
+from actors.transport.lines import received, write_lines
 from actors.transport.mask import Mask
 from actors.transport.side_output import Asides
 from actors.transport.stdio.command import build_environment, check_directory, check_strings, no_thread, resolve_command
@@ -46,9 +48,13 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one process; the three steps of a stop add up to at most 5 s by default."""
+    """Bounds of one process; the three steps of a stop add up to at most 5 s by default.
+
+    A process that takes no byte for `write_timeout_s`, although there are some, is lost.
+    """
 
     max_line_bytes: int = 16 * 1024 * 1024
+    write_timeout_s: float = 10.0
     stop_eof_s: float = 2.0
     stop_term_s: float = 2.0
     reap_s: float = 1.0
@@ -142,33 +148,33 @@ class ProcessConnection:
         """The server's process id (not its shim's), which is also its process group."""
         return self._contained.pid
 
-    async def send(self, data: bytes | memoryview) -> int:
-        """Write what the pipe takes. Raises `ServerExited` when nobody reads it any more."""
+    async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
+        """Write lines as the pipe takes them."""
         try:
-            taken = await self._stdin.write_some(data)
+            return await write_lines(
+                messages, self._stdin.write_some, left, self.counters, self._limits.write_timeout_s
+            )
         except trio.BrokenResourceError:
             raise ServerExited("the server no longer reads its input") from None
-        self.counters.messages_sent += bytes(data[:taken]).count(b"\n")
-        return taken
 
     async def input_closed(self) -> None:
         """Wait until the last process that could read the input has closed it, or until the exit."""
         if not await self._stdin.unread():
             await self._exited.wait()
 
-    async def receive(self) -> list[Line]:
-        """Return all lines of one read, at least one, or an empty list at the end of the output."""
+    async def receive(self) -> Incoming:
+        """Return all lines of one read, at least one, or none at the end of the output."""
         while not self._taken_over:
             self._splitter.check()
             data = await self._read()
             if not data:
                 self._splitter.close()
-                return []
+                return Incoming()
             lines = await received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
-                return lines
+                return Incoming(lines)
         await self._exited.wait()
-        return []
+        return Incoming()
 
     async def wait(self) -> Exit:
         """Wait until nothing of the server is left."""

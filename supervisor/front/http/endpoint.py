@@ -22,16 +22,18 @@ from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.edge.asgi import Application, Receive, Scope, Send
 from supervisor.front.edge.budget import RETRY_S, Budget
-from supervisor.front.http.classify import classify
-from supervisor.front.http.exchange import CLOSE, BodyLimits, ClientGone, Headers, KeepAlive, read_body, reply
+from supervisor.front.http.answer_stream import KeepAlive
+from supervisor.front.http.exchange import CLOSE, BodyLimits, ClientGone, Headers, read_body, reply
 from supervisor.front.http.head import Head, scan
+from supervisor.front.http.ladder import is_modern, refusal
 from supervisor.front.http.legacy import LegacyFront
 from supervisor.front.http.modern import ModernFront
+from supervisor.front.http.refusal import ErrorResponse, refuse, refused_message
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
-from supervisor.front.mcp.verdict import NULL, ModernRequest, Refused, Verdict, refuse
+from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, read
 from supervisor.service.drain import Drain
 
 ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
@@ -131,23 +133,27 @@ class McpHttp:
             return
         with self._budget.share() as share:  # until the request is answered
             body = await read_body(receive, head.declared_bytes, share, self._body_limits)
-            if isinstance(body, Refused):
+            if isinstance(body, ErrorResponse):
                 await _refused(send, body, CLOSE if body.status != 503 else CLOSE + RETRY)
                 return
             if len(body) < LARGE_BYTES:
-                verdict = classify(head, body)
+                message = read(body)
             else:
-                verdict = await decoded(partial(classify, head, body))
-            await self._serve(verdict, scope, head, receive, send)
+                message = await decoded(partial(read, body))
+            await self._serve(message, scope, head, receive, send)
 
-    async def _serve(self, verdict: Verdict, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+    async def _serve(self, message: Message, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
         accepts = head.accepts
-        if isinstance(verdict, Refused):
-            await _refused(send, verdict)
-        elif isinstance(verdict, ModernRequest):
-            await self._modern.request(verdict, accepts, self._principal_of(scope), receive, send)
+        refused = refusal(head, message)
+        if refused is not None:
+            await _refused(send, refused_message(refused))
+        elif isinstance(message, ModernRequest):
+            await self._modern.request(message, accepts, self._principal_of(scope), receive, send)
+        elif isinstance(message, Notification) and is_modern(head, message):
+            await reply(send, 202, b"")
         else:
-            await self._legacy.post(verdict, head, accepts, self._principal_of(scope), receive, send)
+            assert not isinstance(message, Invalid), "what is invalid has its refusal"
+            await self._legacy.post(message, head, accepts, self._principal_of(scope), receive, send)
 
     async def _get(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
         if head.session is None:
@@ -164,5 +170,5 @@ class McpHttp:
             await self._legacy.delete(head, self._principal_of(scope), send)
 
 
-async def _refused(send: Send, refused: Refused, headers: Headers = ()) -> None:
+async def _refused(send: Send, refused: ErrorResponse, headers: Headers = ()) -> None:
     await reply(send, refused.status, refused.body, headers)

@@ -1,4 +1,4 @@
-"""One HTTP request and its answer over ASGI: reading bodies, JSON answers, event streams, late answers.
+"""One HTTP request and its answer over ASGI: reading bodies, JSON answers, event streams.
 
 Rules of this file:
 - A body is read under limits in bytes and parts, a deadline, and the daemon's budget; what announces too much is
@@ -6,13 +6,10 @@ Rules of this file:
 - An answer is one start and one body. Event streams are only committed to when there is a reason.
 - A loop of sends must have a checkpoint of its own and a concurrent receiver: once the peer is gone, an ASGI server's
   `send` may return at once for ever.
-- A request that takes long is kept alive by `KeepAlive`, from its own task: the request itself runs where it always
-  runs, needs no nursery, and is never cancelled by it.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Final
 
 import msgspec
@@ -22,10 +19,9 @@ from actors.errors import CallTooLarge, MailboxFull, SupervisorError
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.edge.asgi import Receive, Send
 from supervisor.front.edge.budget import Share, overloaded
-from supervisor.front.mcp.verdict import NULL, Refused, refuse
+from supervisor.front.http.refusal import ErrorResponse, refuse
+from supervisor.front.mcp.messages import NULL
 from supervisor.service.port import failure
-
-log = logging.getLogger(__name__)
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -45,9 +41,6 @@ CLOSE: Final[Headers] = ((b"connection", b"close"),)
 PART_BYTES: Final = 1024 * 1024
 LEAST_PARTS: Final = 1024
 BYTES_PER_PART: Final = 256
-
-LOOK_S: Final = 0.01
-"""How long a late answer looks whether the client is still there before it commits to a stream."""
 
 
 class ClientGone(Exception):
@@ -87,7 +80,7 @@ async def _send_parts(send: Send, data: bytes, *, more_body: bool) -> None:
     await send({"type": "http.response.body", "body": data[start:], "more_body": more_body})
 
 
-async def read_body(receive: Receive, declared_bytes: int, share: Share, limits: BodyLimits) -> bytes | Refused:
+async def read_body(receive: Receive, declared_bytes: int, share: Share, limits: BodyLimits) -> bytes | ErrorResponse:
     """Return the body, or the refusal for one that is too long, too slow or has no room. Raises `ClientGone`.
 
     Its bytes count in `share` from now on. A checkpoint.
@@ -126,14 +119,14 @@ async def _read_parts(receive: Receive, share: Share, limits: BodyLimits) -> byt
             raise CallTooLarge(f"the body comes in more than {limits.max_parts} parts")
 
 
-def _too_large(limit_bytes: int) -> Refused:
+def _too_large(limit_bytes: int) -> ErrorResponse:
     return refused(CallTooLarge(f"the body is longer than {limit_bytes} bytes"))
 
 
-def refused(error: SupervisorError) -> Refused:
+def refused(error: SupervisorError) -> ErrorResponse:
     """Return the refusal of a request whose era and id are not known."""
     status = 503 if isinstance(error, MailboxFull) else error.http_status
-    return Refused(status, failure(NULL, error).body)
+    return ErrorResponse(status, failure(NULL, error).body)
 
 
 async def disconnected(receive: Receive) -> None:
@@ -195,97 +188,3 @@ class EventStream:
 
     async def _part(self, data: bytes) -> None:
         await _send_parts(self._send, data, more_body=True)
-
-
-class Late:
-    """One request that may take long. `committed` once its answer has to be an event."""
-
-    __slots__ = ("_lock", "_nap", "_over", "_receive", "_stream", "committed", "deadline")
-
-    def __init__(self, send: Send, receive: Receive | None, deadline: float) -> None:
-        self.deadline = deadline
-        self.committed = False
-        self._receive = receive
-        self._stream = EventStream(send)
-        self._lock: trio.Lock | None = None
-        self._nap: trio.CancelScope | None = None
-        self._over = False
-
-    async def finish(self, body: bytes) -> None:
-        """Send the answer as the last event of the stream."""
-        assert self._lock is not None, "only what is committed can be finished"
-        async with self._lock:
-            await self._stream.event(body)
-            await self._stream.close()
-
-    def over(self) -> None:
-        """No comment is sent from now on."""
-        self._over = True
-        if self._nap is not None:
-            self._nap.cancel()
-
-    async def keep_alive(self, interval_s: float) -> None:
-        """Commit to the stream, then send comments, until the answer is there or the client is gone."""
-        try:
-            if not await self._pause(LOOK_S):
-                await self._comment(interval_s)
-        except Exception:  # the border: the trouble of one connection must not end what keeps the others alive
-            log.debug("a late answer's stream broke", exc_info=True)
-
-    async def _comment(self, interval_s: float) -> None:
-        self.committed = True
-        self._lock = trio.Lock()
-        async with self._lock:
-            await self._stream.open()
-        while not await self._pause(interval_s):
-            async with self._lock:
-                if not self._over:
-                    await self._stream.comment()
-
-    async def _pause(self, seconds: float) -> bool:
-        """Wait; return whether there is no need to go on."""
-        with trio.move_on_after(seconds) as self._nap:
-            # Sending to a client that is gone could end the request, and in the legacy era it must not.
-            if self._receive is None:
-                await trio.sleep_forever()
-            else:
-                await disconnected(self._receive)
-            return True
-        return self._over
-
-
-class KeepAlive:
-    """Keeps the requests that take longer than `interval_s` alive; `run` has to run somewhere.
-
-    All wait for the same time, so the oldest is always the first one due and no queue by time is needed.
-    """
-
-    def __init__(self, interval_s: float) -> None:
-        self._interval_s = interval_s
-        self._waiting: dict[Late, None] = {}
-        self._bell = trio.lowlevel.ParkingLot()
-
-    def add(self, send: Send, receive: Receive | None) -> Late:
-        """Watch a request; `receive` is None if somebody else reads it. Every `add` needs a `remove`."""
-        late = Late(send, receive, trio.current_time() + self._interval_s)
-        self._waiting[late] = None
-        self._bell.unpark()
-        return late
-
-    def remove(self, late: Late) -> None:
-        """Watch it no more: its answer is there, or it was cancelled."""
-        self._waiting.pop(late, None)
-        late.over()
-
-    async def run(self) -> None:
-        """Run until cancelled. A task is spent on a request only when it really is late."""
-        async with trio.open_nursery() as nursery:
-            while True:
-                while not self._waiting:
-                    await self._bell.park()
-                # Nothing that is added later can be due sooner, so nobody has to wake us before.
-                await trio.sleep_until(next(iter(self._waiting)).deadline)
-                now = trio.current_time()
-                while self._waiting and (late := next(iter(self._waiting))).deadline <= now:
-                    del self._waiting[late]
-                    nursery.start_soon(late.keep_alive, self._interval_s)

@@ -13,38 +13,50 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import msgspec
 import trio
 
-from actors.errors import InvalidArguments, ProtocolViolation, UnknownMethod
+from actors.errors import InvalidArguments, UnknownMethod
 from actors.principal import Principal
 from actors.protocol import jsonrpc
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.versions import ASSUMED_LEGACY, BATCH_VERSION, LATEST_LEGACY, LEGACY_VERSIONS
 from supervisor.front.edge.asgi import Receive, Send
-from supervisor.front.http.classify import legacy_message, legacy_version
-from supervisor.front.http.exchange import EventStream, Headers, KeepAlive, reply
+from supervisor.front.http.answer_stream import KeepAlive
+from supervisor.front.http.exchange import EventStream, Headers, reply
 from supervisor.front.http.head import Accepts, Head
+from supervisor.front.http.ladder import legacy_version
+from supervisor.front.http.refusal import refuse, refused_message
 from supervisor.front.http.sessions import Session, Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
+from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import Watch, list_changed
-from supervisor.front.mcp.params import read_cancelled, read_initialize
-from supervisor.front.mcp.verdict import NULL, Batch, LegacyMessage, Notification, Refused, Request, refuse
+from supervisor.front.mcp.messages import (
+    NO_BATCHES,
+    NULL,
+    Batch,
+    Invalid,
+    LegacyMessage,
+    Notification,
+    Request,
+    Response,
+)
+from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
+from supervisor.service.client import Client
 from supervisor.service.drain import Drain
-from supervisor.service.port import Client, failure
+from supervisor.service.exchange import Exchange, Voice
+from supervisor.service.port import failure
 
 SESSION_HEADER: Final = b"mcp-session-id"
-"""The one revision that has batches."""
 
 CANCELLED: Final = -32800
 """What the official SDK answers to a request that its client has cancelled; nobody waits for it."""
 
-_HERE: Final = frozenset({"ping", "subscriptions/listen", "initialize"})
+_HERE: Final = frozenset({"ping", "subscriptions/listen", "initialize", "logging/setLevel"})
 
 
 class LegacyFront:
-    """Serves classified legacy messages, and GET and DELETE of sessions."""
+    """Serves legacy messages, and GET and DELETE of sessions."""
 
     def __init__(
         self,
@@ -88,8 +100,8 @@ class LegacyFront:
         elif isinstance(message, Batch):
             await self._batch(message, session, accepts, send)
         else:
-            if session is not None and isinstance(message, Notification):
-                _notified(session, message)
+            if session is not None:
+                _received(session, message)
             await reply(send, 202, b"")
 
     async def stream(self, head: Head, principal: Principal, receive: Receive, send: Send) -> None:
@@ -174,11 +186,11 @@ class LegacyFront:
         send: Send,
     ) -> None:
         if request.method in _HERE:
-            await _respond(send, accepts, self._answer_here(request))
+            await _respond(send, accepts, _answer_here(request, session))
             return
         late = self._keep_alive.add(send, receive) if accepts.stream_named else None
         try:
-            body = await self._answer(request, client, session)
+            body = await self._answer(_exchange(request, client, session, late), request.key, session)
         finally:
             if late is not None:
                 self._keep_alive.remove(late)
@@ -187,63 +199,87 @@ class LegacyFront:
         else:
             await _respond(send, accepts, body)
 
-    async def _answer(self, request: Request, client: Client, session: Session | None) -> bytes:
+    async def _answer(self, exchange: Exchange, key: Key, session: Session | None) -> bytes:
         # Of two requests with the same id, the newer one is the one that can be cancelled; both are answered.
         with trio.CancelScope() as scope:
             if session is not None:
-                session.in_flight[request.key] = scope
+                session.in_flight[key] = scope
             try:
-                return (await self._drain.answer(scope, client, request.id, request.method, request.params)).body
+                return (await self._drain.answer(scope, exchange)).body
             finally:
                 if session is not None:
-                    if session.in_flight.get(request.key) is scope:
-                        del session.in_flight[request.key]
+                    if session.in_flight.get(key) is scope:
+                        del session.in_flight[key]
                     self._sessions.touch(session)
-        last = self._drain.last_answer(scope, request.id)
-        return last.body if last else jsonrpc.failure(request.id, CANCELLED, "the request was cancelled")
-
-    def _answer_here(self, request: Request) -> bytes:
-        """Answer what belongs to the transport, or is not there in this era."""
-        if request.method == "ping":
-            return jsonrpc.success(request.id, b"{}")
-        return failure(request.id, UnknownMethod(f"{request.method} is not possible here")).body
+        last = self._drain.last_answer(scope, exchange.id)
+        return last.body if last else jsonrpc.failure(exchange.id, CANCELLED, "the request was cancelled")
 
     async def _batch(self, batch: Batch, session: Session | None, accepts: Accepts, send: Send) -> None:
         if session is None or session.client.version != BATCH_VERSION:
-            refused = refuse(400, NULL, INVALID_REQUEST, "this revision of the protocol has no batches")
+            refused = refused_message(NO_BATCHES)
             await reply(send, refused.status, refused.body)
             return
         answers = [b""] * len(batch.messages)
         async with trio.open_nursery() as nursery:
-            for place, raw in enumerate(batch.messages):
-                nursery.start_soon(self._batched, raw, session, answers, place)
+            for place, message in enumerate(batch.messages):
+                nursery.start_soon(self._batched, message, session, answers, place)
         bodies = [body for body in answers if body]
         if bodies:
             await _respond(send, accepts, b"[" + b",".join(bodies) + b"]")
         else:
             await reply(send, 202, b"")
 
-    async def _batched(self, raw: msgspec.Raw, session: Session, answers: list[bytes], place: int) -> None:
-        try:
-            message = legacy_message(jsonrpc.decode(bytes(raw)))
-        except ProtocolViolation:
-            message = refuse(400, NULL, INVALID_REQUEST, "not a JSON-RPC 2.0 message")
-        if isinstance(message, Refused):
-            answers[place] = message.body
-        elif isinstance(message, Notification):
-            _notified(session, message)
-        elif isinstance(message, Request):
+    async def _batched(
+        self, message: LegacyMessage | Invalid, session: Session, answers: list[bytes], place: int
+    ) -> None:
+        if isinstance(message, Invalid):
+            answers[place] = message.answer()
+        elif not isinstance(message, Request):
+            _received(session, message)
+        else:
             if message.method in _HERE:
-                answers[place] = self._answer_here(message)
+                answers[place] = _answer_here(message, session)
             else:
-                answers[place] = await self._answer(message, session.client, session)
+                exchange = _exchange(message, session.client, session, None)
+                answers[place] = await self._answer(exchange, message.key, session)
+
+
+def _exchange(request: Request, client: Client, session: Session | None, voice: Voice | None) -> Exchange:
+    if session is None:
+        return Exchange(client, request.id, request.method, request.params, voice=voice)
+    return Exchange(
+        client,
+        request.id,
+        request.method,
+        request.params,
+        voice=voice,
+        questions=session.questions,
+        log_level=session.log_level,
+    )
+
+
+def _answer_here(request: Request, session: Session | None) -> bytes:
+    """Answer what belongs to the transport, or is not there in this era."""
+    if request.method == "ping":
+        return jsonrpc.success(request.id, b"{}")
+    if request.method != "logging/setLevel" or session is None:
+        return failure(request.id, UnknownMethod(f"{request.method} is not possible here")).body
+    try:
+        session.log_level = read_level(request.params)
+    except InvalidArguments as error:
+        return failure(request.id, error).body
+    return jsonrpc.success(request.id, b"{}")
 
 
 def _sessionless(principal: Principal, head: Head) -> Client:
     return Client(principal=principal, version=legacy_version(head) or ASSUMED_LEGACY)
 
 
-def _notified(session: Session, message: Notification) -> None:
+def _received(session: Session, message: Notification | Response) -> None:
+    """Take what is not answered."""
+    if isinstance(message, Response):
+        session.questions.answered(message.key, message.result, message.error)
+        return
     if message.method != "notifications/cancelled":
         return
     key = read_cancelled(message.params)

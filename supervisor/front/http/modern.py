@@ -12,27 +12,28 @@ from typing import Final
 
 import trio
 
-from actors.errors import SupervisorError, UnknownMethod
+from actors.errors import SupervisorError
 from actors.principal import Principal
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.edge.asgi import Receive, Send
-from supervisor.front.http.exchange import EventStream, KeepAlive, cancel_when_gone, reply
+from supervisor.front.http.answer_stream import KeepAlive
+from supervisor.front.http.exchange import EventStream, cancel_when_gone, reply
 from supervisor.front.http.head import Accepts
+from supervisor.front.http.refusal import refuse
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_subscription
-from supervisor.front.mcp.verdict import ModernRequest, refuse
+from supervisor.front.mcp.messages import ModernRequest
+from supervisor.front.mcp.modern import client_of, removed
 from supervisor.service.drain import Drain
-from supervisor.service.port import Answer, Client, failure
-
-REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
-"""Methods of the legacy era only (MCP 2026-07-28, changelog)."""
+from supervisor.service.exchange import Exchange
+from supervisor.service.port import Answer, failure
 
 LISTEN: Final = "subscriptions/listen"
 
 
 class ModernFront:
-    """Serves classified modern requests."""
+    """Serves modern requests."""
 
     def __init__(
         self,
@@ -59,8 +60,7 @@ class ModernFront:
         """Answer one request. A checkpoint."""
         if request.method == LISTEN:
             await self._listen(request, accepts, principal, receive, send)
-        elif request.method in REMOVED:
-            error = UnknownMethod(f"{request.method} does not exist in this revision")
+        elif (error := removed(request)) is not None:
             found = failure(request.id, error)
             await reply(send, found.status, found.body)
         else:
@@ -70,12 +70,14 @@ class ModernFront:
         self, request: ModernRequest, accepts: Accepts, principal: Principal, receive: Receive, send: Send
     ) -> None:
         late = self._keep_alive.add(send, None) if accepts.stream_named else None
+        client = client_of(request, principal)
+        exchange = Exchange(client, request.id, request.method, request.params, voice=late)
         answers: list[Answer] = []
         try:
             async with trio.open_nursery() as nursery:
-                scope, client = nursery.cancel_scope, _client(request, principal)
+                scope = nursery.cancel_scope
                 nursery.start_soon(cancel_when_gone, receive, scope)
-                answers.append(await self._drain.answer(scope, client, request.id, request.method, request.params))
+                answers.append(await self._drain.answer(scope, exchange))
                 scope.cancel()
         finally:
             if late is not None:
@@ -130,13 +132,3 @@ class ModernFront:
         # To a client that is gone this goes nowhere; everybody else learns that the end was meant.
         await stream.event(subscription.complete())
         await stream.close()
-
-
-def _client(request: ModernRequest, principal: Principal) -> Client:
-    return Client(
-        principal=principal,
-        era="modern",
-        version=request.version,
-        name=request.name,
-        capabilities=request.capabilities,
-    )

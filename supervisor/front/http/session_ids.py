@@ -18,6 +18,7 @@ import msgspec
 
 from actors.errors import SupervisorError
 from actors.principal import Principal
+from supervisor.front.mcp.envelope import MAX_NAME_BYTES, fit_text, json_bytes
 
 LABEL: Final = b"mcp-session"
 KEY_BYTES: Final = 32
@@ -27,8 +28,7 @@ MAX_NONCE_BYTES: Final = 32
 MAX_TOKEN_CHARS: Final = 3072
 MAX_CAPABILITIES_BYTES: Final = 1536
 MAX_CAPABILITY_BRACKETS: Final = 64
-# In bytes of JSON, so that escapes count. Together with the capabilities these stay below MAX_TOKEN_CHARS.
-MAX_NAME_BYTES: Final = 128
+# In bytes of JSON. Together with the capabilities and the name of the client these stay below MAX_TOKEN_CHARS.
 MAX_CLIENT_VERSION_BYTES: Final = 48
 MAX_VERSION_BYTES: Final = 32
 MAX_PRINCIPAL_BYTES: Final = 256
@@ -108,8 +108,8 @@ class Sealer:
         _check(claims)
         fitted = msgspec.structs.replace(
             claims,
-            client_name=_fit_text(claims.client_name, MAX_NAME_BYTES),
-            client_version=_fit_text(claims.client_version, MAX_CLIENT_VERSION_BYTES),
+            client_name=fit_text(claims.client_name, MAX_NAME_BYTES),
+            client_version=fit_text(claims.client_version, MAX_CLIENT_VERSION_BYTES),
             capabilities=_fit_capabilities(claims.capabilities),
         )
         body = _encode(msgspec.json.encode(fitted))
@@ -147,15 +147,8 @@ def _check(claims: SessionClaims) -> None:
         ("version", claims.version, MAX_VERSION_BYTES),
         ("principal", claims.principal, MAX_PRINCIPAL_BYTES),
     ):
-        if _json_bytes(text) > limit:
+        if json_bytes(text) > limit:
             raise ValueError(f"the {name} is longer than {limit} bytes")
-
-
-def _fit_text(text: str, limit_bytes: int) -> str:
-    fitted = text[:limit_bytes].encode("utf-8", "replace").decode()  # half a surrogate pair has no JSON
-    while _json_bytes(fitted) > limit_bytes:
-        fitted = fitted[:-1]
-    return fitted
 
 
 def _fit_capabilities(raw: msgspec.Raw) -> msgspec.Raw:
@@ -177,10 +170,6 @@ def _known(value: Any, shape: dict[str, Any]) -> Any:
     if not isinstance(value, dict):
         return {}
     return {key: _known(value[key], inner) for key, inner in shape.items() if key in value}
-
-
-def _json_bytes(text: str) -> int:
-    return len(msgspec.json.encode(text)) - 2
 
 
 def _encode(data: bytes) -> str:

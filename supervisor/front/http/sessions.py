@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 import trio
 
 from actors.principal import Principal
+from actors.protocol.exchanges import LogLevel
 from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims, session_digest
+from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
-from supervisor.front.mcp.verdict import Key
-from supervisor.service.port import Client, Revisions
+from supervisor.service.client import Client
+from supervisor.service.exchange import QuestionTable
+from supervisor.service.port import Revisions
 from supervisor.store import ALL_UNTIL
 
 NONCE_BYTES: Final = 16
@@ -35,10 +38,14 @@ MAX_REMEMBERED: Final = 20_000
 class Session:
     """One live legacy session.
 
-    `told` is what its client was last told of the lists; `stream` is the scope of its one event stream.
+    `told` is what its client was last told of the lists; `stream` is the scope of its one event stream. `log_level` is
+    what it asked for, empty if it has not.
     """
 
-    __slots__ = ("client", "digest", "expires_at", "in_flight", "last_used", "stream", "token", "told")
+    __slots__ = (
+        *("client", "digest", "expires_at", "in_flight", "last_used"),
+        *("log_level", "questions", "stream", "token", "told"),
+    )
 
     def __init__(self, token: bytes, digest: str, claims: SessionClaims, told: Revisions) -> None:
         self.token = token
@@ -55,6 +62,8 @@ class Session:
         self.last_used = 0.0
         self.stream: trio.CancelScope | None = None
         self.in_flight: dict[Key, trio.CancelScope] = {}
+        self.questions = QuestionTable()
+        self.log_level: LogLevel | Literal[""] = ""
 
     @property
     def busy(self) -> bool:
@@ -204,6 +213,7 @@ class Sessions:
 
     def _forget(self, session: Session) -> None:
         self._live.pop(session.token, None)
+        session.questions.close()
         if session.stream is not None:
             session.stream.cancel()
 

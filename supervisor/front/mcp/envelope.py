@@ -11,17 +11,28 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol.jsonrpc import NO_RAW
+from actors.protocol.exchanges import LogLevel
+from actors.protocol.jsonrpc import NO_RAW, encode
 from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
-from supervisor.front.mcp.verdict import Key
 
 MAX_BATCH: Final = 50
 MAX_ID_BYTES: Final = 512
-MAX_CLIENT_NAME_CHARS: Final = 128
-MAX_SHOWN_CHARS: Final = 200
-"""Of what a client sent, in what it is told about it."""
+MAX_NAME_BYTES: Final = 128
+"""Of what a client calls itself, in bytes of JSON, so that escapes count: a session id has no more room."""
 
-LOG_LEVELS: Final = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
+NAMED_BY: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""Which parameter of a method names what it is about, and `Mcp-Name` repeats (MCP 2026-07-28, streamable-http, "Request
+Metadata"; SEP-2663 for tasks)."""
+
+Key = str | int
+"""The value of a request id; a string and an integer are never equal."""
 
 
 class Meta(
@@ -60,12 +71,15 @@ _meta = msgspec.json.Decoder(Meta)
 _enveloped = msgspec.json.Decoder(Enveloped)
 _client_info = msgspec.json.Decoder(_ClientInfo)
 _text = msgspec.json.Decoder(str)
+_log_level: msgspec.json.Decoder[LogLevel] = msgspec.json.Decoder(LogLevel)
 # An array of any length would be read to its end: two million elements, each made an object, take 150 ms.
 _batch = msgspec.json.Decoder(
     msgspec.defstruct(
         "_Batch", [(f"element{number}", msgspec.Raw, NO_RAW) for number in range(MAX_BATCH + 1)], array_like=True
     )
 )
+_MOST_BYTES_PER_CHAR: Final = 6
+"""An ASCII character takes at most so many in JSON."""
 BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -117,9 +131,46 @@ def text_of(raw: msgspec.Raw) -> str | None:
         return None
 
 
+def named(method: str, params: Enveloped) -> str | None:
+    """Return what a request of this method is about: a tool, a prompt, a resource; None where it does not say."""
+    match NAMED_BY.get(method):
+        case "name":
+            return text_of(params.name)
+        case "uri":
+            return text_of(params.uri)
+        case "taskId":
+            return text_of(params.task_id)
+    return None
+
+
+def log_level(raw: msgspec.Raw) -> LogLevel | None:
+    """Return the level of a JSON text, None if it is no level."""
+    try:
+        return _log_level.decode(raw) if raw else None
+    except BROKEN:
+        return None
+
+
 def client_name(raw: msgspec.Raw) -> str:
     """Return what a client calls itself, cut; empty if it does not say."""
+    if not raw:
+        return ""
     try:
-        return _client_info.decode(raw).name[:MAX_CLIENT_NAME_CHARS]
+        return fit_text(_client_info.decode(raw).name, MAX_NAME_BYTES)
     except BROKEN:
         return ""
+
+
+def fit_text(text: str, limit_bytes: int) -> str:
+    """Return as much of a text as takes so many bytes in JSON, its quotation marks not counted."""
+    if len(text) * _MOST_BYTES_PER_CHAR <= limit_bytes and text.isascii():
+        return text
+    fitted = text[:limit_bytes].encode("utf-8", "replace").decode()  # half a surrogate pair has no JSON
+    while json_bytes(fitted) > limit_bytes:
+        fitted = fitted[:-1]
+    return fitted
+
+
+def json_bytes(text: str) -> int:
+    """Return how many bytes a text takes in JSON, its quotation marks not counted."""
+    return len(encode(text)) - 2

@@ -126,6 +126,11 @@ class Subscription(msgspec.Struct, frozen=True):
         """Return the bytes of the answer that ends the stream gracefully."""
         return jsonrpc.success(self.id, self._meta() + b',"resultType":"complete"}')
 
+    def cancelled(self, reason: str) -> bytes:
+        """Return what follows the result where we end it (MCP 2026-07-28, basic/patterns/cancellation)."""
+        params = {"requestId": msgspec.Raw(self.id), "reason": reason}
+        return jsonrpc.notification("notifications/cancelled", jsonrpc.encode(params))
+
     def _meta(self) -> bytes:
         return b'{"_meta":{"' + META_SUBSCRIPTION.encode() + b'":' + self.id + b"}"
 

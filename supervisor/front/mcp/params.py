@@ -5,20 +5,22 @@ What a session needs is required, what a client says about itself is not: half o
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from actors.errors import InvalidArguments
-from supervisor.front.mcp.verdict import Key
-from supervisor.service.port import EMPTY_OBJECT
+from actors.protocol.exchanges import LOG_LEVELS, LogLevel
+from supervisor.front.mcp.envelope import BROKEN, MAX_NAME_BYTES, Key, fit_text, log_level
+from supervisor.service.client import EMPTY_OBJECT
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
-    """What a client calls itself."""
+    """What a client calls itself; the name is cut."""
 
     name: str = ""
     version: str = ""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "name", fit_text(self.name, MAX_NAME_BYTES))
 
 
 class Initialize(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,16 +35,20 @@ class _Cancelled(msgspec.Struct, frozen=True, rename="camel"):
     request_id: Key
 
 
+class _SetLevel(msgspec.Struct, frozen=True):
+    level: msgspec.Raw
+
+
 _initialize = msgspec.json.Decoder(Initialize)
 _cancelled = msgspec.json.Decoder(_Cancelled)
-_BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_set_level = msgspec.json.Decoder(_SetLevel)
 
 
 def read_initialize(params: msgspec.Raw) -> Initialize:
     """Return the parameters of `initialize`. Raises `InvalidArguments`."""
     try:
         return _initialize.decode(params)
-    except _BROKEN:
+    except BROKEN:
         raise InvalidArguments('"params.protocolVersion" must be a string, "clientInfo" an object') from None
 
 
@@ -50,5 +56,19 @@ def read_cancelled(params: msgspec.Raw) -> Key | None:
     """Return the id of the request that `notifications/cancelled` names; None if it names none."""
     try:
         return _cancelled.decode(params).request_id
-    except _BROKEN:
+    except BROKEN:
         return None
+
+
+def read_level(params: msgspec.Raw) -> LogLevel:
+    """Return the level that `logging/setLevel` asks for (MCP 2025-11-25, server/utilities/logging).
+
+    Raises `InvalidArguments`.
+    """
+    try:
+        level = log_level(_set_level.decode(params).level)
+    except BROKEN:
+        level = None
+    if level is None:
+        raise InvalidArguments(f'"params.level" must be one of {", ".join(LOG_LEVELS)}')
+    return level

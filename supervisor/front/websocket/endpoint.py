@@ -23,7 +23,8 @@ from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from supervisor.front.edge.asgi import Receive, Scope, Send, respond
 from supervisor.front.edge.budget import Budget
 from supervisor.front.websocket.outgoing import Outgoing
-from supervisor.front.websocket.session import Session, WebSocketSettings
+from supervisor.front.websocket.session import Session
+from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import Drain
 
 log = logging.getLogger(__name__)

@@ -53,6 +53,13 @@ class Outgoing:
         self._size += len(message)
         self._changed.unpark_all()
 
+    def say(self, message: bytes) -> bool:
+        """Queue a message that nobody waits for; False if there is no room for it. See `Voice.say`."""
+        if self._full:
+            return False
+        self.put(message)
+        return True
+
     async def send(self, message: bytes) -> None:
         """Wait for room and queue a message."""
         if self._full or self._room:

@@ -15,64 +15,49 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import Literal
 
 import msgspec
 import trio
 
-from actors.errors import InvalidArguments, MailboxFull, ShuttingDown, TooManyCalls
+from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
 from actors.kit.decoding import decoded
-from actors.principal import LOCAL, Principal
 from actors.protocol import jsonrpc
-from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS, META_VERSION
+from actors.protocol.exchanges import LogLevel
+from actors.protocol.versions import BATCH_VERSION, LATEST_LEGACY, LEGACY_VERSIONS, META_VERSION
 from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
-from supervisor.front.mcp.envelope import MAX_CLIENT_NAME_CHARS
-from supervisor.front.mcp.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
-from supervisor.front.mcp.params import read_cancelled, read_initialize
-from supervisor.front.mcp.verdict import Key
-from supervisor.front.websocket import rules as rules
+from supervisor.front.mcp.envelope import Key
+from supervisor.front.mcp.messages import (
+    NO_BATCHES,
+    Batch,
+    Invalid,
+    InvalidNotification,
+    Message,
+    ModernRequest,
+    Notification,
+    Request,
+    Response,
+    read,
+)
+from supervisor.front.mcp.modern import client_of, removed
+from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
+from supervisor.front.websocket.listens import Listens
 from supervisor.front.websocket.outgoing import Outgoing
+from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.service.client import Client
 from supervisor.service.drain import Drain
-from supervisor.service.port import Client, failure
-
-SHUTDOWN_REASON = "the daemon is shutting down"
-
-
-class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one connection. The daemon fills it from the configuration."""
-
-    max_message_bytes: int = 1024 * 1024
-    max_in_flight: int = 64
-    max_waiting: int = 256
-    """Requests that wait for their turn; while there are so many nothing more is read."""
-    max_waiting_bytes: int = 4 * 1024 * 1024
-    """The same for the bytes of all requests that are not answered."""
-    max_listens: int = 32
-    max_queued_messages: int = 256
-    max_queued_bytes: int = 1024 * 1024
-    stall_s: float = 5.0
-    """A client that takes nothing of a full queue for this time is closed."""
-    list_changed_min_interval_s: float = 1.0
-    list_changed_debounce_s: float = 0.25
-    drain_s: float = 2.0
-    """At shutdown, for requests in flight to be answered and for the answers to leave."""
-    principal: Principal = LOCAL
+from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.port import failure
 
 
-class _Exchange(msgspec.Struct, eq=False):
+class _Unanswered(msgspec.Struct, eq=False):
     """A request that was registered but not answered."""
 
-    request: rules.Request
-    client: Client
+    request: Request
+    exchange: Exchange
     scope: trio.CancelScope
     share: Share | None
-
-
-class _Listen(msgspec.Struct, eq=False):
-    """An open `subscriptions/listen`."""
-
-    subscription: Subscription
-    scope: trio.CancelScope
 
 
 class Session:
@@ -90,11 +75,13 @@ class Session:
         self._client: Client | None = None
         self._initialized = False
         self._closing = False
-        self._unanswered: set[_Exchange] = set()
+        self._unanswered: set[_Unanswered] = set()
         self._unanswered_bytes = 0
         self._in_flight = trio.Semaphore(settings.max_in_flight)
         self._ended = trio.lowlevel.ParkingLot()
-        self._listens: dict[Key, _Listen] = {}
+        self._listens = Listens(self._service, settings, outgoing, nursery)
+        self._questions = QuestionTable()
+        self._log_level: LogLevel | Literal[""] = ""
 
     async def receive(self, text: bytes) -> None:
         """Act on one text message, once there is room for one more request and its answer."""
@@ -103,16 +90,12 @@ class Session:
         while len(self._unanswered) >= most or self._unanswered_bytes >= settings.max_waiting_bytes:
             await self._ended.park()
         await self._outgoing.room()
-        batching = self._client is not None and self._client.version == rules.BATCHING_VERSION
-        if len(text) < LARGE_BYTES:
-            found = rules.read(text, batching=batching)
-        else:
-            found = await decoded(partial(rules.read, text, batching=batching))
-        if isinstance(found, list):
-            self._nursery.start_soon(self._perform_all, [self._begin(message) for message in found])
+        message = read(text) if len(text) < LARGE_BYTES else await decoded(partial(read, text))
+        if isinstance(message, Batch) and self._batching:
+            self._nursery.start_soon(self._perform_all, [self._begin(one) for one in message.messages])
             return
-        begun = self._begin(found)
-        if isinstance(begun, _Exchange):
+        begun = self._begin(message)
+        if isinstance(begun, _Unanswered):
             self._nursery.start_soon(self._perform, begun, self._outgoing.send)
         elif begun is not None:
             self._outgoing.put(begun)
@@ -120,48 +103,56 @@ class Session:
     async def wind_up(self) -> None:
         """End the listens with their results, wait for requests in flight and for the queue, both bounded."""
         self._closing = True
-        for listen in self._listens.values():
-            listen.scope.cancel()
-            self._outgoing.put(listen.subscription.complete())
-            self._outgoing.put(rules.listen_cancelled(listen.subscription.id, SHUTDOWN_REASON))
+        self._listens.end()
         with trio.move_on_after(self._settings.drain_s):
             while self._unanswered:
                 await self._ended.park()
             await self._outgoing.drained()
 
-    def _begin(self, message: rules.Message) -> _Exchange | bytes | None:
+    @property
+    def _batching(self) -> bool:
+        return self._client is not None and self._client.version == BATCH_VERSION
+
+    def _begin(self, message: Message) -> _Unanswered | bytes | None:
         """Return what is still to be performed, or the answer, or None if there is none."""
         match message:
-            case rules.Invalid(answer=found):
-                return found
-            case rules.Request():
+            case Request():
                 return self._begin_request(message)
-            case rules.Notification():
+            case Notification():
                 self._notice(message)
+            case Response(key=key, result=result, error=error):
+                self._questions.answered(key, result, error)
+            case InvalidNotification():  # there is no other way to say so than an answer, which it must not have
+                return None
+            case Invalid():
+                return message.answer()
+            case Batch():
+                return NO_BATCHES.answer()
         return None
 
-    def _notice(self, message: rules.Notification) -> None:
+    def _notice(self, message: Notification) -> None:
         if message.method == "notifications/cancelled":
             self._cancel(read_cancelled(message.params))
         elif message.method == "notifications/initialized" and self._client is not None and not self._initialized:
             self._initialized = True
-            watch = self._watch(self._client.principal, KINDS)
-            self._nursery.start_soon(self._follow, watch, list_changed)
+            self._listens.follow_all(self._client.principal)
 
     def _cancel(self, key: Key | None) -> None:
-        for exchange in self._unanswered:
-            if exchange.request.key == key:
-                exchange.scope.cancel()
-        if key is not None and key in self._listens:
-            self._listens.pop(key).scope.cancel()
+        for unanswered in self._unanswered:
+            if unanswered.request.key == key:
+                unanswered.scope.cancel()
+        if key is not None:
+            self._listens.cancel(key)
 
-    def _begin_request(self, request: rules.Request) -> _Exchange | bytes | None:
+    def _begin_request(self, request: Request) -> _Unanswered | bytes | None:
+        if isinstance(request, ModernRequest) and (error := removed(request)) is not None:
+            return failure(request.id, error).body
         if self._closing:
             return failure(request.id, ShuttingDown()).body
-        if request.modern is not None:
-            client = msgspec.structs.replace(request.modern, principal=self._settings.principal)
+        if isinstance(request, ModernRequest):
+            client = client_of(request, self._settings.principal)
             if request.method == "subscriptions/listen":
-                return self._listen(request, client)
+                return self._listens.open(request, client)
             return self._register(request, client)
         match request.method:
             case "initialize":
@@ -172,21 +163,39 @@ class Session:
             text = f"no session: send initialize first, or put {META_VERSION} into _meta"
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, text)
         match request.method:
+            case "logging/setLevel":
+                return self._set_log_level(request)
             case "subscriptions/listen":
                 return jsonrpc.failure(request.id, jsonrpc.METHOD_NOT_FOUND, "not a method of this session's version")
         return self._register(request, self._client)
 
-    def _register(self, request: rules.Request, client: Client) -> _Exchange | bytes:
+    def _set_log_level(self, request: Request) -> bytes:
+        try:
+            self._log_level = read_level(request.params)
+        except InvalidArguments as error:
+            return failure(request.id, error).body
+        return jsonrpc.success(request.id, b"{}")
+
+    def _register(self, request: Request, client: Client) -> _Unanswered | bytes:
         try:
             share = self._budget.hold(len(request.params))
         except MailboxFull as error:
             return failure(request.id, error).body
-        exchange = _Exchange(request, client, trio.CancelScope(), share)
-        self._unanswered.add(exchange)
+        exchange = Exchange(
+            client,
+            request.id,
+            request.method,
+            request.params,
+            voice=self._outgoing,
+            questions=self._questions,
+            log_level=self._log_level if client.era == "legacy" else None,
+        )
+        unanswered = _Unanswered(request, exchange, trio.CancelScope(), share)
+        self._unanswered.add(unanswered)
         self._unanswered_bytes += len(request.params)
-        return exchange
+        return unanswered
 
-    def _initialize(self, request: rules.Request) -> bytes:
+    def _initialize(self, request: Request) -> bytes:
         if self._client is not None:
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "this connection's session is initialized")
         try:
@@ -198,51 +207,13 @@ class Session:
             principal=self._settings.principal,
             era="legacy",
             version=asked.protocol_version if asked.protocol_version in LEGACY_VERSIONS else LATEST_LEGACY,
-            name=asked.client_info.name[:MAX_CLIENT_NAME_CHARS],
+            name=asked.client_info.name,
             capabilities=msgspec.Raw(bytes(asked.capabilities)),
             session=secrets.token_urlsafe(16),
         )
         return jsonrpc.success(request.id, self._service.initialize(self._client.version, self._client.principal))
 
-    def _listen(self, request: rules.Request, client: Client) -> bytes | None:
-        try:
-            subscription = read_subscription(request.id, request.params)
-        except InvalidArguments as error:
-            return failure(request.id, error).body
-        if request.key in self._listens:
-            return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "a listen with this id is open")
-        if len(self._listens) >= self._settings.max_listens:
-            text = f"the limit of {self._settings.max_listens} open subscriptions on one connection is reached"
-            return failure(request.id, TooManyCalls(text)).body
-        self._outgoing.put(subscription.acknowledged())
-        if not subscription.kinds:
-            return subscription.complete()
-        listen = _Listen(subscription, trio.CancelScope())
-        self._listens[request.key] = listen
-        watch = self._watch(client.principal, subscription.kinds)
-        self._nursery.start_soon(self._follow_listen, listen, watch)
-        return None
-
-    def _watch(self, principal: Principal, kinds: tuple[Kind, ...]) -> Watch:
-        return Watch(
-            self._service,
-            principal,
-            kinds,
-            min_interval_s=self._settings.list_changed_min_interval_s,
-            debounce_s=self._settings.list_changed_debounce_s,
-        )
-
-    async def _follow_listen(self, listen: _Listen, watch: Watch) -> None:
-        with listen.scope:
-            await self._follow(watch, listen.subscription.changed)
-
-    async def _follow(self, watch: Watch, notification: Callable[[Kind], bytes]) -> None:
-        while True:
-            for kind in await watch.next():
-                await self._outgoing.drained()
-                await self._outgoing.send(notification(kind))
-
-    async def _perform_all(self, begun: Sequence[_Exchange | bytes | None]) -> None:
+    async def _perform_all(self, begun: Sequence[_Unanswered | bytes | None]) -> None:
         """Perform the requests of an array side by side and answer them together, in their order."""
         answers = [part if isinstance(part, bytes) else None for part in begun]
 
@@ -251,15 +222,15 @@ class Session:
 
         async with trio.open_nursery() as nursery:
             for place, part in enumerate(begun):
-                if isinstance(part, _Exchange):
+                if isinstance(part, _Unanswered):
                     nursery.start_soon(self._perform, part, partial(fill, place))
         present = [found for found in answers if found is not None]
         if present:
             await self._outgoing.send(b"[" + b",".join(present) + b"]")
 
-    async def _perform(self, exchange: _Exchange, give: Callable[[bytes], Awaitable[None]]) -> None:
+    async def _perform(self, unanswered: _Unanswered, give: Callable[[bytes], Awaitable[None]]) -> None:
         """Perform a request when it is its turn, which it holds until somebody has its answer."""
-        request, scope = exchange.request, exchange.scope
+        request, scope = unanswered.request, unanswered.scope
         try:
             with scope:
                 try:
@@ -267,15 +238,15 @@ class Session:
                 except trio.WouldBlock:
                     await self._in_flight.acquire()
                 try:
-                    found = await self._drain.answer(scope, exchange.client, request.id, request.method, request.params)
+                    found = await self._drain.answer(scope, unanswered.exchange)
                     await give(found.body)
                 finally:
                     self._in_flight.release()
             if scope.cancelled_caught and (last := self._drain.last_answer(scope, request.id)) is not None:
                 await give(last.body)
         finally:
-            if exchange.share is not None:
-                exchange.share.close()
-            self._unanswered.discard(exchange)
+            if unanswered.share is not None:
+                unanswered.share.close()
+            self._unanswered.discard(unanswered)
             self._unanswered_bytes -= len(request.params)
             self._ended.unpark_all()

@@ -209,47 +209,65 @@ async def test_a_reader_of_a_feed_waits_for_news_even_with_a_number_of_another_r
 
 
 async def test_an_outbox_is_bounded_but_takes_any_single_message() -> None:
-    outbox = Outbox(10, ahead_bytes=4)
-    assert outbox.put(b"x" * 50)
-    assert not outbox.put(b"y")
+    outbox: Outbox[str] = Outbox(10, ahead_bytes=4)
+    assert outbox.put("large", 50)
+    assert not outbox.put("y", 1)
     assert len(outbox) == 50
-    assert await outbox.take() == b"x" * 50
-    assert outbox.put(b"a")
-    assert outbox.put(b"b")
-    assert await outbox.take() == b"ab"
+    assert await outbox.take(100) == ["large"]
+    assert not outbox.put("y", 1)  # nothing of it has left
+    outbox.left(1)
+    assert not outbox.put("y", 1)  # nor has all of it
+    outbox.sent()
+    assert outbox.put("a", 1)
+    assert outbox.put("b", 1)
+    assert await outbox.take(100) == ["a", "b"]
+
+
+async def test_an_outbox_hands_over_about_as_much_as_was_asked_for() -> None:
+    outbox: Outbox[int] = Outbox(1000, ahead_bytes=4)
+    for number in range(5):
+        outbox.put(number, 10)
+    assert await outbox.take(20) == [0, 1]
+    assert await outbox.take(21) == [2, 3, 4]
 
 
 async def test_an_outbox_tells_who_wants_to_say_much_when_to_go_on() -> None:
-    outbox = Outbox(1000, ahead_bytes=10)
+    outbox: Outbox[str] = Outbox(1000, ahead_bytes=10)
     assert outbox.fits(50)
-    outbox.put(b"x" * 50)
+    for size in (44, 3, 3):
+        outbox.put("x", size)
     assert not outbox.fits(1)
-    await outbox.take()
-    assert not outbox.wrote(44)
-    assert outbox.wrote(1)
-    assert not outbox.wrote(1)
-    assert outbox.fits(6)
-    assert not outbox.fits(7)
-    assert outbox.wrote(4)
+    assert len(await outbox.take(44)) == 1
+    outbox.left(1)
+    assert not outbox.fits(1)  # what is leaving is still here
+    assert not outbox.sent()
+    assert not outbox.fits(5)
+    assert len(await outbox.take(3)) == 1
+    outbox.left(1)
+    assert outbox.sent()
+    assert not outbox.sent()  # told once
     assert outbox.fits(7)
-    outbox.put(b"y" * 7)
-    await outbox.take()
-    assert not outbox.wrote(7)
+    assert not outbox.fits(8)
+    await outbox.take(3)
+    outbox.left(1)
+    assert outbox.sent()
+    outbox.put("y", 7)
+    await outbox.take(1000)
+    outbox.left(1)
+    assert not outbox.sent()  # nobody was refused
 
 
 async def test_a_mark_knows_whether_what_came_after_it_has_left() -> None:
-    outbox = Outbox(1000, ahead_bytes=10)
+    outbox: Outbox[str] = Outbox(1000, ahead_bytes=10)
     first = outbox.mark()
-    outbox.put(b"abc")
+    outbox.put("abc", 3)
     second = outbox.mark()
-    outbox.put(b"de")
-    assert await outbox.take() == b"abcde"
+    outbox.put("de", 2)
+    assert await outbox.take(100) == ["abc", "de"]
     assert (first.passed, second.passed) == (False, False)
-    outbox.wrote(1)
+    outbox.left(1)
     assert (first.passed, second.passed) == (True, False)
-    outbox.wrote(2)
-    assert (first.passed, second.passed) == (True, False)
-    outbox.wrote(1)
+    outbox.left(1)
     assert (first.passed, second.passed) == (True, True)
 
 

@@ -14,7 +14,9 @@ from trio.testing import MockClock
 
 from actors.kit import Conditions, Pauses, is_want, persist, reason_of
 from actors.principal import LOCAL
-from supervisor.service.port import Client, Service, answer
+from supervisor.service.client import Client
+from supervisor.service.port import Service, answer
+from tests.fakes.exchanges import exchange
 
 
 def failure(number: int) -> OSError:
@@ -148,7 +150,7 @@ class Starving:
 
 async def test_a_request_that_lacks_memory_is_told_so_and_may_be_repeated(caplog: pytest.LogCaptureFixture) -> None:
     client = Client(principal=LOCAL, version="2025-11-25")
-    found = await answer(cast("Service", Starving()), client, b"1", "tools/call", msgspec.Raw(b"{}"))
+    found = await answer(cast("Service", Starving()), exchange(client, "tools/call", b"{}"))
     error = msgspec.json.decode(found.body)["error"]
     assert "Cannot allocate memory" in error["message"]
     assert error["data"]["retryable"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.protocol import conversation as talk
+from actors.protocol import facts
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
 from actors.protocol.framing import Oversized
@@ -17,6 +17,10 @@ from actors.protocol.versions import Era
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
+def _id_of(said: dict[str, Any]) -> bytes:
+    return json.dumps(said["id"]).encode() if "method" in said and "id" in said else b""
+
+
 class Line:
     """A conversation with the test as its server."""
 
@@ -24,11 +28,13 @@ class Line:
         self.talk = Conversation("s1", Identity(), known, ListLimits())
 
     def sent(self) -> list[dict[str, Any]]:
-        lines = self.talk.take_output().split(b"\n")
-        assert lines.pop() == b""
-        return [json.loads(line) for line in lines]
+        messages = self.talk.take_output()
+        for message in messages:  # what a transport is told of a message is what the message says
+            said = json.loads(message.body)
+            assert (message.method, message.id) == (said.get("method", ""), _id_of(said))
+        return [json.loads(message.body) for message in messages]
 
-    def say(self, **message: Any) -> talk.Fact | None:
+    def say(self, **message: Any) -> facts.Fact | None:
         return self.talk.receive(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
     def greet(self, era: Era) -> None:
@@ -44,7 +50,7 @@ class Line:
                 assert self.say(id=first["id"], error={"code": -32601, "message": "unknown"}) is None
                 (first,) = self.sent()
         fact = self.say(id=first["id"], result=result)
-        assert isinstance(fact, talk.Agreed)
+        assert isinstance(fact, facts.Agreed)
         assert fact.agreement.era == era
         expected = [] if era == "modern" else ["notifications/initialized"]
         assert [message["method"] for message in self.sent()] == expected
@@ -64,7 +70,7 @@ def test_a_call_goes_there_and_its_answer_comes_back(era: Era) -> None:
     assert (sent["params"]["name"], sent["params"]["_meta"]["traceparent"]) == ("t", "x")
     assert (VERSION in sent["params"]["_meta"]) is (era == "modern")
     fact = line.say(id=sent["id"], result={"content": []})
-    assert isinstance(fact, talk.CallAnswered)
+    assert isinstance(fact, facts.CallAnswered)
     assert (fact.call, json.loads(bytes(fact.result))) == (7, {"content": []})
 
 
@@ -87,7 +93,7 @@ def test_a_probe_that_is_refused_leads_to_initialize() -> None:
 def test_silence_under_the_probe_wants_a_fresh_process() -> None:
     line = Line()
     line.talk.greet()
-    assert line.talk.silence() == talk.Fresh()
+    assert line.talk.silence() == facts.Fresh()
 
 
 def test_a_malformed_answer_to_the_probe_is_no_evidence() -> None:
@@ -117,7 +123,7 @@ def test_all_lists_are_walked(era: Era) -> None:
     assert line.talk.on_page("templates", PageSummary(failure="broken"), 0.0) is None
     assert line.talk.waits_for("tools")
     fact = line.talk.on_page("tools", PageSummary(fresh=True), 0.0)
-    assert isinstance(fact, talk.AllListed)
+    assert isinstance(fact, facts.AllListed)
     assert fact.listed.missing == {"resources", "templates"}
     assert not line.talk.listing
     assert not line.talk.waits_for("tools")
@@ -128,7 +134,7 @@ def test_late_pages_of_a_walk_that_was_given_up_do_not_get_into_the_next() -> No
     line.talk.list_all(0.0)
     first = {message["method"]: message["id"] for message in line.sent()}
     fact = line.talk.stop_listing(60.0)
-    assert isinstance(fact, talk.AllListed)
+    assert isinstance(fact, facts.AllListed)
     assert fact.listed.missing == {"tools", "resources", "templates"}
     assert not line.talk.listing
     line.talk.list_all(0.0)
@@ -158,7 +164,7 @@ def test_a_call_whose_answer_looks_like_a_page_is_answered() -> None:
     (sent,) = line.sent()
     arrived = line.say(id=sent["id"], result={"id": id_})
     assert isinstance(arrived, PageArrived)
-    assert isinstance(line.talk.receive_other(arrived.line, arrived.kind), talk.CallAnswered)
+    assert isinstance(line.talk.receive_other(arrived.line, arrived.kind), facts.CallAnswered)
     assert isinstance(line.say(id=id_, result={"tools": []}), PageArrived)
 
 
@@ -178,9 +184,9 @@ def test_a_cancelled_call_is_told_with_our_id_and_its_late_answer_is_dropped() -
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        ({"error": {"code": -32602, "message": "no"}}, talk.CallRefused),
-        ({"result": 7}, talk.CallMalformed),
-        ({}, talk.CallMalformed),
+        ({"error": {"code": -32602, "message": "no"}}, facts.CallRefused),
+        ({"result": 7}, facts.CallMalformed),
+        ({}, facts.CallMalformed),
     ],
 )
 def test_a_call_that_fails_is_a_fact_too(answer: dict[str, Any], kind: type[Any]) -> None:
@@ -197,7 +203,7 @@ def test_a_call_that_fails_is_a_fact_too(answer: dict[str, Any], kind: type[Any]
 def test_changes_are_facts_and_other_notifications_are_not() -> None:
     line = ready("legacy")
     for what in ("tools", "resources", "prompts"):
-        assert line.say(method=f"notifications/{what}/list_changed") == talk.ListsChanged()
+        assert line.say(method=f"notifications/{what}/list_changed") == facts.ListsChanged()
     assert line.say(method="notifications/progress", params={}) is None
 
 
@@ -253,6 +259,6 @@ def test_a_handshake_over_the_limit_is_refused_and_says_why() -> None:
     line.talk.greet()
     (sent,) = line.sent()
     head = b'{"id":"' + sent["id"].encode() + b'","result":{"instructions":"'
-    assert line.talk.receive(Oversized(2000, 1000, head, b"")) == talk.NoAgreement(
+    assert line.talk.receive(Oversized(2000, 1000, head, b"")) == facts.NoAgreement(
         "the server refused the handshake: it answered with 2000 bytes, over its limit of 1000 bytes (max_line_bytes)"
     )

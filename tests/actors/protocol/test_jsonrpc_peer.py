@@ -268,7 +268,8 @@ def test_what_is_written_can_be_read(method: str, value: Any, message: str, code
     body = json.dumps({"v": value}).encode()
     made = jsonrpc.decode(jsonrpc.request(b'"i"', method, body))
     assert (made.method, bytes(made.params), made.is_request) == (method, body, True)
-    assert jsonrpc.decode(jsonrpc.notification(method)).is_notification
+    told = jsonrpc.decode(jsonrpc.notification(method))
+    assert (told.method, told.is_request) == (method, False)
     assert bytes(jsonrpc.decode(jsonrpc.success(b"7", body)).result) == body
     error = jsonrpc.decode_error(jsonrpc.decode(jsonrpc.failure(b"null", code, message, {"d": value})).error)
     assert (error.code, error.message, json.loads(bytes(error.data))) == (code, message, {"d": value})

@@ -21,6 +21,7 @@ from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import (
     CallServer,
     EraLearned,
+    Exchange,
     ReadServer,
     Refreshed,
     RefreshServer,
@@ -33,6 +34,7 @@ from actors.messages import (
     WakeServer,
 )
 from actors.protocol.era import Identity
+from actors.protocol.exchanges import NOTHING, Interest
 from actors.protocol.versions import Era
 from actors.server import ServerActor, ServerSettings, incarnation
 from actors.server.journal import Journal
@@ -66,10 +68,25 @@ class Rig:
         while len(self.listed) < times:
             await self.told.wait()
 
-    async def call(self, tool: str = "echo", deadline_s: float = 60.0, **arguments: Any) -> Any:
+    async def call(
+        self,
+        tool: str = "echo",
+        deadline_s: float = 60.0,
+        exchange: Exchange | None = None,
+        interest: Interest = NOTHING,
+        **arguments: Any,
+    ) -> Any:
         """Call a tool and return its structured content."""
         members = b'"name":' + json.dumps(tool).encode() + b',"arguments":' + json.dumps(arguments).encode()
-        message = CallServer(server="s", method="tools/call", members=members, deadline_s=deadline_s)
+        message = CallServer(
+            server="s",
+            method="tools/call",
+            members=members,
+            name=tool,
+            interest=interest,
+            exchange=exchange,
+            deadline_s=deadline_s,
+        )
         result = await self.actor.address.ask(message)
         return msgspec.json.decode(result.body)["structuredContent"]
 

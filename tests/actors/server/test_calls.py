@@ -11,6 +11,7 @@ from actors.errors import ServerGaveUp, SupervisorError
 from actors.kit.mailbox import Reply
 from actors.messages import CallServer, Result
 from actors.server.calls import Call, Calls
+from actors.server.settings import ServerSettings
 
 RESULT = Result(msgspec.Raw(b"{}"), "legacy")
 
@@ -31,7 +32,7 @@ def anything(size: int) -> bool:
 
 
 def test_calls_are_sent_in_order_up_to_the_limit() -> None:
-    calls = Calls("s")
+    calls = Calls("s", ServerSettings())
     made = [admit(calls) for _ in range(5)]
     assert list(calls.sendable(2, 0.0, anything)) == made[:2]
     assert list(calls.sendable(2, 0.0, anything)) == []
@@ -42,7 +43,7 @@ def test_calls_are_sent_in_order_up_to_the_limit() -> None:
 
 
 def test_a_settled_call_is_not_sent() -> None:
-    calls = Calls("s")
+    calls = Calls("s", ServerSettings())
     first, second = admit(calls), admit(calls)
     first.reply.abandon()
     assert list(calls.sendable(10, 0.0, anything)) == [second]
@@ -50,7 +51,7 @@ def test_a_settled_call_is_not_sent() -> None:
 
 
 def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_was_not_sent() -> None:
-    calls = Calls("s")
+    calls = Calls("s", ServerSettings())
     first, second = admit(calls), admit(calls)
     list(calls.sendable(1, 0.0, anything))
     calls.fail_in_flight("exit code 1")
@@ -61,14 +62,14 @@ def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_w
 
 
 def test_every_waiting_call_gets_an_error_of_its_own() -> None:
-    calls = Calls("s")
+    calls = Calls("s", ServerSettings())
     first, second = admit(calls), admit(calls)
     calls.fail_waiting(lambda: ServerGaveUp("no"))
     assert error_of(first) is not error_of(second)
 
 
 def test_deadlines_fail_by_whether_the_call_was_sent() -> None:
-    calls = Calls("s")
+    calls = Calls("s", ServerSettings())
     sent, waiting, later = admit(calls), admit(calls, deadline_s=30), admit(calls, deadline_s=500)
     list(calls.sendable(1, 0.0, anything))
     assert calls.next_deadline() == 30
@@ -81,7 +82,7 @@ def test_deadlines_fail_by_whether_the_call_was_sent() -> None:
 
 
 def test_a_call_whose_client_went_away_keeps_its_place_until_its_deadline() -> None:
-    calls = Calls("s")
+    calls = Calls("s", ServerSettings())
     call = admit(calls)
     list(calls.sendable(1, 0.0, anything))
     call.reply.abandon()
@@ -92,7 +93,7 @@ def test_a_call_whose_client_went_away_keeps_its_place_until_its_deadline() -> N
 
 @pytest.mark.parametrize("sent", [True, False])
 def test_a_dropped_call_is_forgotten(sent: bool) -> None:
-    calls = Calls("s")
+    calls = Calls("s", ServerSettings())
     call = admit(calls)
     if sent:
         list(calls.sendable(1, 0.0, anything))
@@ -101,14 +102,14 @@ def test_a_dropped_call_is_forgotten(sent: bool) -> None:
 
 
 def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:
-    calls = Calls("s")
+    calls = Calls("s", ServerSettings())
     admit(calls)
     list(calls.sendable(1, 0.0, anything))
     for _ in range(5000):
         call = admit(calls)
         list(calls.sendable(2, 0.0, anything))
         calls.take(call.number)
-    assert len(calls._deadlines) < 200
+    assert len(calls._deadlines._heap) < 200
     assert calls.next_deadline() == 60
 
 
@@ -118,7 +119,7 @@ def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:
     )
 )
 def test_each_call_settles_and_nothing_is_left(steps: list[tuple[str, int]]) -> None:
-    calls, now, made = Calls("s"), 0.0, list[Call]()
+    calls, now, made = Calls("s", ServerSettings()), 0.0, list[Call]()
     for what, number in steps:
         now += number
         some = made[number % len(made)] if made else None

@@ -39,7 +39,7 @@ async def test_restart_lets_a_call_in_flight_end_and_sends_those_that_come_to_th
         await rig.wake()
         answers: list[object] = []
 
-        async def call(**arguments: float) -> None:
+        async def call(**arguments: Any) -> None:
             answers.append(await rig.call("sleep", **arguments))
 
         async with trio.open_nursery() as nursery:

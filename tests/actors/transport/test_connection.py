@@ -15,14 +15,16 @@ import trio.testing
 
 from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
 from actors.protocol.framing import TAIL_BYTES, Line, Oversized
-from actors.transport.base import Connection, Transport
+from actors.protocol.outgoing import Outgoing
+from actors.transport.base import Connection, Incoming, Transport
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.side_output import Source
 from actors.transport.stdio.process import Launch, ProcessLimits, ProcessTransport
-from tests.actors.transport.stdio.children import send_all, whole
+from tests.actors.transport.stdio.children import send, whole
 
 PATIENCE_S = 15.0
 MAX_LINE_BYTES = 1000
+WRITE_TIMEOUT_S = 1.0
 ONE, TWO = b'{"jsonrpc":"2.0","id":1}', b'{"jsonrpc":"2.0","id":2}'
 NOISE = b'Welcome!\r\n\r\n{"level":"info"}\nid "jsonrpc"\n'
 MALFORMED = b'{"jsonrpc":"\xff"}'
@@ -100,14 +102,16 @@ Make = Callable[[Serve], Transport]
 
 
 def in_memory(serve: Serve) -> Transport:
-    return MemoryTransport(serve, max_line_bytes=MAX_LINE_BYTES, stop_s=0.2)
+    return MemoryTransport(serve, max_line_bytes=MAX_LINE_BYTES, stop_s=0.2, write_timeout_s=WRITE_TIMEOUT_S)
 
 
 def as_process(serve: Serve) -> Transport:
     launch = Launch(command=sys.executable, args=("-I", "-S", "-c", HEAD + SCRIPTS[serve]))
-    limits = ProcessLimits(max_line_bytes=MAX_LINE_BYTES, stop_eof_s=5.0, stop_term_s=0.1)
+    limits = ProcessLimits(
+        max_line_bytes=MAX_LINE_BYTES, write_timeout_s=WRITE_TIMEOUT_S, stop_eof_s=5.0, stop_term_s=0.1
+    )
     if serve in (stubborn, deaf):
-        limits = ProcessLimits(stop_eof_s=0.1, stop_term_s=0.1)
+        limits = ProcessLimits(write_timeout_s=WRITE_TIMEOUT_S, stop_eof_s=0.1, stop_term_s=0.1)
     return ProcessTransport(launch, limits)
 
 
@@ -120,7 +124,7 @@ async def received(connection: Connection, count: int) -> list[bytes]:
     found: list[bytes] = []
     with trio.fail_after(PATIENCE_S):
         while len(found) < count:
-            messages = await connection.receive()
+            messages = (await connection.receive()).lines
             assert messages, "the output ended"
             found += whole(messages)
     return found
@@ -129,8 +133,8 @@ async def received(connection: Connection, count: int) -> list[bytes]:
 @every_transport
 async def test_messages_come_back_in_order_and_are_counted(make: Make) -> None:
     async with make(echo).connect() as connection:
-        await connection.send(ONE + b"\n" + TWO + b"\n")
-        await connection.send(ONE + b"\n")
+        assert await send(connection, ONE, TWO) == 2
+        await send(connection, ONE)
         assert await received(connection, 3) == [ONE, TWO, ONE]
         assert (connection.counters.messages_sent, connection.counters.messages_received) == (3, 3)
 
@@ -172,7 +176,7 @@ async def test_half_a_message_at_the_end_is_an_error_once(make: Make) -> None:
         with trio.fail_after(PATIENCE_S):
             with pytest.raises(TruncatedMessage):
                 await connection.receive()
-            assert await connection.receive() == []
+            assert await connection.receive() == Incoming()
 
 
 @every_transport
@@ -181,9 +185,9 @@ async def test_a_message_over_the_limit_is_told_and_those_around_it_pass(make: M
         found: list[Line] = []
         with trio.fail_after(PATIENCE_S):
             while len(found) < 4:
-                found += await connection.receive()
-            await connection.send(ONE + b"\n")
-            found += await connection.receive()
+                found += (await connection.receive()).lines
+            await send(connection, ONE)
+            found += (await connection.receive()).lines
         over = Oversized(len(LONG), MAX_LINE_BYTES, LONG, LONG[-TAIL_BYTES:])
         assert found == [ONE, over, TWO, MALFORMED, ONE]
         assert connection.counters.stdout_noise == 0
@@ -202,9 +206,9 @@ async def test_an_exit_is_told_to_everyone_who_waits_with_the_last_words(make: M
         with trio.fail_after(PATIENCE_S):
             first = await connection.wait()
             assert first == await connection.wait()
-            assert await connection.receive() == []
+            assert await connection.receive() == Incoming()
             with pytest.raises(ServerExited):
-                await connection.send(ONE + b"\n")
+                await send(connection, ONE)
         assert (first.code, first.signal, first.asked) == (3, None, False)
         assert first.last_stderr == "starting\nfatal: \\x1b[1mno key"
         assert connection.last_stderr(1) == "fatal: \\x1b[1mno key"
@@ -238,7 +242,7 @@ async def test_a_kill_does_not_wait_and_ends_everything(make: Make) -> None:
         connection.kill()
         with trio.fail_after(PATIENCE_S):
             exit_ = await connection.wait()
-            while await connection.receive():
+            while (await connection.receive()).lines:
                 pass
         assert (exit_.code, exit_.signal, exit_.asked) == (None, 9, True)
 
@@ -269,7 +273,7 @@ async def test_a_server_that_reads_no_more_fails_the_sender(make: Make) -> None:
     async with make(deaf).connect() as connection:
         await received(connection, 1)
         with pytest.raises(ServerExited):
-            await connection.send(ONE + b"\n")
+            await send(connection, ONE)
 
 
 @every_transport
@@ -298,29 +302,51 @@ async def test_an_input_that_we_closed_counts_as_closed_when_the_server_is_gone(
 
 
 @every_transport
-async def test_a_sender_is_told_how_much_was_taken_while_the_server_reads_nothing(make: Make) -> None:
+async def test_a_sender_knows_what_may_have_left_while_the_server_reads_nothing(make: Make) -> None:
     async with make(stubborn).connect() as connection:
         await received(connection, 1)
-        message = memoryview(TWO.ljust(1_000_000) + b"\n")
-        sent = 0
+        left: list[int] = []
+        messages = [Outgoing(parts=(TWO.ljust(100_000),)) for _ in range(20)]
         with trio.fail_after(PATIENCE_S):
-            while True:
-                with trio.move_on_after(0.2) as scope:
-                    taken = await connection.send(message[sent:])
-                if scope.cancelled_caught:
-                    break
-                assert taken > 0
-                sent += taken
-            assert 0 < sent < len(message)
+            with trio.move_on_after(0.3) as scope:
+                await connection.send(messages, left.append)
+            assert scope.cancelled_caught
+            assert 0 < sum(left) < len(messages)
             connection.kill()
+
+
+@every_transport
+async def test_a_server_that_takes_nothing_for_too_long_is_lost(make: Make) -> None:
+    transport = make(stubborn)
+    async with transport.connect() as connection:
+        await received(connection, 1)
+        with trio.fail_after(PATIENCE_S):
+            assert not await connection.send([Outgoing(parts=(TWO.ljust(1_000_000),))], lambda count: None)
+        connection.kill()
+
+
+@every_transport
+async def test_what_takes_a_request_back_is_a_message_where_all_share_one_stream(make: Make) -> None:
+    cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled"}'
+    async with make(echo).connect() as connection:
+        messages = [Outgoing(parts=(ONE,), id=b"1"), Outgoing(parts=(cancelled,), cancels=b"1")]
+        assert await connection.send(messages, lambda count: None)
+        assert await received(connection, 2) == [ONE, cancelled]
+
+
+@every_transport
+async def test_what_arrives_where_all_share_one_stream_belongs_to_none(make: Make) -> None:
+    async with make(echo).connect() as connection:
+        await send(connection, ONE)
+        assert (await connection.receive()).stream == b""
 
 
 @every_transport
 async def test_a_closed_output_is_not_an_exit(make: Make) -> None:
     async with make(mute).connect() as connection:
         with trio.fail_after(PATIENCE_S):
-            assert await connection.receive() == []
-            await connection.send(ONE + b"\n")
+            assert await connection.receive() == Incoming()
+            await send(connection, ONE)
             await connection.stop()
             assert (await connection.wait()).code == 5
 
@@ -329,16 +355,16 @@ async def test_a_closed_output_is_not_an_exit(make: Make) -> None:
 async def test_a_sender_waits_for_a_server_that_does_not_read_until_it_is_killed(make: Make) -> None:
     blocked = trio.Event()
 
-    async def send(connection: Connection) -> None:
+    async def send_for_ever(connection: Connection) -> None:
         with suppress(ServerExited):
             while True:
-                await send_all(connection, b" " * 65536 + b"\n")
+                await send(connection, b" " * 65536)
         blocked.set()
 
     async with make(stubborn).connect() as connection:
         await received(connection, 1)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(send, connection)
+            nursery.start_soon(send_for_ever, connection)
             await trio.testing.wait_all_tasks_blocked()
             assert not blocked.is_set()
             connection.kill()
@@ -350,8 +376,8 @@ async def test_a_sender_waits_for_a_server_that_does_not_read_until_it_is_killed
 async def test_each_connection_is_a_new_incarnation(make: Make) -> None:
     transport = make(echo)
     async with transport.connect() as first, transport.connect() as second:
-        await first.send(ONE + b"\n")
-        await second.send(TWO + b"\n")
+        await send(first, ONE)
+        await send(second, TWO)
         assert await received(first, 1) == [ONE]
         assert await received(second, 1) == [TWO]
         assert first.pid != second.pid or first.pid is None

@@ -41,14 +41,17 @@ from actors.server import Message, ServerActor, ServerSettings
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import ServerConfig
 from supervisor.host.workbench import Workbench
+from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway
-from supervisor.service.port import Client, answer
+from supervisor.service.port import answer
 from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.exchanges import exchange
 from tests.fakes.failures import failure
 from tests.fakes.published import Nothing, uncounted
 
+NO_META = msgspec.Raw(b"")
 LEGACY = Client(version="2025-11-25")
 MODERN = Client(era="modern", version="2026-07-28")
 NESTED = b'{ "n" : 1.0, "big":123456789012345678901234567890 }'
@@ -162,7 +165,7 @@ class Rig:
 
     async def raw(self, client: Client, method: str, params: Any = None) -> bytes:
         data = b"" if params is None else json.dumps(params).encode()
-        return await self.gateway.perform(client, method, msgspec.Raw(data))
+        return await self.gateway.perform(exchange(client, method, data))
 
     async def call(self, name: str, arguments: Any, client: Client = LEGACY, **more: Any) -> Any:
         return await self.perform(client, "tools/call", {"name": name, "arguments": arguments, **more})
@@ -273,8 +276,8 @@ async def test_wrong_arguments_are_answered_with_the_schema_before_the_server_is
 ) -> None:
     async with gateway() as rig:
         before = len(rig.server.asked)
-        params = msgspec.Raw(json.dumps({"name": "files-read_file", "arguments": arguments}).encode())
-        told = json.loads((await answer(rig.gateway, MODERN, b"1", "tools/call", params)).body)
+        params = json.dumps({"name": "files-read_file", "arguments": arguments}).encode()
+        told = json.loads((await answer(rig.gateway, exchange(MODERN, "tools/call", params))).body)
         assert told["result"]["resultType"] == "complete"
         found = failure(told)
         assert found["code"] == -32602
@@ -328,7 +331,7 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
         ERRORS["refuses"], usual = error, ERRORS["refuses"]
         try:
             for client in (LEGACY, MODERN):
-                told = await answer(rig.gateway, client, b"1", "tools/call", msgspec.Raw(b'{"name":"files-refuses"}'))
+                told = await answer(rig.gateway, exchange(client, "tools/call", b'{"name":"files-refuses"}'))
                 found = failure(json.loads(told.body))["data"]
                 assert {name: found[name] for name in error} == error
         finally:
@@ -347,7 +350,9 @@ async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault
     forward = Forwarder(cast("Any", Deep()), deployment(), Workbench())
     client = LEGACY if era == "modern" else MODERN
     with pytest.raises(ServerError) as caught:
-        await forward.ask(client, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
+        await forward.ask(
+            exchange(client, "tools/call"), "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time()
+        )
     assert caught.value.server == "files"
     assert caught.value.outcome != "not_sent"
 
@@ -365,7 +370,9 @@ async def test_a_result_with_an_integer_of_5000_digits_breaks_no_client(era: Era
     forward = Forwarder(cast("Any", Numerous()), deployment(), Workbench())
     for client in (LEGACY, MODERN):
         with pytest.raises(ProtocolViolation, match="over 4,300 digits, which hardly any client") as caught:
-            await forward.ask(client, "files", method, b"", msgspec.Raw(b""), since=trio.current_time())
+            await forward.ask(
+                exchange(client, method), "files", method, b"", msgspec.Raw(b""), since=trio.current_time()
+            )
         assert (caught.value.server, caught.value.outcome) == ("files", "completed")
 
 
@@ -379,7 +386,9 @@ async def test_an_error_with_an_integer_of_5000_digits_arrives_without_its_data(
 
     forward = Forwarder(cast("Any", Numerous()), deployment(), Workbench())
     with pytest.raises(RemoteError) as caught:
-        await forward.ask(LEGACY, "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time())
+        await forward.ask(
+            exchange(LEGACY, "tools/call"), "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time()
+        )
     assert (caught.value.error.code, caught.value.error.message, bytes(caught.value.error.data)) == (-32050, "no", b"")
 
 
@@ -393,7 +402,7 @@ async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:
 
 async def test_no_secret_of_a_server_is_in_its_errors() -> None:
     async with gateway() as rig:
-        found = await answer(rig.gateway, LEGACY, b"1", "tools/call", msgspec.Raw(b'{"name":"files-leaks"}'))
+        found = await answer(rig.gateway, exchange(LEGACY, "tools/call", b'{"name":"files-leaks"}'))
         assert SECRET.encode() not in found.body
         assert failure(json.loads(found.body))["data"]["data"] == {"key": "***"}
 
@@ -615,7 +624,7 @@ async def test_a_large_call_reaches_the_server_as_the_bytes_it_was(arguments: by
             b'{"name":"execute_mcp_tool","arguments":{"tool_path":"files:echo","arguments":%b}}' % arguments,
             b'{"name":"files-echo","arguments":%b}' % arguments,
         ):
-            await rig.gateway.perform(LEGACY, "tools/call", msgspec.Raw(params))
+            await rig.gateway.perform(exchange(LEGACY, "tools/call", params))
             assert b'"arguments":' + arguments in rig.server.asked[-1]
 
 
@@ -630,7 +639,7 @@ async def test_a_large_call_reaches_the_server_as_the_bytes_it_was(arguments: by
 async def test_an_integer_of_5000_digits_is_refused_before_a_server_has_to_read_it(method: str, params: bytes) -> None:
     async with gateway() as rig:
         before = len(rig.server.asked)
-        found = json.loads((await answer(rig.gateway, LEGACY, b"1", method, msgspec.Raw(params % (b"7" * 5000)))).body)
+        found = json.loads((await answer(rig.gateway, exchange(LEGACY, method, params % (b"7" * 5000)))).body)
         error = failure(found) if method == "tools/call" else found["error"]
         assert error["code"] == -32602
         assert "over 4,300 digits" in error["message"]
@@ -655,7 +664,7 @@ async def test_an_integer_of_5000_digits_is_refused_before_a_server_has_to_read_
 async def test_no_decoder_breaks_on_an_integer_of_5000_digits(method: str, params: bytes) -> None:
     async with gateway() as rig:
         text = msgspec.Raw(params % ((b"7" * 5000,) * 3))
-        found = json.loads((await answer(rig.gateway, LEGACY, b"1", method, text)).body, parse_int=str)
+        found = json.loads((await answer(rig.gateway, exchange(LEGACY, method, bytes(text)))).body, parse_int=str)
         assert found.get("error", {}).get("code") != "-32603"
 
 
@@ -663,7 +672,7 @@ async def test_meta_of_megabytes_is_refused() -> None:
     async with gateway() as rig:
         meta = b"{" + b",".join(b'"k%d":0' % number for number in range(20_000)) + b"}"
         with pytest.raises(MalformedRequest, match="'_meta' has"):
-            await rig.gateway.perform(LEGACY, "tools/call", msgspec.Raw(b'{"name":"files-echo","_meta":%b}' % meta))
+            await rig.gateway.perform(exchange(LEGACY, "tools/call", b'{"name":"files-echo","_meta":%b}' % meta))
 
 
 async def test_a_completion_of_megabytes_is_refused() -> None:

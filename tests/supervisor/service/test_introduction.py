@@ -15,8 +15,8 @@ from actors.principal import LOCAL, Principal
 from actors.search import Index
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
+from supervisor.service.client import Client
 from supervisor.service.introduction import HOW, PAUSE_S, THERE, Introduction
-from supervisor.service.port import Client
 from supervisor.service.visible import Visible
 from supervisor.tokens.tokenizer import Tiktoken, load_encoding
 from tests.fakes.published import Publisher, Served, served

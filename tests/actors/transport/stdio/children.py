@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from actors.protocol.framing import Line
+from actors.protocol.outgoing import Outgoing
 from actors.transport.base import Connection
 from actors.transport.stdio.process import Launch, ProcessLimits
 
@@ -45,23 +46,23 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def decoded(lines: list[Line]) -> list[Any]:
+def decoded(lines: Sequence[Line]) -> list[Any]:
     """The JSON values of some messages."""
     return [json.loads(line) for line in whole(lines)]
 
 
-def whole(lines: list[Line]) -> list[bytes]:
+def whole(lines: Sequence[Line]) -> list[bytes]:
     """Some lines, none of which is over the limit."""
     found = [line for line in lines if isinstance(line, bytes)]
     assert len(found) == len(lines)
     return found
 
 
-async def send_all(connection: Connection, data: bytes) -> None:
-    """Send until all is taken."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[await connection.send(rest) :]
+async def send(connection: Connection, *texts: bytes) -> int:
+    """Send messages; return how many of them left."""
+    left: list[int] = []
+    assert await connection.send([Outgoing(parts=(text,)) for text in texts], left.append)
+    return sum(left)
 
 
 class Pulse:

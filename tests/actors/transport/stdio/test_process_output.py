@@ -10,13 +10,14 @@ import trio
 import trio.testing
 
 from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
+from actors.transport.base import Incoming
 from actors.transport.stdio.process import ProcessLimits, ProcessTransport
 from tests.actors.transport.stdio.children import (
     PATIENCE_S,
     decoded,
     launch,
     no_child_and_no_descriptor_is_left,
-    send_all,
+    send,
     whole,
 )
 
@@ -32,9 +33,9 @@ async def test_an_exit_has_its_code_and_the_last_words(code: int) -> None:
             exit_ = await connection.wait()
             assert (exit_.code, exit_.signal, exit_.asked) == (code, None, False)
             assert exit_.last_stderr == connection.last_stderr(1) == "fatal: no configuration"
-            assert await connection.receive() == []
+            assert await connection.receive() == Incoming()
             with pytest.raises(ServerExited):
-                await connection.send(b"{}\n")
+                await send(connection, b"{}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
@@ -49,7 +50,7 @@ async def test_a_hundred_megabytes_of_stderr_block_nobody_and_cost_a_ring() -> N
     limits = ProcessLimits(stderr_ring_bytes=10_000)
     with trio.fail_after(PATIENCE_S):
         async with ProcessTransport(launch("flood_stderr"), limits).connect() as connection:
-            assert decoded(await connection.receive()) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+            assert decoded((await connection.receive()).lines) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
             await connection.stop()
             assert connection.counters.stderr_bytes > 100_000_000
             assert connection.last_stderr(1) == "\\x1b[31mthe end"
@@ -59,21 +60,21 @@ async def test_a_hundred_megabytes_of_stderr_block_nobody_and_cost_a_ring() -> N
 async def test_half_a_line_at_the_end_is_a_truncated_message() -> None:
     with trio.fail_after(PATIENCE_S):
         async with ProcessTransport(launch("half_a_line")).connect() as connection:
-            assert len(await connection.receive()) == 1
+            assert len((await connection.receive()).lines) == 1
             with pytest.raises(TruncatedMessage):
                 await connection.receive()
-            assert await connection.receive() == []
+            assert await connection.receive() == Incoming()
 
 
 async def test_ten_mebibytes_in_one_line_go_both_ways() -> None:
     size = 10 * 1024 * 1024
     with trio.fail_after(PATIENCE_S):
         async with ProcessTransport(launch("long_line", str(size))).connect() as connection:
-            [message] = whole(await connection.receive())
+            [message] = whole((await connection.receive()).lines)
             assert len(message) > size
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(send_all, connection, message + b"\n")
-                assert await connection.receive() == [message]
+                nursery.start_soon(send, connection, message)
+                assert (await connection.receive()).lines == [message]
 
 
 async def test_a_line_that_never_ends_is_a_violation_at_many_times_the_limit() -> None:
@@ -92,7 +93,7 @@ async def test_noise_is_dropped_and_counted_and_the_messages_around_it_arrive() 
     with trio.fail_after(PATIENCE_S):
         async with ProcessTransport(launch("noise")).connect() as connection:
             while len(received) < 3:
-                received += decoded(await connection.receive())
+                received += decoded((await connection.receive()).lines)
             assert [message["id"] for message in received] == [1, 2, 3]
             assert connection.counters.stdout_noise == 2
             assert connection.counters.messages_received == 3
@@ -103,22 +104,22 @@ async def test_a_closed_input_is_a_server_that_exited_for_the_sender() -> None:
         async with ProcessTransport(launch("close_stdin")).connect() as connection:
             await connection.receive()
             with pytest.raises(ServerExited):
-                await connection.send(b"{}\n")
+                await send(connection, b"{}")
             connection.kill()
 
 
 async def test_a_blocked_sender_is_told_when_the_server_is_stopped() -> None:
     failed = trio.Event()
 
-    async def send() -> None:
+    async def send_much() -> None:
         with pytest.raises(ServerExited):
-            await send_all(connection, b" " * 1_000_000 + b"\n")
+            await send(connection, b" " * 1_000_000)
         failed.set()
 
     with trio.fail_after(PATIENCE_S):
         transport = ProcessTransport(launch("full_pipe"), ProcessLimits(stop_eof_s=0.1))
         async with transport.connect() as connection, trio.open_nursery() as nursery:
-            nursery.start_soon(send)
+            nursery.start_soon(send_much)
             await trio.testing.wait_all_tasks_blocked()
             await connection.stop()
             await failed.wait()

@@ -27,6 +27,7 @@ from tests.actors.transport.stdio.children import (
     monitor,
     no_child_and_no_descriptor_is_left,
     parent_of,
+    send,
 )
 
 __all__ = ["no_child_and_no_descriptor_is_left"]
@@ -215,7 +216,7 @@ async def test_a_server_inherits_three_descriptors_few_variables_and_no_signal_s
     os.set_inheritable(leaked, True)
     with trio.fail_after(PATIENCE_S):
         async with ProcessTransport(what, containment=containment).connect() as connection:
-            [found] = [answer["result"] for answer in decoded(await connection.receive())]
+            [found] = [answer["result"] for answer in decoded((await connection.receive()).lines)]
     os.close(leaked)
     assert found["fds"] == [0, 1, 2]
     assert found["argv"] == ["a b", "*"]
@@ -266,8 +267,8 @@ async def test_no_descriptor_and_no_child_is_left_after_thirty_cycles() -> None:
             async with transport.connect() as connection:
                 assert connection.pid
                 assert parent_of(connection.pid) != os.getpid()
-                await connection.send(b'{"jsonrpc":"2.0"}\n')
-                assert await connection.receive() == [b'{"jsonrpc":"2.0"}']
+                await send(connection, b'{"jsonrpc":"2.0"}')
+                assert (await connection.receive()).lines == [b'{"jsonrpc":"2.0"}']
                 await connection.stop()
         counts.append(descriptors())
     assert len(set(counts)) == 1

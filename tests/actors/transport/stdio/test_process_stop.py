@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from actors.transport.base import Incoming
 from actors.transport.stdio.containment import Containment, GroupContainment, ShimContainment
 from actors.transport.stdio.process import ProcessConnection, ProcessLimits, ProcessTransport
 from tests.actors.transport.stdio.children import (
@@ -23,6 +24,7 @@ from tests.actors.transport.stdio.children import (
     monitor,
     no_child_and_no_descriptor_is_left,
     parent_of,
+    send,
     state_of,
     whole,
 )
@@ -99,20 +101,20 @@ async def test_a_server_blocked_on_a_full_pipe_can_still_end_by_itself(containme
     async with ProcessTransport(launch("full_pipe"), PATIENT, containment=containment).connect() as connection:
         await stopped_within(connection, PATIENCE_S)
         assert (await connection.wait()).code == 5
-        assert await connection.receive() == []
+        assert await connection.receive() == Incoming()
 
 
 async def test_an_answer_that_comes_with_the_end_of_the_input_is_still_received() -> None:
     received: list[bytes] = []
 
     async def read(connection: ProcessConnection) -> None:
-        while messages := await connection.receive():
+        while messages := (await connection.receive()).lines:
             received.extend(whole(messages))
 
     transport = ProcessTransport(launch("answer_at_the_end"), PATIENT)
     async with transport.connect() as connection, trio.open_nursery() as nursery:
         nursery.start_soon(read, connection)
-        await connection.send(b'{"jsonrpc":"2.0","id":1}\n')
+        await send(connection, b'{"jsonrpc":"2.0","id":1}')
         await stopped_within(connection, PATIENCE_S)
     assert received == [b'{"jsonrpc":"2.0","id":1}']
 
@@ -125,7 +127,7 @@ async def test_two_may_ask_for_a_stop_and_a_stop_after_the_end_is_nothing() -> N
                 nursery.start_soon(connection.stop)
             await connection.stop()
             connection.kill()
-            assert await connection.receive() == []
+            assert await connection.receive() == Incoming()
 
 
 @both
@@ -139,7 +141,7 @@ async def test_a_grandchild_that_holds_stdout_does_not_hide_the_exit(containment
             with trio.fail_after(PATIENCE_S):
                 exit_ = await connection.wait()
                 assert (exit_.signal, exit_.asked) == (signal.SIGKILL, False)
-                assert await connection.receive() == []
+                assert await connection.receive() == Incoming()
             await grandchild.stopped()
 
 
@@ -151,7 +153,7 @@ async def test_a_reader_is_told_the_end_although_a_process_escaped_with_stdout()
             escaped = (await lives.pulses("child"))["child"]
             connection.kill()
             with trio.fail_after(PATIENCE_S):
-                assert await connection.receive() == []
+                assert await connection.receive() == Incoming()
         os.kill(escaped.pid, signal.SIGKILL)
         await escaped.stopped()
 

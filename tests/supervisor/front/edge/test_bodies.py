@@ -16,7 +16,7 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.websocket.endpoint import McpWebSocket
-from supervisor.front.websocket.session import WebSocketSettings
+from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import Drain
 from tests.fakes.asgi import JSON_HEADERS, legacy, modern, modern_headers
 from tests.fakes.front_server import Running, answer, frame, read_all, running, until

@@ -18,7 +18,7 @@ from supervisor.front.edge.guard import Guard
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.websocket.endpoint import McpWebSocket
-from supervisor.front.websocket.session import WebSocketSettings
+from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import Drain
 from tests.fakes.asgi import modern, modern_headers
 from tests.fakes.front_server import Running, Ticker, answer, frame, read_all, running, until

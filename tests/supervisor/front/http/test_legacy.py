@@ -18,8 +18,8 @@ from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer, session_digest
 from supervisor.front.http.settings import HttpSettings
+from supervisor.service.client import Client
 from supervisor.service.drain import Drain
-from supervisor.service.port import Client
 from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy, opened, scope_of, serving
 from tests.fakes.front_server import running
 from tests.fakes.service import FakeService, forever, raising, returning
@@ -301,11 +301,15 @@ async def test_ping_is_answered_here() -> None:
     assert front.service.asked == []
 
 
-async def test_a_log_level_cannot_be_set_where_nothing_is_logged_to_clients() -> None:
-    front = front_of()
+async def test_a_log_level_belongs_to_a_session() -> None:
+    front = front_of(x=returning(b"{}"))
     token = await front.initialize()
+    assert (await front.post(legacy("logging/setLevel", {"level": "debug"}), token)).json["result"] == {}
+    assert code_of(await front.post(legacy("logging/setLevel", {"level": "loud"}), token)) == (200, 1, -32602)
+    assert code_of(await front.post(legacy("logging/setLevel", {"level": "debug"}))) == (200, 1, -32601)
     for session in (token, None):
-        assert code_of(await front.post(legacy("logging/setLevel", {"level": "debug"}), session)) == (200, 1, -32601)
+        await front.post(legacy("x"), session)
+    assert [exchange.log_level for exchange in front.service.exchanges] == ["debug", None]
 
 
 async def test_only_event_streams_accepted_means_the_answer_is_one() -> None:
@@ -633,7 +637,7 @@ async def test_a_session_of_the_one_revision_with_batches_may_send_them() -> Non
     answer = await front.post(b"[" + b",".join(parts) + b"]", token)
     assert answer.status == 200
     found = [(one["id"], one.get("result", one.get("error", {}).get("code"))) for one in answer.json]
-    assert found == [(1, {"x": 1}), ("p", {}), (None, -32600), (3, -32601)]
+    assert found == [(1, {"x": 1}), ("p", {}), (None, -32600), (3, -32600)]
     assert len(front.app.sessions) == 1
 
 

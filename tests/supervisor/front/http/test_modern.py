@@ -16,8 +16,8 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
+from supervisor.service.client import Client
 from supervisor.service.drain import Drain
-from supervisor.service.port import Client
 from tests.fakes.asgi import META, MODERN, Exchange, fetch, legacy, modern, modern_headers, opened, serving
 from tests.fakes.service import FakeService, forever, raising, returning
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from actors.principal import LOCAL
 from supervisor.front.http.session_ids import (
     MAX_CAPABILITIES_BYTES,
-    MAX_NAME_BYTES,
     MAX_PRINCIPAL_BYTES,
     MAX_TOKEN_CHARS,
     SealBroken,
@@ -21,6 +20,7 @@ from supervisor.front.http.session_ids import (
     SessionClaims,
     session_digest,
 )
+from supervisor.front.mcp.envelope import MAX_NAME_BYTES
 
 KEY = bytes(range(32))
 NOW = 1_800_000_000.0

@@ -14,14 +14,18 @@ from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_st
 
 from actors.errors import ShuttingDown, UnknownMethod
 from actors.kit import Latest
+from actors.messages import Note, Question
 from actors.principal import Principal
 from actors.protocol.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.guard import Guard
 from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
-from supervisor.front.websocket.session import WebSocketSettings
+from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.service.client import Client
 from supervisor.service.drain import Drain
-from supervisor.service.port import Client, Revisions
+from supervisor.service.exchange import Exchange
+from supervisor.service.port import Revisions
+from tests.fakes.asgi import modern
 from tests.fakes.front_server import Running, frame, plain, read_all, running
 
 META = {META_VERSION: "2026-07-28", META_CAPABILITIES: {}}
@@ -34,6 +38,7 @@ class FakeService:
         self.changes: Latest[object] = Latest(None)
         self.now = Revisions()
         self.clients: list[Client] = []
+        self.exchanges: list[Exchange] = []
         self.broken = False
         self.held = trio.Event()
         self.release = trio.Event()
@@ -51,8 +56,10 @@ class FakeService:
         self.now = msgspec.structs.replace(self.now, **revisions)
         self.changes.set(None)
 
-    async def perform(self, client: Client, method: str, params: msgspec.Raw) -> bytes:
-        self.clients.append(client)
+    async def perform(self, exchange: Exchange) -> bytes:
+        method, params = exchange.method, exchange.params
+        self.clients.append(exchange.client)
+        self.exchanges.append(exchange)
         if method == "hold":
             self.held.set()
             try:
@@ -60,6 +67,10 @@ class FakeService:
             except trio.Cancelled:
                 self.cancelled.set()
                 raise
+        elif method == "converse":
+            exchange.note(Note("notifications/progress", b'{"progressToken":7,"progress":1}'))
+            question = msgspec.Raw(b'{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}')
+            return bytes(await exchange.ask(Question("elicitation/create", question)).wait())
         elif method == "bug":
             raise RuntimeError("a secret")
         elif method == "big":
@@ -94,9 +105,9 @@ class Peer:
         await self.request(method, id_, **params)
         return await self.receive()
 
-    async def initialize(self, version: str = "2025-11-25") -> None:
+    async def initialize(self, version: str = "2025-11-25", capabilities: Any = None) -> None:
         answer = await self.ask(
-            "initialize", "init", protocolVersion=version, capabilities={}, clientInfo={"name": "c"}
+            "initialize", "init", protocolVersion=version, capabilities=capabilities or {}, clientInfo={"name": "c"}
         )
         assert answer["result"]["protocolVersion"] == version
 
@@ -388,10 +399,33 @@ async def test_both_eras_may_share_a_connection() -> None:
         assert [client.era for client in here.service.clients] == ["modern", "legacy"]
 
 
-async def test_a_log_level_cannot_be_set_where_nothing_is_logged_to_clients() -> None:
+async def test_a_log_level_belongs_to_the_session() -> None:
     async with front() as here, here.connect() as peer:
         await peer.initialize()
-        assert code(await peer.ask("logging/setLevel", 1, level="debug")) == (1, -32601)
+        await peer.ask("echo", 1)
+        assert (await peer.ask("logging/setLevel", 2, level="debug"))["result"] == {}
+        assert code(await peer.ask("logging/setLevel", 3, level="loud")) == (3, -32602)
+        await peer.ask("echo", 4)
+        assert [exchange.log_level for exchange in here.service.exchanges] == ["", "debug"]
+
+
+async def test_what_is_told_and_asked_comes_before_the_answer_on_the_same_socket() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.initialize(capabilities={"elicitation": {}})
+        await peer.send({"jsonrpc": "2.0", "id": "w", "method": "converse"})
+        told, asked = await peer.receive(), await peer.receive()
+        assert (told["method"], told["params"]["progressToken"]) == ("notifications/progress", 7)
+        assert (asked["method"], asked["params"]["message"]) == ("elicitation/create", "Sure?")
+        await peer.send({"jsonrpc": "2.0", "id": 7, "result": {"action": "decline"}})
+        await peer.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept"}})
+        assert await peer.receive() == {"jsonrpc": "2.0", "id": "w", "result": {"action": "accept"}}
+
+
+async def test_a_modern_client_of_a_socket_is_told_and_not_asked() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.send(json.loads(modern("converse", id_="w")))
+        assert (await peer.receive())["method"] == "notifications/progress"
+        assert "cannot be asked" in (await peer.receive())["error"]["message"]
 
 
 async def test_a_legacy_client_hears_of_changes_once_it_is_initialized() -> None:

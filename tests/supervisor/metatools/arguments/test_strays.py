@@ -18,8 +18,10 @@ from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.workbench import Workbench
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.names import stray, takes_no_others
+from supervisor.service.client import Client
 from supervisor.service.relay import URL_ELICITATION_REQUIRED
 from supervisor.service.tool_calls import ToolCalls, checked, with_remark
+from tests.fakes.exchanges import exchange
 
 PROPERTIES = {"path": {"type": "string"}, "maxCount": {"type": "integer"}}
 NAMED = "unknown: max_count (did you mean maxCount?); git:log may have no such argument"
@@ -121,7 +123,8 @@ class Server:
 async def called(answer: bytes | Exception, **given: Any) -> bytes:
     server = cast("Any", Server(answer))
     calls = ToolCalls(server, server, Workbench(8), lambda *_: None)
-    return await calls.call(cast("Any", None), wanted(path="x", **given), msgspec.Raw(b"{}"))
+    asked = exchange(Client(), "tools/call")
+    return await calls.call(asked, wanted(path="x", **given), msgspec.Raw(b"{}"))
 
 
 @contextmanager

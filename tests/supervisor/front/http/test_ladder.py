@@ -1,4 +1,4 @@
-"""The era of a POST and the ladder of checks, row by row."""
+"""The era of a POST and the ladder of checks, row by row: what is answered, and with which status."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.front.http.classify import classify
-from supervisor.front.http.head import Head, header_text, read_accept, scan
+from supervisor.front.http.head import Head, scan
+from supervisor.front.http.ladder import is_modern, refusal
+from supervisor.front.http.refusal import ErrorResponse, refused_message
 from supervisor.front.mcp.envelope import MAX_BATCH
-from supervisor.front.mcp.verdict import Batch, ModernRequest, Notification, Refused, Request, Response
+from supervisor.front.mcp.messages import Batch, Message, ModernRequest, Notification, Request, Response, read
 
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
@@ -34,9 +35,16 @@ def head(version: str | None = MODERN, method: str | None = "tools/list", name: 
 NO_HEADERS = scan([])
 
 
+def classify(found: Head, body: bytes) -> Message | ErrorResponse:
+    """What a POST is, or the answer that it gets."""
+    message = read(body)
+    refused = refusal(found, message)
+    return message if refused is None else refused_message(refused)
+
+
 def error(verdict: object) -> tuple[int, Any, int]:
     """Status, echoed id and code of a refusal."""
-    assert isinstance(verdict, Refused), verdict
+    assert isinstance(verdict, ErrorResponse), verdict
     found = msgspec.json.decode(verdict.body)
     return verdict.status, found["id"], found["error"]["code"]
 
@@ -188,13 +196,13 @@ def test_the_ladder_refuses_with_the_requests_id(found: Head, body: bytes, code:
 
 def test_the_version_that_is_not_served_is_echoed_beside_those_that_are() -> None:
     refused = classify(head("v999"), enveloped(protocolVersion="v999"))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, ErrorResponse)
     assert msgspec.json.decode(refused.body)["error"]["data"] == {"supported": [MODERN], "requested": "v999"}
 
 
 def test_the_missing_keys_of_the_metadata_are_named() -> None:
     refused = classify(head(), LEGACY_REQUEST)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, ErrorResponse)
     assert b"protocolVersion" in refused.body
     assert b"clientCapabilities" in refused.body
 
@@ -207,8 +215,21 @@ def test_a_doubled_header_of_a_modern_request_is_a_mismatch(name: bytes) -> None
 
 
 @pytest.mark.parametrize("name", [b"mcp-protocol-version", b"mcp-session-id"])
-def test_a_doubled_header_of_a_legacy_request_is_refused(name: bytes) -> None:
-    assert error(classify(scan([(name, b"2025-11-25")] * 2), LEGACY_REQUEST)) == (400, None, -32600)
+@pytest.mark.parametrize("body", [LEGACY_REQUEST, LEGACY_REQUEST[:-1] + b',"params":[]}', b"[" + LEGACY_REQUEST + b"]"])
+def test_a_doubled_header_of_a_legacy_message_is_refused(name: bytes, body: bytes) -> None:
+    assert error(classify(scan([(name, b"2025-11-25")] * 2), body)) == (400, None, -32600)
+
+
+@pytest.mark.parametrize("version", [MODERN, "v9"])
+def test_legacy_parameters_that_are_no_object_lack_metadata_where_the_header_says_modern(version: str) -> None:
+    body = b'{"jsonrpc":"2.0","id":7,"method":"x","params":[]}'
+    assert error(classify(head(version), body)) == (400, 7, -32602)
+
+
+@pytest.mark.parametrize("body", [enveloped(clientCapabilities=...), enveloped(protocolVersion="v9")])
+def test_a_doubled_header_is_named_before_the_metadata_and_the_version(body: bytes) -> None:
+    doubled = scan([(b"mcp-protocol-version", b"v9"), (b"mcp-method", b"tools/list")] * 2)
+    assert error(classify(doubled, body)) == (400, 7, -32020)
 
 
 def test_a_session_id_on_a_modern_request_counts_for_nothing() -> None:
@@ -239,25 +260,32 @@ def test_a_name_that_is_nowhere_is_left_to_the_service() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "body", "status"),
+    ("found", "body", "modern"),
     [
-        (head(method=None), b'{"jsonrpc":"2.0","method":"notifications/cancelled"}', 202),
-        (head(method=None), enveloped("notifications/cancelled", id_=...), 202),
-        (head(None, None), enveloped("notifications/x", id_=...), 202),
-        (head("1999-01-01", None), b'{"jsonrpc":"2.0","method":"notifications/cancelled"}', 400),
-        (head(None, None), enveloped("notifications/x", id_=..., protocolVersion="v9"), 400),
+        (head(method=None), b'{"jsonrpc":"2.0","method":"notifications/cancelled"}', True),
+        (head(method=None), enveloped("notifications/cancelled", id_=...), True),
+        (head(None, None), enveloped("notifications/x", id_=...), True),
+        (head("2025-11-25", None), enveloped("notifications/x", id_=...), True),
+        (head("2025-11-25", None), b'{"jsonrpc":"2.0","method":"notifications/cancelled"}', False),
+        (head(None, None), b'{"jsonrpc":"2.0","method":"notifications/cancelled"}', False),
     ],
 )
-def test_modern_notifications_are_accepted_and_dropped(found: Head, body: bytes, status: int) -> None:
-    refused = classify(found, body)
-    assert isinstance(refused, Refused)
-    assert refused.status == status
-    assert (refused.body == b"") == (status == 202)
+def test_a_notification_is_modern_by_its_metadata_or_its_header(found: Head, body: bytes, modern: bool) -> None:
+    accepted = classify(found, body)
+    assert isinstance(accepted, Notification)
+    assert is_modern(found, accepted) == modern
 
 
-def test_an_unknown_version_of_a_notification_is_named_as_unsupported() -> None:
-    refused = classify(head("1999-01-01", None), b'{"jsonrpc":"2.0","method":"notifications/x"}')
-    assert error(refused) == (400, None, -32022)
+@pytest.mark.parametrize(
+    ("found", "body"),
+    [
+        (head("1999-01-01", None), b'{"jsonrpc":"2.0","method":"notifications/cancelled"}'),
+        (head(None, None), enveloped("notifications/x", id_=..., protocolVersion="v9")),
+        (head(None, None), enveloped("notifications/x", id_=..., protocolVersion=None)),
+    ],
+)
+def test_an_unknown_version_of_a_notification_is_named_as_unsupported(found: Head, body: bytes) -> None:
+    assert error(classify(found, body)) == (400, None, -32022)
 
 
 @pytest.mark.parametrize("version", [MODERN, "v9"])
@@ -291,66 +319,6 @@ def test_null_for_no_parameters_is_tolerated() -> None:
     assert bytes(found.params) == b""
 
 
-@pytest.mark.parametrize(
-    ("accept", "expected"),
-    [
-        (None, (True, False, False)),
-        (b"", (True, False, False)),
-        (b"application/json", (True, False, False)),
-        (b"*/*", (True, True, False)),
-        (b"application/*", (True, False, False)),
-        (b"text/*", (False, True, True)),
-        (b"text/event-stream", (False, True, True)),
-        (b"Application/JSON; charset=utf-8, text/event-stream;q=0.5", (True, True, True)),
-        (b"application/json, text/event-stream;q=0", (True, False, False)),
-        (b"application/json;q=0.0", (False, False, False)),
-        (b"text/html", (False, False, False)),
-    ],
-)
-def test_accept_is_read_leniently(accept: bytes | None, expected: tuple[bool, bool, bool]) -> None:
-    found = read_accept(accept)
-    assert (found.json, found.stream, found.stream_named) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "json"),
-    [
-        (b"application/json", True),
-        (b"Application/JSON;charset=utf-8", True),
-        (b"application/json-patch+json", False),
-        (b"text/plain", False),
-        (b"", False),
-        (None, False),
-    ],
-)
-def test_only_json_bodies_are_json(value: bytes | None, json: bool) -> None:
-    assert Head(content_type=value).is_json is json
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (b"plain", "plain"),
-        (b"SGVsbG8=", "SGVsbG8="),
-        (b"=?base64?SGVsbG8=?=", "Hello"),
-        (b"=?base64??=", ""),
-        (b"=?base64?SGVsbG8?=", None),
-        (b"=?base64?SGVs!!!bG8=?=", None),
-        (b"=?base64?SGVsbG9=?=", None),
-        (b"=?base64?/w==?=", None),
-        (b"=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
-    ],
-)
-def test_wrapped_header_values_must_be_canonical(value: bytes, text: str | None) -> None:
-    assert header_text(value) == text
-
-
-def test_several_accept_lines_are_one_list() -> None:
-    found = scan([(b"accept", b"application/json"), (b"accept", b"text/event-stream")])
-    assert found.accepts.stream_named
-    assert found.duplicated == ()
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.sampled_from([None, MODERN, "2025-11-25", "x"]))
 def test_garbage_is_refused_or_classified_but_never_raises(body: bytes, version: str | None) -> None:
@@ -370,7 +338,7 @@ def test_any_envelope_of_any_values_gets_a_verdict(id_: Any, params: Any, meta: 
     params = {**params, "_meta": meta} if isinstance(params, dict) else params
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params})
     found = classify(head(version), body)
-    if isinstance(found, Refused) and found.body:
+    if isinstance(found, ErrorResponse) and found.body:
         answered = msgspec.json.decode(found.body)["id"]
         assert answered is None or answered == id_
 

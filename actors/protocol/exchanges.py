@@ -1,0 +1,127 @@
+"""What a server says and asks while it works on a call, and which call it is about. Pure.
+
+Rules:
+- Progress is known by its token, which is ours: the id of our request. The client gets it with the token it gave; what
+  does not increase is dropped (MCP 2025-11-25 and 2026-07-28, basic/utilities/progress).
+- Whatever else comes on a stream that answers one request belongs to that request. On a stream that all share it
+  belongs to a call only if no other is in flight: nothing is guessed.
+- A log message goes to whoever wants messages of its level.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from actors.protocol.facts import CallNoted
+from actors.protocol.jsonrpc import encode
+
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""From the most to the least talkative (RFC 5424, which MCP follows)."""
+LOG_LEVELS: Final[tuple[LogLevel, ...]] = get_args(LogLevel)
+UNASKED: Final = LOG_LEVELS.index("info")
+"""What a client gets that did not say what it wants."""
+MAX_NOTE_BYTES: Final = 64 * 1024
+
+PROGRESS: Final = "notifications/progress"
+MESSAGE: Final = "notifications/message"
+
+
+class Interest(msgspec.Struct, frozen=True):
+    """What a client wants to hear before the answer to its request.
+
+    `progress` is the JSON text of its token, empty if it wants none. `log_level` is the least level of log messages;
+    None if it wants none, empty if it did not say.
+    """
+
+    progress: bytes = b""
+    log_level: LogLevel | Literal[""] | None = None
+
+
+NOTHING: Final = Interest()
+UNSAID: Final = Interest(log_level="")
+"""Of a client that could have said what it wants, and did not."""
+
+
+class _InFlight:
+    __slots__ = ("id", "interest", "progress")
+
+    def __init__(self, id_: bytes, interest: Interest) -> None:
+        self.id = id_
+        self.interest = interest
+        self.progress: float | None = None
+
+
+class _Progress(msgspec.Struct):
+    token: str = msgspec.field(name="progressToken")
+    progress: float
+
+
+class _Message(msgspec.Struct):
+    level: LogLevel
+
+
+_progress = msgspec.json.Decoder(_Progress)
+_message = msgspec.json.Decoder(_Message)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Exchanges:
+    """The calls in flight at one server. `unheard` counts what was dropped: nobody wanted it, or nobody knows whose."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, _InFlight] = {}
+        self._by_id: dict[bytes, int] = {}
+        self.unheard = 0
+
+    def begin(self, call: int, id_: bytes, interest: Interest) -> None:
+        """A call was sent as the request with this id (JSON text)."""
+        self._calls[call] = _InFlight(id_, interest)
+        self._by_id[id_] = call
+
+    def end(self, call: int) -> None:
+        """A call has its answer, or nobody waits for it any more."""
+        found = self._calls.pop(call, None)
+        if found is not None:
+            del self._by_id[found.id]
+
+    def of(self, stream: bytes) -> int | None:
+        """Return the call that what arrived on `stream` is about; None if that cannot be known."""
+        if stream:
+            return self._by_id.get(stream)
+        return next(iter(self._calls)) if len(self._calls) == 1 else None
+
+    def noted(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
+        """Return a notification for the client of the call that it is about; None, and counted, if it is for nobody."""
+        found = None
+        if len(memoryview(params)) <= MAX_NOTE_BYTES:
+            try:
+                found = self._progress(params) if method == PROGRESS else self._message(params, stream)
+            except _UNREADABLE:
+                found = None
+        self.unheard += found is None
+        return found
+
+    def _progress(self, params: msgspec.Raw) -> CallNoted | None:
+        told = _progress.decode(params)
+        call = self._by_id.get(b'"%b"' % told.token.encode())
+        if call is None:
+            return None
+        state = self._calls[call]
+        if not state.interest.progress or (state.progress is not None and told.progress <= state.progress):
+            return None
+        state.progress = told.progress
+        members = _members.decode(params)
+        members["progressToken"] = msgspec.Raw(state.interest.progress)
+        return CallNoted(call, PROGRESS, encode(members))
+
+    def _message(self, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
+        call = self.of(stream)
+        if call is None or (least := self._calls[call].interest.log_level) is None:
+            return None
+        level = LOG_LEVELS.index(_message.decode(params).level)
+        if level < (LOG_LEVELS.index(least) if least else UNASKED):
+            return None
+        return CallNoted(call, MESSAGE, bytes(params))

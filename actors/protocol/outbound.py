@@ -1,0 +1,113 @@
+"""What is said to one server: requests with their ids and what every one of them carries, in order. Pure."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from actors.protocol import jsonrpc
+from actors.protocol.era import Agreement, Identity
+from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNSAID, Interest
+from actors.protocol.listing import Kind, announced
+from actors.protocol.outgoing import Outgoing
+from actors.protocol.peer import Peer
+from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
+
+CANCELLED: Final = "notifications/cancelled"
+
+Tag = int | Kind | Literal["negotiation", "listen", "life", "log level"]
+"""What an answer is for: a call by its number, or something of our own."""
+
+
+class Outbound:
+    """The messages to one incarnation until somebody takes them. `prefix` makes its ids unlike those of any other."""
+
+    def __init__(self, prefix: str) -> None:
+        self.peer: Peer[Tag] = Peer(prefix)
+        self._ids: dict[Tag, bytes] = {}
+        self._messages: list[Outgoing] = []
+        self._modern = False
+        self._meta = b""
+        self._logs = False
+        self._log_level = len(LOG_LEVELS)
+
+    def agreed(self, agreement: Agreement, identity: Identity) -> None:
+        """Speak the era that was agreed on from now on."""
+        self._modern = agreement.era == "modern"
+        self._logs = not self._modern and "logging" in announced(agreement.capabilities)
+        if self._modern:  # the members of `_meta` that every request carries (2026-07-28, basic/index "_meta")
+            info = msgspec.to_builtins(identity)
+            meta = {META_VERSION: agreement.version, META_CAPABILITIES: {}, META_CLIENT_INFO: info}
+            self._meta = jsonrpc.encode(meta)[1:-1]
+
+    def take(self) -> list[Outgoing]:
+        """Return all messages to be sent, and forget them."""
+        if not self._messages:  # mostly: it is asked again and again, so that nothing is put behind what comes later
+            return []
+        messages, self._messages = self._messages, []
+        return messages
+
+    def write(self, message: bytes, *, method: str = "", id_: bytes = b"", cancels: bytes = b"") -> None:
+        """Say something; see `Outgoing`."""
+        self._messages.append(Outgoing(parts=(message,), method=method, id=id_, cancels=cancels))
+
+    def request(self, tag: Tag, method: str, params: bytes | None) -> None:
+        """Ask something as it is, before an era was agreed on."""
+        id_, message = self.peer.request(tag, method, params)
+        self._ids[tag] = id_
+        self.write(message, method=method, id_=id_)
+
+    def ask(self, tag: Tag, method: str, params: bytes | None = None) -> bytes:
+        """Ask something of our own; `params` is a JSON object without `_meta`. Return the id."""
+        members = params[1:-1] if params else b""
+        meta = b'"_meta":{' + self._meta + b"}" if self._meta else b""
+        body = b",".join(part for part in (members, meta) if part)
+        self.request(tag, method, b"{" + body + b"}" if body else None)
+        return self._ids[tag]
+
+    def call(self, call: int, method: str, members: bytes, meta: bytes, name: str, interest: Interest) -> bytes:
+        """Send a request of a client. Return the id; see `Conversation.call`."""
+        self._ids[call] = id_ = self.peer.expect(call)
+        own = self._meta if interest is NOTHING or interest is UNSAID else self._telling(id_, interest)
+        all_meta = b",".join(part for part in (own, meta) if part)
+        rest = b'"_meta":{' + all_meta + b"}" if all_meta else b""
+        # Members may be large: they are copied once, by the transport.
+        separator = b"," if members and rest else b""
+        parts = (jsonrpc.request_head(id_, method), b',"params":{', members, separator, rest, b"}}")
+        self._messages.append(Outgoing(parts=parts, method=method, id=id_, name=name))
+        return id_
+
+    def _telling(self, id_: bytes, interest: Interest) -> bytes:
+        """Return what the `_meta` of a request has of ours, and see to it that the server tells what is wanted."""
+        parts = [self._meta] if self._meta else []
+        if interest.progress:
+            parts.append(b'"progressToken":' + id_)
+        if interest.log_level and self._modern:
+            parts.append(b'"%b":"%b"' % (META_LOG_LEVEL.encode(), interest.log_level.encode()))
+        elif interest.log_level:
+            self._lower_log_level(LOG_LEVELS.index(interest.log_level))
+        return b",".join(parts)
+
+    def _lower_log_level(self, level: int) -> None:
+        """Make a legacy server at least so talkative. What one client does not want is not told to it anyway."""
+        if self._logs and level < self._log_level:
+            self._log_level = level
+            self.ask("log level", "logging/setLevel", jsonrpc.encode({"level": LOG_LEVELS[level]}))
+
+    def cancel(self, call: int, reason: str) -> None:
+        """Take a call back, if it has no answer; a late one is dropped."""
+        id_ = self._ids.pop(call, None)
+        if id_ is not None and self.peer.forget(id_):
+            params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
+            self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
+
+    def forget(self, tag: Tag) -> None:
+        """Drop a request: its answer will be a stray."""
+        id_ = self._ids.pop(tag, None)
+        if id_ is not None:
+            self.peer.forget(id_)
+
+    def over(self, call: int) -> None:
+        """A call has its answer."""
+        self._ids.pop(call, None)

@@ -1,0 +1,94 @@
+"""What a server says of calls: their answers, what it tells meanwhile, and what it asks their clients.
+
+A question is a task of its own, bounded in time. Nobody who is not asked has said yes: a question that finds no client,
+or no answer in time, is answered so.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from actors.errors import SupervisorError
+from actors.kit import Address
+from actors.messages import Exchange, Question
+from actors.protocol.facts import (
+    CallAnswered,
+    CallAsked,
+    CallMalformed,
+    CallNoted,
+    CallRefused,
+    Fact,
+    QuestionWithdrawn,
+)
+from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError
+from actors.server.calls import Calls
+from actors.server.inbox import Message, QuestionAnswered
+from actors.server.link import Link
+
+UNANSWERED = b'{"action":"cancel"}'
+"""What an elicitation gets that nobody answers (MCP 2025-11-25, client/elicitation "Response Actions")."""
+CANNOT_ASK = "the client that made this call cannot be asked"
+
+
+class Dialogue:
+    """The calls of one server, as its messages are about them. `post` is the mailbox of its actor."""
+
+    nursery: trio.Nursery
+
+    def __init__(self, calls: Calls, question_timeout_s: float, post: Address[Message]) -> None:
+        self._calls = calls
+        self._timeout_s = question_timeout_s
+        self._post = post
+        self._open: dict[bytes, trio.CancelScope] = {}
+
+    def take(self, fact: Fact, link: Link, incarnation: int) -> Fact | None:
+        """Do what follows from a fact about a call; return one that is about something else."""
+        match fact:
+            case CallAnswered() | CallRefused() | CallMalformed():
+                self._calls.settle(fact, link, link.heard)
+            case CallNoted():
+                self._calls.note(fact, link.heard)
+            case CallAsked():
+                self._ask(fact, link, incarnation)
+            case QuestionWithdrawn(id=id_):
+                self._withdraw(id_)
+            case _:
+                return fact
+        return None
+
+    def answered(self, answered: QuestionAnswered, link: Link | None) -> None:
+        """Pass on what a client answered, or that nobody did."""
+        self._calls.resume(answered.call, trio.current_time())
+        if link is not None:
+            link.talk.answer(answered.id, answered.result)
+
+    def drop(self) -> None:
+        """The process is gone, and with it its questions."""
+        for id_ in list(self._open):
+            self._withdraw(id_)
+
+    def _ask(self, asked: CallAsked, link: Link, incarnation: int) -> None:
+        """Ask the client of a call, whose deadline waits meanwhile."""
+        exchange = self._calls.pause(asked.call, link.heard)
+        if exchange is None:
+            link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
+            return
+        self._open[asked.id] = scope = trio.CancelScope()
+        self.nursery.start_soon(self._wait, scope, incarnation, asked, exchange)
+
+    def _withdraw(self, id_: bytes) -> None:
+        if (scope := self._open.pop(id_, None)) is not None:
+            scope.cancel()
+
+    async def _wait(self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, exchange: Exchange) -> None:
+        result: bytes | ErrorObject = UNANSWERED
+        with scope, trio.move_on_after(self._timeout_s):
+            try:
+                result = bytes(await exchange.ask(Question(asked.method, asked.params)).wait())
+            except RemoteError as remote:
+                result = remote.error
+            except SupervisorError as error:
+                result = ErrorObject(METHOD_NOT_FOUND, error.message)
+        if not scope.cancelled_caught:
+            self._open.pop(asked.id, None)
+            await self._post.tell(QuestionAnswered(incarnation, asked.call, asked.id, result))

@@ -1,0 +1,68 @@
+"""Messages as lines of a pipe (MCP 2025-11-25 and 2026-07-28, "stdio"): written each as one line, read line by line."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import accumulate
+
+import trio
+
+from actors.kit.decoding import decoded
+from actors.protocol.framing import Line, Pieces, may_be_message
+from actors.protocol.outgoing import Outgoing
+from actors.transport.base import Counters
+from actors.transport.side_output import Asides
+
+_ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+"""Arguments are passed on as the client wrote them, often over many lines, but a line is a message here. JSON strings
+cannot hold a line break, so each one is white space. Nobody can smuggle a message of his own this way."""
+
+Write = Callable[[memoryview], Awaitable[int]]
+"""Writes what a pipe takes of some bytes, at least one, and returns how many; a cancelled call wrote nothing."""
+
+
+def line_of(message: Outgoing) -> bytes:
+    """Return a message as one line, with its newline."""
+    text = b"".join([*message.parts, b"\n"])
+    end = len(text) - 1
+    if text.find(b"\n") == end and b"\r" not in text:
+        return text
+    return text[:end].translate(_ONE_LINE) + b"\n"
+
+
+async def write_lines(
+    messages: Sequence[Outgoing], write: Write, left: Callable[[int], None], counters: Counters, timeout_s: float
+) -> bool:
+    """Write messages; see `Connection.send`. False if nothing was taken for `timeout_s`. Raises what `write` does."""
+    lines = [line_of(message) for message in messages]
+    rest = memoryview(lines[0] if len(lines) == 1 else b"".join(lines))
+    ends = list(accumulate(map(len, lines))) if len(lines) > 1 else [len(rest)]
+    written = begun = 0
+    while rest:
+        with trio.move_on_after(timeout_s) as scope:
+            taken = await write(rest)
+        if scope.cancelled_caught:
+            return False
+        rest, written = rest[taken:], written + taken
+        if begun < len(lines):
+            before, begun = begun, bisect_left(ends, written) + 1  # whoever ends there or later is the last one touched
+            counters.messages_sent += begun - before
+            left(begun - before)
+    return True
+
+
+async def received(said: list[Line | Pieces], counters: Counters, asides: Asides) -> list[Line]:
+    """Return those of some lines that may be messages, count all of them, and tell of the others.
+
+    A checkpoint if one comes in pieces, which are put together in a thread.
+    """
+    lines: list[Line] = []
+    for each in said:
+        line = await decoded(each.line) if isinstance(each, Pieces) else each
+        if line is not None:
+            lines.append(line)
+    found = [line for line in lines if may_be_message(line)]
+    counters.messages_received += len(found)
+    counters.stdout_noise += asides.noise(lines, found)
+    return found

@@ -1,0 +1,181 @@
+"""What a client hears before the answer to its request, over HTTP: messages, comments that keep it alive.
+
+A request runs where it always runs, needs no nursery, and is never cancelled by this: what is said before its answer is
+sent by a task of `KeepAlive`, which is only made for requests that are late, or about which something is said.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Final
+
+import trio
+
+from supervisor.front.edge.asgi import Receive, Send
+from supervisor.front.http.exchange import EventStream, disconnected
+
+log = logging.getLogger(__name__)
+
+MAX_SAID: Final = 256
+MAX_SAID_BYTES: Final = 1024 * 1024
+"""What may wait to be said to the client of one request."""
+LOOK_S: Final = 0.01
+"""How long is looked whether the client is still there before its answer becomes a stream."""
+
+
+class AnswerStream:
+    """The answer to one request, an event stream as soon as anything comes before it; a `Voice`.
+
+    What waits to be said is bounded; what does not fit is refused.
+    """
+
+    __slots__ = (
+        *("_bytes", "_gone", "_keeper", "_lock", "_nap", "_opened", "_over", "_receive", "_said", "_stream"),
+        "deadline",
+    )
+
+    def __init__(self, send: Send, receive: Receive | None, deadline: float, keeper: KeepAlive) -> None:
+        self.deadline = deadline
+        self._keeper = keeper
+        self._receive = receive
+        self._stream = EventStream(send)
+        self._said: deque[bytes] | None = None
+        self._bytes = 0
+        self._opened = False
+        self._gone = False
+        self._over = False
+        self._lock: trio.Lock | None = None
+        self._nap: trio.CancelScope | None = None
+
+    @property
+    def committed(self) -> bool:
+        """Whether the answer has to be an event."""
+        return self._opened or self._said is not None
+
+    def say(self, message: bytes) -> bool:
+        """Send a message before the answer; see `Voice.say`."""
+        if self._over or self._gone:
+            return False
+        if self._said is None:
+            self._said = deque()
+            self._keeper.hurry(self)
+        elif len(self._said) >= MAX_SAID or self._bytes + len(message) > MAX_SAID_BYTES:
+            return False
+        self._said.append(message)
+        self._bytes += len(message)
+        if self._nap is not None:
+            self._nap.cancel()
+        return True
+
+    async def finish(self, body: bytes) -> None:
+        """Send what was said and then the answer, as the last event of the stream."""
+        async with self._turn():
+            await self._open()
+            await self._flush()
+            await self._stream.event(body)
+            await self._stream.close()
+
+    def over(self) -> None:
+        """The answer is there: nothing else is sent from now on but by `finish`."""
+        self._over = True
+        if self._nap is not None:
+            self._nap.cancel()
+
+    async def keep_alive(self, interval_s: float) -> None:
+        """Send what is said, and comments where nothing is, until the answer is there or the client is gone."""
+        try:
+            if not await self._pause(LOOK_S):
+                await self._speak(interval_s)
+        except Exception:  # the border: the trouble of one connection must not end what keeps the others alive
+            log.debug("a late answer's stream broke", exc_info=True)
+            self._gone = True
+
+    async def _speak(self, interval_s: float) -> None:
+        async with self._turn():
+            if not self._over:
+                await self._open()
+                await self._flush()
+        while not await self._pause(interval_s):
+            async with self._turn():
+                if self._over:
+                    return
+                if self._said:
+                    await self._flush()
+                else:
+                    await self._stream.comment()
+
+    def _turn(self) -> trio.Lock:
+        self._lock = self._lock or trio.Lock()
+        return self._lock
+
+    async def _open(self) -> None:
+        if not self._opened:
+            self._opened = True
+            await self._stream.open()
+
+    async def _flush(self) -> None:
+        while self._said:
+            message = self._said.popleft()
+            self._bytes -= len(message)
+            await self._stream.event(message)
+
+    async def _pause(self, seconds: float) -> bool:
+        """Wait until there is something to do, or for some seconds; return whether there is no need to go on."""
+        if self._said and self._opened:
+            return self._over
+        with trio.move_on_after(seconds) as self._nap:
+            # Sending to a client that is gone could end the request, and in the legacy era it must not.
+            if self._receive is None:
+                await trio.sleep_forever()
+            else:
+                await disconnected(self._receive)
+                self._gone = True
+            return True
+        self._nap = None
+        return self._over
+
+
+class KeepAlive:
+    """Keeps the requests that take longer than `interval_s` alive; `run` has to run somewhere.
+
+    All wait for the same time, so the oldest is always the first one due and no queue by time is needed.
+    """
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._waiting: dict[AnswerStream, None] = {}
+        self._bell = trio.lowlevel.ParkingLot()
+        self._nursery: trio.Nursery | None = None
+
+    def add(self, send: Send, receive: Receive | None) -> AnswerStream:
+        """Watch a request; `receive` is None if somebody else reads it. Every `add` needs a `remove`."""
+        late = AnswerStream(send, receive, trio.current_time() + self._interval_s, self)
+        self._waiting[late] = None
+        self._bell.unpark()
+        return late
+
+    def remove(self, late: AnswerStream) -> None:
+        """Watch it no more: its answer is there, or it was cancelled."""
+        self._waiting.pop(late, None)
+        late.over()
+
+    def hurry(self, late: AnswerStream) -> None:
+        """Something is to be said to this client now. Without `run` it is said with the answer."""
+        if late in self._waiting and self._nursery is not None:
+            del self._waiting[late]
+            self._nursery.start_soon(late.keep_alive, self._interval_s)
+
+    async def run(self) -> None:
+        """Run until cancelled. A task is spent on a request only when it is late, or something is said before."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            while True:
+                while not self._waiting:
+                    await self._bell.park()
+                # Nothing that is added later can be due sooner, so nobody has to wake us before.
+                await trio.sleep_until(next(iter(self._waiting)).deadline)
+                now = trio.current_time()
+                while self._waiting and (late := next(iter(self._waiting))).deadline <= now:
+                    del self._waiting[late]
+                    nursery.start_soon(late.keep_alive, self._interval_s)

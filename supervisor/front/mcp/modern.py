@@ -1,0 +1,31 @@
+"""What becomes of every modern request, whatever carries it. PURE."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from actors.errors import UnknownMethod
+from actors.principal import Principal
+from supervisor.front.mcp.messages import ModernRequest
+from supervisor.service.client import Client
+
+REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""Methods of the legacy era only (MCP 2026-07-28, changelog)."""
+
+
+def removed(request: ModernRequest) -> UnknownMethod | None:
+    """Return the failure of a request for what is not there any more; None if it may be there."""
+    if request.method in REMOVED:
+        return UnknownMethod(f"{request.method} does not exist in this revision")
+    return None
+
+
+def client_of(request: ModernRequest, principal: Principal) -> Client:
+    """Return who asks: nothing is known of the client but what this request says."""
+    return Client(
+        principal=principal,
+        era="modern",
+        version=request.version,
+        name=request.name,
+        capabilities=request.capabilities,
+    )

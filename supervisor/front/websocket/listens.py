@@ -1,0 +1,96 @@
+"""What the client of one WebSocket is told of changes: by `subscriptions/listen`, or as a legacy client, unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.errors import InvalidArguments, TooManyCalls
+from actors.principal import Principal
+from actors.protocol import jsonrpc
+from supervisor.front.mcp.envelope import Key
+from supervisor.front.mcp.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
+from supervisor.front.mcp.messages import Request
+from supervisor.front.websocket.outgoing import Outgoing
+from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.service.client import Client
+from supervisor.service.port import Service, failure
+
+SHUTDOWN_REASON: Final = "the daemon is shutting down"
+
+
+class _Listen(msgspec.Struct, eq=False):
+    """An open `subscriptions/listen`."""
+
+    subscription: Subscription
+    scope: trio.CancelScope
+
+
+class Listens:
+    """The subscriptions of one connection; each is followed by a task of its nursery."""
+
+    def __init__(
+        self, service: Service, settings: WebSocketSettings, outgoing: Outgoing, nursery: trio.Nursery
+    ) -> None:
+        self._service = service
+        self._settings = settings
+        self._outgoing = outgoing
+        self._nursery = nursery
+        self._open: dict[Key, _Listen] = {}
+
+    def open(self, request: Request, client: Client) -> bytes | None:
+        """Begin a subscription; return the answer to its request if it is over already."""
+        try:
+            subscription = read_subscription(request.id, request.params)
+        except InvalidArguments as error:
+            return failure(request.id, error).body
+        if request.key in self._open:
+            return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "a listen with this id is open")
+        if len(self._open) >= self._settings.max_listens:
+            text = f"the limit of {self._settings.max_listens} open subscriptions on one connection is reached"
+            return failure(request.id, TooManyCalls(text)).body
+        self._outgoing.put(subscription.acknowledged())
+        if not subscription.kinds:
+            return subscription.complete()
+        listen = _Listen(subscription, trio.CancelScope())
+        self._open[request.key] = listen
+        self._nursery.start_soon(self._follow_listen, listen, self._watch(client.principal, subscription.kinds))
+        return None
+
+    def cancel(self, key: Key) -> None:
+        """End a subscription at its client's wish, if it is open."""
+        if key in self._open:
+            self._open.pop(key).scope.cancel()
+
+    def end(self) -> None:
+        """End all of them with their results."""
+        for listen in self._open.values():
+            listen.scope.cancel()
+            self._outgoing.put(listen.subscription.complete())
+            self._outgoing.put(listen.subscription.cancelled(SHUTDOWN_REASON))
+
+    def follow_all(self, principal: Principal) -> None:
+        """Tell a legacy client of every change."""
+        self._nursery.start_soon(self._follow, self._watch(principal, KINDS), list_changed)
+
+    def _watch(self, principal: Principal, kinds: tuple[Kind, ...]) -> Watch:
+        return Watch(
+            self._service,
+            principal,
+            kinds,
+            min_interval_s=self._settings.list_changed_min_interval_s,
+            debounce_s=self._settings.list_changed_debounce_s,
+        )
+
+    async def _follow_listen(self, listen: _Listen, watch: Watch) -> None:
+        with listen.scope:
+            await self._follow(watch, listen.subscription.changed)
+
+    async def _follow(self, watch: Watch, notification: Callable[[Kind], bytes]) -> None:
+        while True:
+            for kind in await watch.next():
+                await self._outgoing.drained()
+                await self._outgoing.send(notification(kind))

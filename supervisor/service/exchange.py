@@ -1,0 +1,197 @@
+"""One request of a client, from its arrival to its result, and what is said to the client in between.
+
+Rules:
+- Whatever is said never waits: a client that does not read costs what its queue holds, and nobody else anything.
+- Only who has said that it can be asked is asked, on the way its request came, and only in the legacy era: a modern
+  client gets no requests (MCP 2026-07-28, basic/patterns/mrtr).
+- What a client sends as an answer is settled once, by the id of our question; ids are ours and unique in a session.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+from actors.errors import CannotAsk
+from actors.kit import Reply
+from actors.messages import Note, Question
+from actors.protocol import jsonrpc
+from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
+from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.questions import ASKED_BY
+from actors.protocol.versions import META_LOG_LEVEL
+from supervisor.service.client import Client
+
+MAX_OPEN: Final = 32
+MAX_TOKEN_BYTES: Final = 512
+_TOKEN_STARTS: Final = frozenset(b'"-0123456789')
+_OVER: Final = "the request that this was about is over"
+_UNREAD: Final = "the client does not read what it is sent"
+
+
+class Voice(Protocol):
+    """How a client is spoken to before its request is answered."""
+
+    def say(self, message: bytes) -> bool:
+        """Send a JSON-RPC message. Never waits; False if there is no room for it, or nobody to read it."""
+
+
+class _Meta(msgspec.Struct):
+    token: msgspec.Raw = msgspec.field(name="progressToken", default=msgspec.Raw(b""))
+    log_level: msgspec.Raw = msgspec.field(name=META_LOG_LEVEL, default=msgspec.Raw(b""))
+
+
+_meta = msgspec.json.Decoder(_Meta)
+_level = msgspec.json.Decoder(LogLevel)
+_capabilities = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_error = msgspec.json.Decoder(jsonrpc.ErrorObject)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class QuestionTable:
+    """The questions that the client of one session has not answered."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._open: dict[str, Reply[msgspec.Raw]] = {}
+
+    def add(self, reply: Reply[msgspec.Raw]) -> str | None:
+        """Return the id of a new question; None if too many are open."""
+        if len(self._open) >= MAX_OPEN:
+            return None
+        self._number += 1
+        id_ = f"question-{self._number}"
+        self._open[id_] = reply
+        return id_
+
+    def take(self, id_: str | int) -> Reply[msgspec.Raw] | None:
+        """Close a question; None if it is not open."""
+        return self._open.pop(id_, None) if isinstance(id_, str) else None
+
+    def answered(self, id_: str | int, result: msgspec.Raw, error: msgspec.Raw) -> bool:
+        """Settle a question with what a client sent, either of them empty; False if it is not open."""
+        reply = self.take(id_)
+        if reply is None:
+            return False
+        if bytes(memoryview(result)[:1]) == b"{":
+            reply.answer(result)
+        else:
+            try:
+                found = _error.decode(error)
+            except _UNREADABLE:
+                found = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable")
+            reply.fail(RemoteError(found))
+        return True
+
+    def close(self) -> None:
+        """The session is over."""
+        for id_ in list(self._open):
+            if (reply := self.take(id_)) is not None:
+                reply.fail(CannotAsk("the client has gone"))
+
+
+class Exchange:
+    """One request; implements `actors.messages.Exchange`. `id` is JSON text.
+
+    `voice` is None where nothing can be said before the answer; `questions` where the client has no session.
+    `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot.
+    """
+
+    __slots__ = ("_open", "_questions", "_voice", "client", "dropped", "id", "log_level", "method", "params")
+
+    def __init__(
+        self,
+        client: Client,
+        id_: bytes,
+        method: str,
+        params: msgspec.Raw,
+        *,
+        voice: Voice | None = None,
+        questions: QuestionTable | None = None,
+        log_level: LogLevel | Literal[""] | None = None,
+    ) -> None:
+        self.client = client
+        self.id = id_
+        self.method = method
+        self.params = params
+        self.log_level = log_level
+        self.dropped = 0
+        self._voice = voice
+        self._questions = questions
+        self._open: dict[str, Reply[msgspec.Raw]] | None = None
+
+    def interest(self, meta: msgspec.Raw) -> Interest:
+        """Return what the client wants to hear meanwhile; `meta` is the `_meta` of its request."""
+        if self._voice is None:
+            return NOTHING
+        token, level = b"", self.log_level
+        if len(meta) > 2:
+            try:
+                found = _meta.decode(meta)
+            except _UNREADABLE:
+                return NOTHING
+            token = bytes(found.token)
+            if token[:1] and (token[0] not in _TOKEN_STARTS or len(token) > MAX_TOKEN_BYTES):
+                token = b""
+            if self.client.era == "modern":
+                level = _level_of(found.log_level)
+        if not token and not level:
+            return NOTHING if level is None else UNSAID
+        return Interest(token, level)
+
+    def note(self, note: Note) -> None:
+        """Tell the client something; dropped, and counted, if it cannot take it now."""
+        message = jsonrpc.notification(note.method, note.params)
+        if self._voice is None or not self._voice.say(message):
+            self.dropped += 1
+
+    def ask(self, question: Question) -> Reply[msgspec.Raw]:
+        """Ask the client something; see `actors.messages.Exchange.ask`."""
+        reply: Reply[msgspec.Raw] = Reply()
+        try:
+            self._ask(question, reply)
+        except CannotAsk as error:
+            reply.fail(error)
+        return reply
+
+    def _ask(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
+        voice, questions = self._voice, self._questions
+        if voice is None or questions is None or self.client.era == "modern":
+            raise CannotAsk("the client that made this call cannot be asked")
+        if not _declares(self.client.capabilities, ASKED_BY.get(question.method, question.method)):
+            raise CannotAsk(f"the client that made this call did not declare that it answers {question.method}")
+        id_ = questions.add(reply)
+        if id_ is None:
+            raise CannotAsk(f"the client has {MAX_OPEN} questions that it has not answered")
+        if not voice.say(jsonrpc.request(jsonrpc.encode(id_), question.method, bytes(question.params))):
+            questions.take(id_)
+            raise CannotAsk(_UNREAD)
+        self._open = {**(self._open or {}), id_: reply}
+        reply.on_abandon(lambda: self._withdraw(id_))
+
+    def _withdraw(self, id_: str) -> None:
+        if self._questions is not None and self._questions.take(id_) is not None and self._voice is not None:
+            params = jsonrpc.encode({"requestId": id_, "reason": "nobody waits for the answer any more"})
+            self._voice.say(jsonrpc.notification("notifications/cancelled", params))
+
+    def close(self) -> None:
+        """The request is over: what it asked is not answered any more."""
+        for id_, reply in (self._open or {}).items():
+            if self._questions is not None and self._questions.take(id_) is not None:
+                reply.fail(CannotAsk(_OVER))
+
+
+def _level_of(raw: msgspec.Raw) -> LogLevel | None:
+    try:
+        return _level.decode(raw) if len(raw) else None
+    except _UNREADABLE:
+        return None
+
+
+def _declares(capabilities: msgspec.Raw, name: str) -> bool:
+    """Whether a client declares a capability, whatever its value (`{}` counts, `null` does not)."""
+    try:
+        return bytes(_capabilities.decode(capabilities).get(name, msgspec.Raw(b"null"))) != b"null"
+    except _UNREADABLE:
+        return False

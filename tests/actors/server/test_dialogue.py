@@ -1,0 +1,180 @@
+"""What a server says and asks while it works on a call reaches whoever made the call, and the answers go back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.errors import CallTimedOut, CannotAsk
+from actors.kit import Reply
+from actors.messages import Note, Question
+from actors.protocol.exchanges import Interest
+from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.server import ServerSettings
+from tests.actors.server.rig import running_server
+from tests.fakes.mcp_server import FakeServer
+
+ASKING = ServerSettings(capabilities=frozenset({"elicitation"}), question_timeout_s=100, call_max_s=1000)
+LOGGING: dict[str, Any] = {"tools": {}, "logging": {}}
+
+
+class Caller:
+    """Whoever made a call: it hears notes, and answers questions when the test says so."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, Any]] = []
+        self.questions: list[tuple[Question, Reply[msgspec.Raw]]] = []
+        self.asked = trio.Event()
+
+    def note(self, note: Note) -> None:
+        self.notes.append((note.method, json.loads(note.params)))
+
+    def ask(self, question: Question) -> Reply[msgspec.Raw]:
+        reply: Reply[msgspec.Raw] = Reply()
+        self.questions.append((question, reply))
+        self.asked.set()
+        return reply
+
+
+async def test_progress_reaches_the_caller_with_its_own_token(autojump_clock: MockClock) -> None:
+    caller, other = Caller(), Caller()
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: rig.call("progress", exchange=other, interest=Interest(b'"b"'), progress=[5]))
+        await rig.call("progress", exchange=caller, interest=Interest(b"1"), progress=[1, 2])
+    assert [(note["progressToken"], note["progress"]) for _, note in caller.notes] == [(1, 1), (1, 2)]
+    assert [note["progressToken"] for _, note in other.notes] == ["b"]
+
+
+async def test_a_server_is_only_asked_for_what_somebody_wants(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(capabilities=LOGGING)) as rig:
+        await rig.call(exchange=Caller(), interest=Interest(log_level=""))
+        await rig.call()
+        assert all("_meta" not in message.get("params", {}) for message in rig.fake.messages)
+        assert rig.fake.count("logging/setLevel") == 0
+
+
+async def test_the_level_of_a_legacy_server_follows_the_most_talkative_caller(autojump_clock: MockClock) -> None:
+    quiet, talkative = Caller(), Caller()
+    levels = ["debug", "warning", "error"]
+    async with running_server(FakeServer(capabilities=LOGGING)) as rig:
+        await rig.call("log", exchange=quiet, interest=Interest(log_level="error"), levels=levels)
+        await rig.call("log", exchange=talkative, interest=Interest(log_level="debug"), levels=levels)
+        await rig.call("log", exchange=quiet, interest=Interest(log_level="error"), levels=levels)
+        await rig.call("log", levels=levels)
+        asked = [
+            message["params"]["level"] for message in rig.fake.messages if message.get("method") == "logging/setLevel"
+        ]
+    assert asked == ["error", "debug"]
+    assert [note["level"] for _, note in quiet.notes] == ["error", "error"]
+    assert [note["level"] for _, note in talkative.notes] == levels
+
+
+async def test_a_modern_server_is_told_the_level_with_each_request(autojump_clock: MockClock) -> None:
+    caller = Caller()
+    async with running_server(FakeServer(probe="modern", capabilities=LOGGING), era=None) as rig:
+        await rig.call("log", exchange=caller, interest=Interest(b"7", "info"), levels=["info"])
+        (call,) = [message for message in rig.fake.messages if message.get("method") == "tools/call"]
+        meta = call["params"]["_meta"]
+        assert meta["io.modelcontextprotocol/logLevel"] == "info"
+        assert meta["progressToken"] == call["id"]
+        assert rig.fake.count("logging/setLevel") == 0
+    assert [note["level"] for _, note in caller.notes] == ["info"]
+
+
+async def test_a_question_waits_for_the_caller_and_the_answer_goes_back(autojump_clock: MockClock) -> None:
+    caller = Caller()
+    got: list[Any] = []
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+
+        async def call() -> None:
+            got.append(await rig.call("ask", exchange=caller, deadline_s=60))
+
+        nursery.start_soon(call)
+        await caller.asked.wait()
+        ((question, reply),) = caller.questions
+        assert (question.method, msgspec.json.decode(question.params)["message"]) == ("elicitation/create", "Sure?")
+        await trio.sleep(90)  # longer than the call's deadline, which waits meanwhile
+        reply.answer(msgspec.Raw(b'{"action":"accept","content":{"a":1e2}}'))
+    assert got[0]["got"]["result"] == {"action": "accept", "content": {"a": 100}}
+    initialize = next(message for message in rig.fake.messages if message["method"] == "initialize")
+    assert initialize["params"]["capabilities"] == {"elicitation": {}}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(RemoteError(ErrorObject(-7, "no")), -7), (CannotAsk("it did not declare that"), -32601)],
+)
+async def test_a_caller_that_does_not_answer_is_said_to_the_server(
+    autojump_clock: MockClock, error: Exception, code: int
+) -> None:
+    class Refusing(Caller):
+        def ask(self, question: Question) -> Reply[msgspec.Raw]:
+            reply = super().ask(question)
+            reply.fail(error)
+            return reply
+
+    async with running_server(settings=ASKING) as rig:
+        assert (await rig.call("ask", exchange=Refusing()))["got"]["error"]["code"] == code
+        assert (await rig.call("ask"))["got"]["error"]["code"] == -32601  # there is nobody to ask
+        assert (await rig.call("ask", exchange=Caller(), method="roots/list"))["got"]["error"]["code"] == -32601
+
+
+async def test_a_question_that_nobody_answers_is_cancelled_in_time(autojump_clock: MockClock) -> None:
+    caller = Caller()
+    async with running_server(settings=ASKING) as rig:
+        began = trio.current_time()
+        assert (await rig.call("ask", exchange=caller))["got"]["result"] == {"action": "cancel"}
+        assert trio.current_time() - began == pytest.approx(100)
+    assert caller.questions[0][1].settled
+
+
+async def test_a_question_that_the_server_takes_back_is_taken_back_at_the_caller(autojump_clock: MockClock) -> None:
+    caller = Caller()
+    async with running_server(settings=ASKING) as rig:
+        assert (await rig.call("ask", exchange=caller, s=5))["got"] is None
+        await wait_all_tasks_blocked()
+        assert caller.questions[0][1].settled
+        assert all("result" not in message and "error" not in message for message in rig.fake.messages)
+
+
+async def test_questions_end_with_their_process(autojump_clock: MockClock) -> None:
+    caller = Caller()
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+
+        async def call() -> None:
+            with pytest.raises(Exception, match="stopped while the call was in flight"):
+                await rig.call("ask", exchange=caller)
+
+        nursery.start_soon(call)
+        await caller.asked.wait()
+        await rig.restart()
+        assert caller.questions[0][1].settled
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_where_several_calls_are_in_flight_nobody_is_asked_by_guess(autojump_clock: MockClock) -> None:
+    caller, other = Caller(), Caller()
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: rig.call("sleep", exchange=other, s=30))
+        await wait_all_tasks_blocked()
+        error = (await rig.call("ask", exchange=caller))["got"]["error"]
+        assert "not known which call" in error["message"]
+        assert caller.questions == other.questions == []
+
+
+async def test_progress_puts_the_deadline_off_and_only_so_far(autojump_clock: MockClock) -> None:
+    settings = ServerSettings(call_max_s=200)
+    caller = Caller()
+    async with running_server(settings=settings) as rig:
+        await rig.call("progress", 60, caller, Interest(b"1"), progress=[1, 2, 3], pause_s=50)
+        began = trio.current_time()
+        with pytest.raises(CallTimedOut, match="did not answer tools/call within 200 s"):
+            await rig.call("progress", 60, caller, Interest(b"1"), progress=list(range(10)), pause_s=50)
+        assert trio.current_time() - began == pytest.approx(200)
+        with pytest.raises(CallTimedOut, match="within 60 s"):
+            await rig.call("progress", 60, progress=[1, 2, 3], pause_s=50)  # nobody wanted to hear of it

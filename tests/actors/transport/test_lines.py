@@ -1,0 +1,84 @@
+"""One message to a server is one line, however the client wrote what is in it; and it is known which were begun."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import trio_test
+
+from actors.protocol.conversation import Conversation
+from actors.protocol.era import Identity
+from actors.protocol.listing import ListLimits
+from actors.protocol.outgoing import Outgoing
+from actors.transport.base import Counters
+from actors.transport.lines import line_of, write_lines
+
+
+def sent(members: bytes, meta: bytes = b"") -> bytes:
+    talk = Conversation("s1", Identity(version="1"), "legacy", ListLimits())
+    talk.call(1, "tools/call", members, meta)
+    (message,) = talk.take_output()
+    return line_of(message)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r", "\r\n"])
+def test_arguments_over_many_lines_are_sent_as_one(newline: str) -> None:
+    arguments = newline.join(["{", ' "text": "a\\nb",', "", ' "list": [', "1", "]", "}"])
+    line = sent(b'"name":"echo","arguments":' + arguments.encode())
+    assert line.count(b"\n") == 1
+    assert b"\r" not in line
+    assert json.loads(line)["params"]["arguments"] == {"text": "a\nb", "list": [1]}
+
+
+def test_a_message_between_line_breaks_is_not_smuggled_to_the_server() -> None:
+    smuggled = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}'
+    line = sent(b'"arguments":{"a":\n' + smuggled + b"\n}", b'"b":\n' + smuggled + b"\n")
+    assert len(line.splitlines()) == 1
+
+
+def test_a_line_break_inside_a_string_is_no_json_to_begin_with() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        msgspec.json.decode(b'{"a": "x\ny"}', type=dict[str, msgspec.Raw])
+
+
+def test_a_message_in_pieces_is_what_its_pieces_are_together() -> None:
+    message = Outgoing(parts=(b'{"a":', b"1", b"}"))
+    assert (message.body, message.size, line_of(message)) == (b'{"a":1}', 7, b'{"a":1}\n')
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=6), st.integers(1, 9), st.integers(0, 30))
+def test_whatever_a_pipe_takes_at_once_it_is_known_which_messages_it_may_know_of(
+    sizes: list[int], chunk: int, stop_after: int
+) -> None:
+    messages = [Outgoing(parts=(bytes([97 + number]) * size,)) for number, size in enumerate(sizes)]
+    taken = bytearray()
+    told: list[int] = []
+
+    class Full(Exception):
+        pass
+
+    async def write(data: memoryview) -> int:
+        await trio.lowlevel.checkpoint()
+        if len(taken) >= stop_after:
+            raise Full
+        taken.extend(data[:chunk])
+        return min(chunk, len(data))
+
+    @trio_test
+    async def run() -> None:
+        counters = Counters()
+        try:
+            assert await write_lines(messages, write, told.append, counters, 10.0)
+            assert bytes(taken) == b"".join(map(line_of, messages))
+        except Full:
+            pass
+        assert sum(told) == counters.messages_sent
+
+    run()
+    starts = [sum(size + 1 for size in sizes[:number]) for number in range(len(sizes))]
+    assert sum(told) == sum(start < len(taken) for start in starts)

@@ -1,0 +1,82 @@
+"""What the official Python client 1.x hears and is asked before an answer: `mcp1_conversation.py URL TRANSPORT`.
+
+Prints a report as JSON. It runs in an environment of its own, which the type checker does not see.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from importlib import import_module
+from typing import Any
+
+import anyio
+
+DEADLINE_S = 30.0
+TOO_LATE_S = 2.0
+"""Longer than the daemon waits for an answer."""
+
+
+def connect(url: str, transport: str) -> Any:
+    """The transport's context manager; its first two values are the streams."""
+    if transport == "websocket":
+        return import_module("mcp.client.websocket").websocket_client(url)
+    return import_module("mcp.client.streamable_http").streamablehttp_client(url)
+
+
+async def report(url: str, transport: str) -> dict[str, Any]:
+    sdk: Any = import_module("mcp")
+    types: Any = import_module("mcp.types")
+    logs: list[str] = []
+    progress: list[float] = []
+
+    async def log(params: Any) -> None:
+        logs.append(params.level)
+        await anyio.lowlevel.checkpoint()
+
+    async def told(done: float, total: float | None, message: str | None) -> None:
+        progress.append(done)
+        await anyio.lowlevel.checkpoint()
+
+    async def ask(context: Any, params: Any) -> Any:
+        if params.message == "too late":
+            await anyio.sleep(TOO_LATE_S)
+        action = "decline" if params.message == "decline" else "accept"
+        return types.ElicitResult(action=action, content={"name": "Ada"} if action == "accept" else None)
+
+    async with (
+        connect(url, transport) as streams,
+        sdk.ClientSession(streams[0], streams[1], logging_callback=log, elicitation_callback=ask) as session,
+    ):
+
+        async def execute(path: str, **arguments: Any) -> str:
+            given = {"tool_path": path, "arguments": arguments}
+            result = await session.call_tool("execute_mcp_tool", given, progress_callback=told)
+            return str(result.content[0].text)
+
+        initialized = await session.initialize()
+        found: dict[str, Any] = {
+            "version": initialized.protocolVersion,
+            "logging": initialized.capabilities.logging is not None,
+            "worked": await execute("talkative:work"),
+            "progress": list(progress),
+            "unasked": list(logs),
+        }
+        logs.clear()
+        await session.set_logging_level("error")
+        await execute("talkative:work")
+        found["errors"] = list(logs)
+        for message in ("accept", "decline", "too late"):
+            found[message] = json.loads(await execute("talkative:ask", message=message))
+        return found
+
+
+async def main() -> None:
+    with anyio.fail_after(DEADLINE_S):
+        print(json.dumps(await report(*sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # the transports say that they are deprecated
+    anyio.run(main)

@@ -1,0 +1,70 @@
+"""What the official Python client 2.x hears and is asked before an answer: `mcp2_conversation.py URL MODE`.
+
+Prints a report as JSON. In the modern era levels are asked for with each request, and nobody is asked anything here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Literal
+
+import trio
+from mcp import Client, types
+
+DEADLINE_S = 30.0
+TOO_LATE_S = 2.0
+"""Longer than the daemon waits for an answer."""
+
+
+async def report(url: str, mode: str) -> dict[str, Any]:
+    logs: list[str] = []
+    done: list[float] = []
+
+    async def log(params: Any) -> None:
+        logs.append(params.level)
+        await trio.lowlevel.checkpoint()
+
+    async def told(progress: float, total: float | None, message: str | None) -> None:
+        done.append(progress)
+        await trio.lowlevel.checkpoint()
+
+    async def ask(context: Any, params: Any) -> Any:
+        if params.message == "too late":
+            await trio.sleep(TOO_LATE_S)
+        action: Literal["accept", "decline"] = "decline" if params.message == "decline" else "accept"
+        return types.ElicitResult(action=action, content={"name": "Ada"} if action == "accept" else None)
+
+    async def execute(client: Client, path: str, **arguments: Any) -> str:
+        given = {"tool_path": path, "arguments": arguments}
+        result: Any = await client.call_tool("execute_mcp_tool", given, progress_callback=told)
+        return str(result.content[0].text)
+
+    found: dict[str, Any] = {}
+    options: dict[str, Any] = {"mode": mode, "logging_callback": log, "elicitation_callback": ask}
+    async with Client(url, **options) as client:
+        found["version"] = client.protocol_version
+        found["logging"] = client.server_capabilities.logging is not None
+        found["worked"] = await execute(client, "talkative:work")
+        found["progress"] = list(done)
+        found["unasked"] = list(logs)
+        for message in ("accept", "decline", "too late"):
+            found[message] = json.loads(await execute(client, "talkative:ask", message=message))
+        logs.clear()
+        if client.protocol_version < "2026":
+            await client.set_logging_level("error")
+            await execute(client, "talkative:work")
+    if found["version"] >= "2026":
+        async with Client(url, **options, log_level="error") as client:
+            await execute(client, "talkative:work")
+    found["errors"] = list(logs)
+    return found
+
+
+async def main() -> None:
+    with trio.fail_after(DEADLINE_S):
+        print(json.dumps(await report(*sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    trio.run(main)

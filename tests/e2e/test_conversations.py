@@ -1,0 +1,71 @@
+"""What official clients hear and are asked while a server works on their call: HTTP and WebSocket, both eras."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+
+from tests.e2e import environments
+from tests.e2e.daemons import Daemon, running, stand_in
+from tests.e2e.environments import CLIENTS
+from tests.e2e.test_clients import LEGACY, MODERN, report
+
+pytestmark = pytest.mark.e2e
+
+QUESTION_S = 1.0
+CANNOT_ASK = "the client that made this call cannot be asked"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One daemon with a server that tells of its work and asks for a name."""
+    servers = {"talkative": {**stand_in("talkative"), "question_timeout_s": QUESTION_S}}
+    with running(tmp_path_factory.mktemp("conversations"), servers) as daemon:
+        trio.run(daemon.ready)
+        yield daemon
+
+
+def check(found: dict[str, Any], *, unasked: list[str], asked: bool) -> None:
+    """What every client has to hear; `unasked` are the levels it hears of without a wish."""
+    assert found["logging"] is True
+    assert found["worked"] == "worked"
+    assert found["progress"] == [0, 1, 2]
+    assert found["unasked"] == unasked
+    if asked:
+        assert found["accept"] == {"action": "accept", "content": {"name": "Ada"}}
+        assert found["decline"]["action"] == "decline"
+        assert found["too late"] == {"action": "cancel"}
+    else:
+        for message in ("accept", "decline", "too late"):
+            assert found[message] == {"code": -32601, "message": CANNOT_ASK}
+
+
+@pytest.mark.parametrize(("transport", "path"), [("http", "/mcp"), ("websocket", "/mcp")])
+def test_the_python_client_1_converses(daemon: Daemon, transport: str, path: str) -> None:
+    url = (daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)) + path
+    found = report(environments.python_1(), str(CLIENTS / "mcp1_conversation.py"), url, transport)
+    check(found, unasked=["info", "error"], asked=True)
+    assert found["errors"] == ["error"]
+
+
+@pytest.mark.parametrize(("mode", "version"), [("legacy", LEGACY), ("auto", MODERN)])
+def test_the_python_client_2_converses(daemon: Daemon, mode: str, version: str) -> None:
+    script = str(CLIENTS / "mcp2_conversation.py")
+    found = report(environments.python_2(), script, f"{daemon.url}/mcp", mode)
+    assert found["version"] == version
+    check(found, unasked=["info", "error"] if version == LEGACY else [], asked=version == LEGACY)
+    assert found["errors"] == ["error"]
+
+
+@pytest.mark.parametrize(("kind", "era"), [("sdk", "legacy"), ("default", "legacy"), (MODERN, "modern")])
+def test_the_typescript_clients_converse(daemon: Daemon, kind: str, era: str) -> None:
+    node = environments.node()
+    if node is None:  # the one thing that cannot be installed from the registries this project uses
+        pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
+    script = str(CLIENTS / "typescript_conversation.cjs")
+    found = report(node, script, environments.typescript(), f"{daemon.url}/mcp", kind)
+    check(found, unasked=["info", "error"] if era == "legacy" else [], asked=era == "legacy")
+    assert found.get("errors") == (["error"] if era == "legacy" else None)

@@ -1,0 +1,118 @@
+"""The two doors of the front for clients, HTTP and WebSocket, in memory: the same message goes through both."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from supervisor.front.edge.asgi import Application
+from supervisor.front.http.endpoint import McpHttp
+from supervisor.front.http.session_ids import Sealer
+from supervisor.front.websocket.endpoint import McpWebSocket
+from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.service.drain import Drain
+from supervisor.service.exchange import Exchange as ServiceExchange
+from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy
+from tests.fakes.service import FakeService
+
+MAX_BYTES = 4 * 1024 * 1024
+CLIENT = {"name": "both", "version": "1"}
+
+
+class Everything(FakeService):
+    """Performs every method: the result names it."""
+
+    async def perform(self, exchange: ServiceExchange) -> bytes:
+        client = msgspec.structs.replace(exchange.client, session=None)
+        self.asked.append((client, exchange.method, bytes(exchange.params)))
+        await trio.lowlevel.checkpoint()
+        return msgspec.json.encode({"performed": exchange.method})
+
+
+def initialize(version: str) -> bytes:
+    """The request that opens a session."""
+    return legacy("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}, id_="open")
+
+
+async def _nothing(scope: Any, receive: Any, send: Any) -> None:
+    await trio.lowlevel.checkpoint()
+    raise AssertionError("nothing here is for the application inside")
+
+
+class HttpDoor:
+    """A client of the HTTP front, in a session."""
+
+    def __init__(self) -> None:
+        self.service = Everything()
+        self._app = McpHttp(_nothing, Drain(self.service, trio.Event()), sealer=Sealer(b"k" * 32))
+        self._token = ""
+
+    async def open(self, version: str) -> None:
+        answer = await self.post(initialize(version))
+        self._token = answer.headers["mcp-session-id"]
+
+    async def post(self, message: bytes, **headers: str) -> Exchange:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        session = {"mcp-session-id": self._token} if self._token else {}
+        return await fetch(self._app, "POST", {**JSON_HEADERS, **session, **named}, message)
+
+
+class WebSocketDoor:
+    """A client of the WebSocket front: one connection, which has a session."""
+
+    def __init__(self, app: Application) -> None:
+        self._app = app
+        self._events: deque[dict[str, Any]] = deque([{"type": "websocket.connect"}])
+        self._sent: list[Any] = []
+        self._moved = trio.lowlevel.ParkingLot()
+        self._marks = 0
+
+    async def run(self) -> None:
+        await self._app({"type": "websocket"}, self._receive, self._send)
+
+    async def _receive(self) -> dict[str, Any]:
+        await trio.lowlevel.checkpoint()
+        while not self._events:
+            await self._moved.park()
+        return self._events.popleft()
+
+    async def _send(self, event: dict[str, Any]) -> None:
+        await trio.lowlevel.checkpoint()
+        assert event["type"] != "websocket.close", event
+        if event["type"] == "websocket.send":
+            self._sent.append(msgspec.json.decode(event["text"]))
+            self._moved.unpark_all()
+
+    async def give(self, message: bytes) -> list[Any]:
+        """Send a message; return what is answered to it."""
+        self._marks += 1
+        mark = {"jsonrpc": "2.0", "id": f"mark {self._marks}", "result": {}}
+        for text in (message.decode(), legacy("ping", id_=mark["id"]).decode()):
+            self._events.append({"type": "websocket.receive", "text": text})
+        self._moved.unpark_all()
+        with trio.fail_after(5):
+            while mark not in self._sent:
+                await self._moved.park()
+        await wait_all_tasks_blocked()  # what it has begun is performed
+        found, self._sent = [one for one in self._sent if one != mark], []
+        return found
+
+
+@asynccontextmanager
+async def websocket_door(service: FakeService, version: str | None) -> AsyncIterator[WebSocketDoor]:
+    """A connection for the block, with a session of this version if there is one."""
+    settings = WebSocketSettings(max_message_bytes=MAX_BYTES)
+    door = WebSocketDoor(McpWebSocket(Drain(service, trio.Event()), settings))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(door.run)
+        if version is not None:
+            (opened,) = await door.give(initialize(version))
+            assert opened["result"]["protocolVersion"] == version
+        yield door
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,60 @@
+"""The parameters of the legacy methods that belong to the transport."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from actors.errors import InvalidArguments
+from actors.protocol.exchanges import LogLevel
+from supervisor.front.mcp.envelope import MAX_NAME_BYTES
+from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
+
+
+@pytest.mark.parametrize("level", get_args(LogLevel))
+def test_each_of_the_eight_levels_is_read(level: str) -> None:
+    assert read_level(msgspec.Raw(b'{"level":"%s","_meta":{}}' % level.encode())) == level
+    assert len(get_args(LogLevel)) == 8
+
+
+@pytest.mark.parametrize(
+    "params", [b"", b"{}", b"[]", b'"debug"', b'{"level":null}', b'{"level":7}', b'{"level":"Debug"}', b'{"level":""}']
+)
+def test_anything_else_is_no_level_and_the_levels_are_named(params: bytes) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        read_level(msgspec.Raw(params))
+    assert caught.value.code == -32602
+    assert caught.value.message == (
+        '"params.level" must be one of debug, info, notice, warning, error, critical, alert, emergency'
+    )
+
+
+def test_initialize_needs_a_version_and_nothing_else() -> None:
+    found = read_initialize(msgspec.Raw(b'{"protocolVersion":"2025-11-25"}'))
+    assert (found.protocol_version, bytes(found.capabilities), found.client_info.name) == ("2025-11-25", b"{}", "")
+    with pytest.raises(InvalidArguments):
+        read_initialize(msgspec.Raw(b"{}"))
+
+
+def test_the_name_of_a_client_is_cut_where_it_is_read() -> None:
+    params = msgspec.json.encode({"protocolVersion": "x", "clientInfo": {"name": "n" * 500, "version": "1"}})
+    assert read_initialize(msgspec.Raw(params)).client_info.name == "n" * MAX_NAME_BYTES
+
+
+@pytest.mark.parametrize(
+    ("params", "key"),
+    [
+        (b'{"requestId":1}', 1),
+        (b'{"requestId":"1"}', "1"),
+        (b'{"requestId":1.0}', None),
+        (b'{"requestId":true}', None),
+        (b'{"requestId":null}', None),
+        (b"{}", None),
+        (b"", None),
+    ],
+)
+def test_a_cancellation_names_a_request_by_type_and_value(params: bytes, key: int | str | None) -> None:
+    found = read_cancelled(msgspec.Raw(params))
+    assert (type(found), found) == (type(key), key)
