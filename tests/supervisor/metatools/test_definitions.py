@@ -1,0 +1,41 @@
+"""What the meta-tools are said to take is read, and what is read is used."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from supervisor.metatools.arguments.execution import Execute
+from supervisor.metatools.arguments.resources import Listing
+from supervisor.metatools.arguments.tools import Discover
+from supervisor.metatools.definitions import SCHEMAS
+from tests.supervisor.test_settings import read
+
+ARGUMENTS = Path(__file__).parents[3] / "supervisor" / "metatools" / "arguments"
+
+
+@cache
+def known() -> frozenset[str]:
+    """Every text, and every field of a struct, in the modules that read arguments."""
+    found: set[str] = set()
+    for file in ARGUMENTS.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("tool", SCHEMAS)
+def test_every_argument_of_a_definition_is_read(tool: str) -> None:
+    assert SCHEMAS[tool]["properties"].keys() <= known()
+
+
+@pytest.mark.parametrize("struct", [Discover, Execute, Listing])
+def test_everything_that_is_read_of_arguments_is_used(struct: type[msgspec.Struct]) -> None:
+    assert set(struct.__struct_fields__) - read() == set()
