@@ -1,0 +1,84 @@
+"""The way of a call on docs/contributing.md is the one that a call goes, and the frames of it can be counted."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.frames import CALLS, Recorder, Way, main, median, profiled, summary, ways
+from supervisor.metatools.texts import clean
+from tests.docs.test_architecture_page import CONTRIBUTING, ROOT, rows
+
+
+def told(name: str) -> list[str]:
+    """Every function on the page, in its order, as a frame is written."""
+    found = []
+    for _, file, functions, *_ in rows(CONTRIBUTING, name):
+        found += [f"{file.strip('`')}:{function}" for function in re.findall(r"`([\w.]+)`", functions)]
+    return found
+
+
+def missing(told: list[str], frames: tuple[str, ...]) -> str:
+    """The first of some functions that does not come after those before it; empty if all do."""
+    place = 0
+    for function in told:
+        if function not in frames[place:]:
+            return function
+        place = frames.index(function, place) + 1
+    return ""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_goes_the_way_that_the_page_tells(name: str, tmp_path: Path) -> None:
+    found = ways(tmp_path, CALLS[name], 3)
+    # A timer may fire during one of them; where none goes that way, each says where it left it.
+    assert "" in [missing(told(name), way.frames) for way in found]
+    assert len(told(name)) >= 14
+    row = summary(name, median(found))
+    assert row["call"] == f"`{CALLS[name][0]}`"
+    assert row["entries"] >= row["frames"] >= row["functions"] >= row["files"] > 40
+    assert row["frames"] > row["arguments"] > 0
+    assert row["turns"] >= row["tasks"] > 0
+    assert sys.getprofile() is None
+
+
+def test_a_function_that_comes_too_late_is_told() -> None:
+    assert missing(["a", "b"], ("a", "x", "b")) == ""
+    assert missing(["b", "a"], ("a", "x", "b")) == "a"
+    assert missing(["c"], ("a",)) == "c"
+
+
+def test_a_frame_counts_once_and_only_while_it_is_recorded() -> None:
+    recorder = Recorder()
+    with profiled(recorder):
+        clean("before")
+        way = recorder.record(lambda: (clean("one"), clean("two")))
+        clean("after")
+    own = [frame for frame in way.frames if frame == "supervisor/metatools/texts.py:clean"]
+    assert len(own) == 2
+    assert way.entries == len(way.frames)
+    assert (way.tasks, way.turns) == (0, 0)
+    assert (ROOT / "supervisor/metatools/texts.py").is_file()
+
+
+def test_the_median_is_one_that_was_found() -> None:
+    found = [Way(("a:f",) * count, count, 1, 1) for count in (3, 1, 2)]
+    assert median(found) is found[2]
+
+
+def test_the_program_prints_a_row_or_the_frames(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.frames.ways", lambda directory, tool, count: [Way(("a.py:f", "b.py:g"), 3, 1, 2)])
+    monkeypatch.setattr(sys, "argv", ["frames"])
+    main()
+    head, line, *rest = capsys.readouterr().out.splitlines()
+    assert head.startswith("| call | entries | frames |")
+    assert line.count("---") == 8
+    assert rest[0] == "| `execute_mcp_tool` | 3 | 2 | 2 | 2 | 0 | 1 | 2 |"
+    monkeypatch.setattr(sys, "argv", ["frames", "--list", "discover"])
+    main()
+    assert capsys.readouterr().out == "a.py:f\nb.py:g\n"

@@ -1,0 +1,123 @@
+"""What docs/architecture.md and docs/contributing.md say of paths, folders and words is what the code has."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+SOURCES = sorted(file for package in ("actors", "supervisor") for file in (ROOT / package).rglob("*.py"))
+
+OF_OTHERS = re.compile(r"\b(worker\s+threads?|(context|package|version)\s+managers?)\b", re.IGNORECASE)
+"""Words of others for things of theirs."""
+NOUN = {"handle": r"\b(?:an?|the|its|this|no) handles?\b"}
+"""How a word is found that is also a verb; any other one is found wherever it stands."""
+
+
+def rows(text: str, name: str) -> list[list[str]]:
+    """The rows of the table between two marks, without its head."""
+    part = text[text.index(f"<!-- {name} -->") : text.index(f"<!-- end of {name} -->")]
+    lines = [line for line in part.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+@pytest.mark.parametrize("text", [ARCHITECTURE, CONTRIBUTING], ids=["architecture", "contributing"])
+def test_every_path_on_the_page_exists(text: str) -> None:
+    paths = set(re.findall(r"`([\w.-][\w./-]*(?:\.(?:py|md|json|toml)|/))`", text))
+    paths |= set(re.findall(r"`((?:actors|supervisor|tests|docs|benchmarks|examples|\.ci)/[\w./-]+)`", text))
+    assert len(paths) > 30
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_module_that_a_page_names_is_there(page: Path) -> None:
+    """Where a page is about one folder, the end of a path is enough."""
+    folders = ("actors", "supervisor", "tests", "benchmarks", "docs", "examples")
+    files = [f"/{file.relative_to(ROOT).as_posix()}" for name in folders for file in (ROOT / name).rglob("*.py")]
+    named = set(re.findall(r"`([\w.-][\w./-]*\.py)`", page.read_text(encoding="utf-8")))
+    assert [name for name in sorted(named) if not any(file.endswith(f"/{name}") for file in files)] == []
+
+
+def test_every_folder_has_its_row_and_every_row_is_a_folder() -> None:
+    found = [row[0].strip("`") for row in rows(ARCHITECTURE, "folders")]
+    assert sorted(found) == sorted({f"{file.parent.relative_to(ROOT).as_posix()}/" for file in SOURCES})
+    assert all(purpose and touched for _, purpose, touched in rows(ARCHITECTURE, "folders"))
+
+
+# Words ----------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def defined() -> frozenset[str]:
+    """The name of every class, function and type alias of the two packages."""
+    found: set[str] = set()
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Assign):
+                found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return frozenset(found)
+
+
+def said() -> Iterator[tuple[str, str]]:
+    """Where something is said to people, and what: docstrings, comments, and the pages without their code."""
+    for file in SOURCES:
+        text = file.read_text(encoding="utf-8")
+        comments = [
+            token.string
+            for token in tokenize.generate_tokens(io.StringIO(text).readline)
+            if token.type == tokenize.COMMENT
+        ]
+        docstrings = [
+            node.value.value
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        ]
+        yield str(file.relative_to(ROOT)), "\n".join([*comments, *docstrings])
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        text = re.sub(r"<!-- words -->.*<!-- end of words -->", "", text, flags=re.DOTALL)
+        yield page.name, re.sub(r"```.*?```|`[^`\n]+`|\]\([^)]*\)|<?https?://\S+", "", text, flags=re.DOTALL)
+
+
+@cache
+def everything_said() -> tuple[tuple[str, str], ...]:
+    return tuple((where, OF_OTHERS.sub("", text)) for where, text in said())
+
+
+def avoided() -> list[str]:
+    return [word for row in rows(ARCHITECTURE, "words") for word in filter(None, map(str.strip, row[3].split(",")))]
+
+
+def test_every_word_is_there_once_and_is_a_name_in_the_code() -> None:
+    words = [word.strip() for row in rows(ARCHITECTURE, "words") for word in row[0].split(",")]
+    assert len(words) == len(set(words)) > 25
+    assert not set(words) & set(avoided())
+    for row in rows(ARCHITECTURE, "words"):
+        assert set(re.findall(r"`(\w+)`", row[2])) <= defined(), row[0]
+
+
+def test_the_words_to_avoid_are_those_that_were_decided() -> None:
+    assert {"instance", "worker", "backend", "manager", "handle"} <= set(avoided())
+
+
+@pytest.mark.parametrize("word", avoided())
+def test_a_word_that_is_avoided_is_nowhere_said(word: str) -> None:
+    pattern = re.compile(NOUN.get(word, rf"\b{word}s?\b"), re.IGNORECASE)
+    assert [(where, found.group()) for where, text in everything_said() for found in pattern.finditer(text)] == []
+
+
+@pytest.mark.parametrize("word", avoided())
+def test_a_word_that_is_avoided_is_in_no_name_of_a_class(word: str) -> None:
+    assert [name for name in defined() if re.search(rf"{word.capitalize()}s?(?![a-z])", name)] == []
