@@ -11,7 +11,7 @@ import msgspec
 
 from actors.catalogue.entries import Offer
 from actors.kit.mailbox import Ask, Reply
-from actors.life.lifecycle import State, Wanted
+from actors.life.states import State, Wanted
 from actors.principal import LOCAL, Principal
 from actors.protocol.exchanges import NOTHING, Interest
 from actors.protocol.versions import Era

@@ -52,7 +52,7 @@ class Settlements:
 class Router(Actor[Message]):
     """One per daemon. At most `max_in_flight` calls are in flight over all servers."""
 
-    def __init__(self, directory: Directory[server.Message], max_in_flight: int) -> None:
+    def __init__(self, directory: Directory[server.ServerMessage], max_in_flight: int) -> None:
         super().__init__(max_in_flight + 64)
         self._directory = directory
         self._max_in_flight = max_in_flight

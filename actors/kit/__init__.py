@@ -1,6 +1,7 @@
 """The actor kit: mailboxes, actors, cells that always hold the newest value, and how want of resources is met."""
 
 from actors.kit.actor import Actor as Actor
+from actors.kit.actor import StartSoon as StartSoon
 from actors.kit.cells import Feed as Feed
 from actors.kit.cells import Latest as Latest
 from actors.kit.gate import Gate as Gate

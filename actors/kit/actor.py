@@ -7,6 +7,7 @@ A handler is a plain `def`: it cannot await, so it cannot block its mailbox. Wha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -14,6 +15,8 @@ import trio
 from actors.kit.mailbox import Address, Envelope, Mailbox, Reply
 
 M = TypeVar("M")
+StartSoon = Callable[..., None]
+"""Starts a child task: `Actor.start_soon`, as those see it who work for an actor."""
 
 MAX_BURST = 32
 """How many messages are handled in one turn of the loop; then others have theirs."""
@@ -32,6 +35,10 @@ class Actor(ABC, Generic[M]):
     @abstractmethod
     def handle(self, message: M, reply: Reply[Any] | None) -> None:
         """React to one message without waiting."""
+
+    def start_soon(self, task: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Run a child task; from `started` on. It is cancelled when the actor ends."""
+        self.nursery.start_soon(task, *args)
 
     def finish(self) -> None:
         """End the actor after the message it is handling now; its child tasks are cancelled."""

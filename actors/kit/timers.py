@@ -7,11 +7,14 @@ newest timer of that name counts (`take`).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
 import msgspec
 import trio
 
-Fire = Callable[[str, int], Awaitable[None]]
+from actors.kit.actor import StartSoon
+
+N = TypeVar("N", bound=str)
 
 
 class _Timer(msgspec.Struct, frozen=True):
@@ -20,44 +23,45 @@ class _Timer(msgspec.Struct, frozen=True):
     scope: trio.CancelScope
 
 
-class Timers:
-    """Timers by name; `fire(name, number)` is awaited in the timer's own task."""
+class Timers(Generic[N]):
+    """Timers by name; `fire(name, number)` is awaited in the timer's own task, which `start_soon` starts."""
 
-    def __init__(self, fire: Fire) -> None:
+    def __init__(self, fire: Callable[[N, int], Awaitable[None]], start_soon: StartSoon) -> None:
         self._fire = fire
+        self._start_soon = start_soon
         self._number = 0
-        self._timers: dict[str, _Timer] = {}
+        self._timers: dict[N, _Timer] = {}
 
-    def start(self, nursery: trio.Nursery, name: str, seconds: float) -> None:
+    def start(self, name: N, seconds: float) -> None:
         """Fire `name` in that many seconds, instead of any earlier timer of that name."""
         self.cancel(name)
         self._number += 1
         timer = _Timer(self._number, trio.current_time() + seconds, trio.CancelScope())
         self._timers[name] = timer
-        nursery.start_soon(self._run, name, timer)
+        self._start_soon(self._run, name, timer)
 
-    def start_by(self, nursery: trio.Nursery, name: str, moment: float) -> None:
+    def start_by(self, name: N, moment: float) -> None:
         """Fire `name` at `moment` of the trio clock, unless a timer of that name fires no later anyway."""
         timer = self._timers.get(name)
         if timer is None or timer.moment > moment:
-            self.start(nursery, name, max(0.0, moment - trio.current_time()))
+            self.start(name, max(0.0, moment - trio.current_time()))
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: N) -> None:
         """Stop a timer; its firing does not count any more, even if it was posted."""
         timer = self._timers.pop(name, None)
         if timer is not None:
             timer.scope.cancel()
 
-    def running(self, name: str) -> bool:
+    def running(self, name: N) -> bool:
         """Return whether a timer of that name runs, or fired and was not taken yet."""
         return name in self._timers
 
-    def left(self, name: str) -> float | None:
+    def left(self, name: N) -> float | None:
         """Return in how many seconds a timer of that name fires, None if there is none."""
         timer = self._timers.get(name)
         return None if timer is None else max(0.0, timer.moment - trio.current_time())
 
-    def take(self, name: str, number: int) -> bool:
+    def take(self, name: N, number: int) -> bool:
         """Return whether a firing counts: the timer was neither cancelled nor replaced since."""
         timer = self._timers.get(name)
         if timer is None or timer.number != number:
@@ -65,7 +69,7 @@ class Timers:
         del self._timers[name]
         return True
 
-    async def _run(self, name: str, timer: _Timer) -> None:
+    async def _run(self, name: N, timer: _Timer) -> None:
         with timer.scope:
             await trio.sleep_until(timer.moment)
             await self._fire(name, timer.number)

@@ -9,46 +9,52 @@ import sys
 
 from msgspec.structs import replace
 
-from actors.life import lifecycle as lc
+from actors.life import events as ev
+from actors.life.lifecycle import step
+from actors.life.states import Life, State
+from actors.life.timers import Timer
 
 Arrow = tuple[str, str, str]
 
 
-def events(incarnation: int) -> tuple[lc.Event, ...]:
+def events(incarnation: int) -> tuple[ev.Event, ...]:
     """One of each kind of event; those of a process belong to `incarnation`."""
     return (
-        lc.Wake(),
-        lc.Sleep(),
-        lc.Restart(),
-        lc.Stop(),
-        lc.Spawned(incarnation),
-        lc.SpawnRefused(incarnation, "reason"),
-        lc.SpawnRefused(incarnation, "reason", permanent=True),
-        lc.SpawnRefused(incarnation, "reason", scarce=True),
-        lc.Greeted(incarnation),
-        lc.Greeted(incarnation, known=True),
-        lc.Rejected(incarnation, "reason"),
-        lc.Fallback(incarnation),
-        lc.Listed(incarnation),
-        lc.Violated(incarnation, "reason"),
-        lc.Expired(incarnation),
-        lc.Drained(incarnation),
-        lc.Exited(incarnation, "reason"),
-        lc.Exited(incarnation, "reason", normal=True),
-        lc.BackoffOver(),
-        lc.GaveUp(),
+        ev.Wake(),
+        ev.Sleep(),
+        ev.Restart(),
+        ev.Stop(),
+        ev.Spawned(incarnation),
+        ev.SpawnRefused(incarnation, "reason"),
+        ev.SpawnRefused(incarnation, "reason", permanent=True),
+        ev.SpawnRefused(incarnation, "reason", scarce=True),
+        ev.Agreed(incarnation),
+        ev.Agreed(incarnation, known=True),
+        ev.NotAgreed(incarnation, "reason"),
+        ev.Fallback(incarnation),
+        ev.Discovered(incarnation),
+        ev.Violated(incarnation, "reason"),
+        ev.Expired(incarnation),
+        ev.Drained(incarnation),
+        ev.Exited(incarnation, "reason"),
+        ev.Exited(incarnation, "reason", normal=True),
+        ev.Prolonged(incarnation, Timer.HANDSHAKE, 1.0),
+        ev.Prolonged(incarnation, Timer.IDLE, 1.0),
+        ev.Admitted(1.0),
+        ev.BackoffOver(),
+        ev.GaveUp(),
     )
 
 
 def arrows() -> list[Arrow]:
     """Return each (state, event, next state) that can happen, where the state changes: a walk over all lives."""
     found: set[Arrow] = set()
-    todo = [lc.Life()]
-    seen: set[lc.Life] = set()
+    todo = [Life()]
+    seen: set[Life] = set()
     while todo:
         life = todo.pop()
         for event in events(life.incarnation):
-            after, _ = lc.step(life, event)
+            after, _ = step(life, event)
             if after.state is not life.state:
                 found.add((life.state.value, type(event).__name__, after.state.value))
             known = replace(after, incarnation=1)
@@ -63,9 +69,9 @@ def mermaid() -> str:
     pairs: dict[tuple[str, str], list[str]] = {}
     for before, event, after in arrows():
         pairs.setdefault((before, after), []).append(event)
-    lines = ["stateDiagram-v2", f"    [*] --> {lc.State.DORMANT}"]
+    lines = ["stateDiagram-v2", f"    [*] --> {State.DORMANT}"]
     lines += [f"    {before} --> {after}: {', '.join(names)}" for (before, after), names in sorted(pairs.items())]
-    lines.append(f"    {lc.State.STOPPED} --> [*]")
+    lines.append(f"    {State.STOPPED} --> [*]")
     return "\n".join(lines)
 
 

@@ -11,19 +11,16 @@ from typing import Final
 import msgspec
 
 from actors.protocol import jsonrpc
-from actors.protocol.era import Action, Agreement, Identity, Impossible, Negotiation, Send, Settled
+from actors.protocol.era import Action, Agree, Agreement, Identity, Negotiation, NoAgreement, Send
 from actors.protocol.exchanges import MESSAGE, NOTHING, PROGRESS, Exchanges, Interest
 from actors.protocol.facts import (
-    Agreed,
     AllListed,
     CallAnswered,
     CallAsked,
     CallMalformed,
     CallRefused,
     Fact,
-    Fresh,
     ListsChanged,
-    NoAgreement,
 )
 from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, Kind, Listing, ListLimits, PageSummary
@@ -99,10 +96,6 @@ class Conversation:
     def greet(self) -> None:
         """Begin the handshake."""
         self._follow(self._negotiation.start())
-
-    def silence(self) -> Fresh | None:
-        """Say that no answer came in time, or that the process ended; None: that says nothing about the era."""
-        return Fresh() if self._negotiation.on_silence() is not None else None
 
     def list_all(self, now: float) -> AllListed | None:
         """Begin a walk over all lists; returns its (empty) result at once if the server announces none.
@@ -271,11 +264,11 @@ class Conversation:
             case Send(method=method, params=params):
                 self._out.request("negotiation", method, params)
                 return None
-            case Settled(agreement=agreement, notify=notify):
+            case Agree(agreement=agreement, notify=notify):
                 self.agreement = agreement
                 self._out.agreed(agreement, self._identity)
                 if notify is not None:
                     self._out.write(notify, method=INITIALIZED)
-                return Agreed(agreement)
-            case Impossible(reason=reason):
-                return NoAgreement(reason)
+                return agreement
+            case NoAgreement():
+                return action

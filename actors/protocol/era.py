@@ -56,24 +56,20 @@ class Send(msgspec.Struct, frozen=True):
     params: bytes
 
 
-class Settled(msgspec.Struct, frozen=True):
+class Agree(msgspec.Struct, frozen=True):
     """Done. `notify` must be sent before anything else."""
 
     agreement: Agreement
     notify: bytes | None
 
 
-class NeedsFreshProcess(msgspec.Struct, frozen=True):
-    """The probe may have ruined this process: start another and begin with `initialize`."""
-
-
-class Impossible(msgspec.Struct, frozen=True):
+class NoAgreement(msgspec.Struct, frozen=True):
     """No mutual revision, or the server refuses the handshake: permanent."""
 
     reason: str
 
 
-Action = Send | Settled | Impossible
+Action = Send | Agree | NoAgreement
 
 
 class _Discovered(msgspec.Struct):
@@ -118,10 +114,6 @@ class Negotiation:
         """Return the first request."""
         return self._probe(MODERN_VERSIONS[-1]) if self.probing else self._initialize()
 
-    def on_silence(self) -> NeedsFreshProcess | None:
-        """Call when no answer came in time or the process ended; None: that says nothing about the era."""
-        return NeedsFreshProcess() if self.probing else None
-
     def on_result(self, result: msgspec.Raw) -> Action:
         """Call with the result of the request sent last."""
         return self._initialized(result) if self._phase is _Phase.INITIALIZING else self._discovered(result)
@@ -140,7 +132,7 @@ class Negotiation:
             return self._probe(mutual)
         if any(version in LEGACY_VERSIONS for version in supported) or not supported:
             return self._initialize()
-        return Impossible(f"the server speaks {', '.join(supported[:5])}; we speak {', '.join(MODERN_VERSIONS)}")
+        return NoAgreement(f"the server speaks {', '.join(supported[:5])}; we speak {', '.join(MODERN_VERSIONS)}")
 
     def _on_initialize_error(self, error: jsonrpc.ErrorObject, supported: list[str] | None) -> Action:
         # -32022 to `initialize` is positive evidence of the modern era: a slow start made us think otherwise.
@@ -148,7 +140,7 @@ class Negotiation:
             self._reprobed = True
             self._phase = _Phase.REPROBING
             return self._probe(_newest(MODERN_VERSIONS, supported) or MODERN_VERSIONS[-1])
-        return Impossible(f"the server refused the handshake: {error.message[:200]}")
+        return NoAgreement(f"the server refused the handshake: {error.message[:200]}")
 
     def _probe(self, version: str) -> Send:
         meta = {META_VERSION: version, META_CAPABILITIES: {}, META_CLIENT_INFO: msgspec.to_builtins(self._identity)}
@@ -172,7 +164,7 @@ class Negotiation:
         if version is None:
             return self._initialize()
         info = _own(found.meta.get(META_SERVER_INFO, msgspec.Raw(b"{}")))
-        return Settled(
+        return Agree(
             Agreement(
                 era="modern",
                 version=version,
@@ -189,9 +181,9 @@ class Negotiation:
         try:
             found = msgspec.json.decode(result, type=_Initialized)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return Impossible("the server answered initialize with something that is no initialize result")
+            return NoAgreement("the server answered initialize with something that is no initialize result")
         if found.version not in LEGACY_VERSIONS:
-            return Impossible(f"the server wants protocol version {found.version[:40]!r}, which we do not speak")
+            return NoAgreement(f"the server wants protocol version {found.version[:40]!r}, which we do not speak")
         agreement = Agreement(
             era="legacy",
             version=found.version,
@@ -199,17 +191,17 @@ class Negotiation:
             server_info=_own(found.server_info),
             instructions=found.instructions or "",
         )
-        return Settled(agreement, jsonrpc.notification("notifications/initialized"))
+        return Agree(agreement, jsonrpc.notification("notifications/initialized"))
 
 
-def _excess(result: msgspec.Raw) -> Impossible | None:
+def _excess(result: msgspec.Raw) -> NoAgreement | None:
     """Return a refusal if an answer to the handshake is larger or deeper than any can need to be."""
     size = len(memoryview(result))
     if size > MAX_ANSWER_BYTES:
-        return Impossible(f"its answer to the handshake has {size} bytes, the limit is {MAX_ANSWER_BYTES}")
+        return NoAgreement(f"its answer to the handshake has {size} bytes, the limit is {MAX_ANSWER_BYTES}")
     answer = bytes(result)
     if answer.count(b"{") + answer.count(b"[") > MAX_ANSWER_DEPTH and extent(answer).depth > MAX_ANSWER_DEPTH:
-        return Impossible(f"its answer to the handshake is nested more than {MAX_ANSWER_DEPTH} levels deep")
+        return NoAgreement(f"its answer to the handshake is nested more than {MAX_ANSWER_DEPTH} levels deep")
     return None
 
 

@@ -7,24 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from actors.protocol import jsonrpc
-from actors.protocol.era import Agreement
+from actors.protocol.era import Agreement, NoAgreement
 from actors.protocol.listing import Listed, PageArrived
-
-
-class Agreed(msgspec.Struct, frozen=True):
-    """The handshake is done."""
-
-    agreement: Agreement
-
-
-class Fresh(msgspec.Struct, frozen=True):
-    """The era probe may have ruined this process."""
-
-
-class NoAgreement(msgspec.Struct, frozen=True):
-    """There is no mutual revision."""
-
-    reason: str
 
 
 class AllListed(msgspec.Struct, frozen=True):
@@ -84,7 +68,7 @@ class ListsChanged(msgspec.Struct, frozen=True):
 
 
 Fact = (
-    Agreed
+    Agreement
     | NoAgreement
     | PageArrived
     | AllListed

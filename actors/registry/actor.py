@@ -21,7 +21,7 @@ from actors.catalogue.entries import Offer, unchanged
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import EraLearned, Memory, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import trio
 
 from actors.errors import SupervisorError
-from actors.kit import Address
+from actors.kit import Address, StartSoon
 from actors.messages import Exchange, Question
 from actors.protocol.facts import (
     CallAnswered,
@@ -22,7 +22,7 @@ from actors.protocol.facts import (
 )
 from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError
 from actors.server.calls import Calls
-from actors.server.inbox import Message, QuestionAnswered
+from actors.server.inbox import QuestionAnswered, ServerMessage
 from actors.server.link import Link
 
 UNANSWERED = b'{"action":"cancel"}'
@@ -33,15 +33,16 @@ CANNOT_ASK = "the client that made this call cannot be asked"
 class Dialogue:
     """The calls of one server, as its messages are about them. `post` is the mailbox of its actor."""
 
-    nursery: trio.Nursery
-
-    def __init__(self, calls: Calls, question_timeout_s: float, post: Address[Message]) -> None:
+    def __init__(
+        self, calls: Calls, question_timeout_s: float, post: Address[ServerMessage], start_soon: StartSoon
+    ) -> None:
         self._calls = calls
+        self._start_soon = start_soon
         self._timeout_s = question_timeout_s
         self._post = post
         self._open: dict[bytes, trio.CancelScope] = {}
 
-    def take(self, fact: Fact, link: Link, incarnation: int) -> Fact | None:
+    def take(self, fact: Fact, link: Link) -> Fact | None:
         """Do what follows from a fact about a call; return one that is about something else."""
         match fact:
             case CallAnswered() | CallRefused() | CallMalformed():
@@ -49,7 +50,7 @@ class Dialogue:
             case CallNoted():
                 self._calls.note(fact, link.heard)
             case CallAsked():
-                self._ask(fact, link, incarnation)
+                self._ask(fact, link)
             case QuestionWithdrawn(id=id_):
                 self._withdraw(id_)
             case _:
@@ -67,14 +68,14 @@ class Dialogue:
         for id_ in list(self._open):
             self._withdraw(id_)
 
-    def _ask(self, asked: CallAsked, link: Link, incarnation: int) -> None:
+    def _ask(self, asked: CallAsked, link: Link) -> None:
         """Ask the client of a call, whose deadline waits meanwhile."""
         exchange = self._calls.pause(asked.call, link.heard)
         if exchange is None:
             link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
             return
         self._open[asked.id] = scope = trio.CancelScope()
-        self.nursery.start_soon(self._wait, scope, incarnation, asked, exchange)
+        self._start_soon(self._wait, scope, link.number, asked, exchange)
 
     def _withdraw(self, id_: bytes) -> None:
         if (scope := self._open.pop(id_, None)) is not None:

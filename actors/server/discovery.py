@@ -14,16 +14,22 @@ import trio
 from actors.catalogue.draft import Draft
 from actors.catalogue.entries import Offer
 from actors.catalogue.pages import Page, read_page
-from actors.kit import Address, Pauses, is_want
+from actors.kit import Address, Pauses, StartSoon, is_want
 from actors.kit.timers import Timers
-from actors.life.lifecycle import Life, State
+from actors.life.events import Discovered, Expired, Sleep, Wake
+from actors.life.timers import Timer
 from actors.protocol.facts import AllListed, Fact
 from actors.protocol.listing import Listed, PageArrived, PageSummary
-from actors.server.inbox import Message, PageRead
+from actors.server.calls import Calls
+from actors.server.course import Course
+from actors.server.inbox import PageRead, ServerMessage
 from actors.server.link import Link
 from actors.server.lists import Lists
+from actors.server.orders import Orders
+from actors.server.processes import Processes
 from actors.server.record import Record
 from actors.server.settings import LIST_LIMITS, ServerSettings
+from actors.server.story import listed_change
 
 AT_ONCE_BYTES = 16 * 1024
 """A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""
@@ -33,36 +39,55 @@ LATE = "its lists could not be read in time"
 class Discovery:
     """The walks over the lists of one server. `post` is the mailbox of its actor, `desk` the place for reading pages.
 
-    `listed` is called with the link whose walk came to its end, what was known before, and what is known now.
     `looking`: the server was woken only to have its lists read, and had so many calls before that.
     """
-
-    nursery: trio.Nursery
 
     def __init__(
         self,
         lists: Lists,
         settings: ServerSettings,
+        processes: Processes,
+        calls: Calls,
+        orders: Orders,
         record: Record,
-        timers: Timers,
-        post: Address[Message],
+        course: Course,
+        timers: Timers[Timer],
+        post: Address[ServerMessage],
+        start_soon: StartSoon,
         desk: trio.CapacityLimiter | None,
-        listed: Callable[[Link, Offer | None, Offer], None],
     ) -> None:
         self._lists = lists
         self._settings = settings
+        self._processes = processes
+        self._calls = calls
+        self._orders = orders
         self._record = record
+        self._course = course
         self._timers = timers
         self._post = post
+        self._start_soon = start_soon
         self._desk = desk
-        self._listed = listed
         self.looking: int | None = None
         self._walk = 0
         self._draft = Draft(LIST_LIMITS, None)
         self._reading: set[trio.CancelScope] = set()
 
-    def begin(self, link: Link, incarnation: int) -> None:
+    @property
+    def known(self) -> Offer | None:
+        """What the catalogue has of the server."""
+        return self._lists.known
+
+    def read(self) -> None:
         """Begin to read the lists, or note that they must be read again."""
+        link = self._processes.link
+        if link is None or not self._course.life.listable:
+            return
+        if not link.talk.listing:
+            self._orders.reading()
+        self._begin(link)
+        self._processes.flush()
+
+    def _begin(self, link: Link) -> None:
         if link.talk.listing:
             self._lists.owed = True
             return
@@ -70,23 +95,23 @@ class Discovery:
         self._walk += 1
         self._stop_reading()
         self._draft = self._lists.begin(now)
-        self._timers.start(self.nursery, "listing", self._settings.discovery_timeout_s)
+        self._timers.start(Timer.LISTING, self._settings.discovery_timeout_s)
         self._follow(link, link.talk.list_all(now))
 
-    def changed(self, link: Link, *, ready: bool) -> None:
+    def changed(self, link: Link) -> None:
         """The server says that a list changed."""
         if link.talk.listing:
             self._lists.owed = True
-        elif ready:
-            self._timers.start_by(self.nursery, "relist", self._lists.next_reading(trio.current_time()))
+        elif self._course.life.serving:
+            self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time()))
 
-    def take(self, arrived: PageArrived, link: Link, incarnation: int) -> Fact | None:
+    def take(self, arrived: PageArrived, link: Link) -> Fact | None:
         """Read a page, now or in a thread. Returns what the message means instead if it is no page."""
         if len(arrived.line) > AT_ONCE_BYTES:
-            self.nursery.start_soon(self._read_aside, self._walk, incarnation, arrived, self._draft)
+            self._start_soon(self._read_aside, self._walk, link.number, arrived, self._draft)
             return None
         page = read_page(arrived, self._draft.room(arrived.kind), self._draft.known)
-        return self.on_read(PageRead(incarnation, self._walk, arrived, page), link)
+        return self.on_read(PageRead(link.number, self._walk, arrived, page), link)
 
     def on_read(self, read: PageRead, link: Link) -> Fact | None:
         """Go on with a page that was read. Returns what the message means instead if it is no page."""
@@ -100,14 +125,18 @@ class Discovery:
         self._follow(link, link.talk.on_page(kind, summary, trio.current_time()))
         return None
 
-    def late(self, link: Link, incarnation: int) -> bool:
-        """The walk takes too long: what was read counts. False if that is nothing to begin with."""
+    def on_late(self) -> None:
+        """The walk takes too long. What is known stays, what was read counts, and the server can still answer calls."""
+        self._orders.fail_reading(LATE)
+        link = self._processes.link
+        if link is None:
+            return
         if self._lists.known is None and link.talk.waits_for("tools") and not self._draft.count("tools"):
-            return False
+            self._course.step(Expired(link.number))  # that is nothing to begin with
+            return
         self._stop_reading()
         self._record.last_error = LATE
         self._follow(link, link.talk.stop_listing(self._settings.discovery_timeout_s))
-        return True
 
     # Looking again --------------------------------------------------------------------------------------------------
 
@@ -116,17 +145,24 @@ class Discovery:
         self._lists.restore(trio.current_time(), self._record.clock())
         self._watch(awake=False)
 
-    def look(self, link: Link | None, life: Life, calls: int) -> bool:
-        """Read the lists if they are due. True: the server, which had so many `calls`, has to be woken for it."""
-        awake = life.state is State.READY
+    def look(self) -> None:
+        """The lists are old, or doubtful: read them again, waking the server for it if need be."""
+        if self._look():
+            self._course.step(Wake())
+        self._processes.flush()
+
+    def _look(self) -> bool:
+        """Read the lists if they are due. True: the server has to be woken for it."""
+        life, link = self._course.life, self._processes.link
+        awake = life.serving
         if not self._watch(awake=awake):
             return False
-        self._timers.start(self.nursery, "look", self._settings.probe_interval_s)  # whatever becomes of it
+        self._timers.start(Timer.LOOK, self._settings.probe_interval_s)  # whatever becomes of it
         if awake and link is not None:
             if not link.talk.listing:  # what is being read now will do
-                self.begin(link, life.incarnation)
-        elif life.state is State.DORMANT:
-            self.looking = calls
+                self._begin(link)
+        elif life.asleep:
+            self.looking = self._calls.total
             return True
         else:
             self._lists.put_off(trio.current_time())
@@ -139,14 +175,13 @@ class Discovery:
             self._lists.put_off(trio.current_time())
         return looked
 
-    def settled(self, link: Link, life: Life, calls: int) -> bool:
+    def _settled(self, link: Link) -> bool:
         """Do what is owed after a reading. True: the server was woken for that alone, nobody has called it since."""
-        ready = life.state is State.READY
         if self._lists.owed:
-            self.changed(link, ready=ready)
-        looked, self.looking = self.looking == calls, None
-        self._timers.cancel("look")
-        self._watch(awake=ready and not looked)
+            self.changed(link)
+        looked, self.looking = self.looking == self._calls.total, None
+        self._timers.cancel(Timer.LOOK)
+        self._watch(awake=self._course.life.serving and not looked)
         return looked and self._settings.idle_timeout_s > 0
 
     def _watch(self, *, awake: bool) -> bool:
@@ -155,7 +190,7 @@ class Discovery:
         if moment <= trio.current_time():
             return True
         if not math.isinf(moment):
-            self._timers.start_by(self.nursery, "look", moment)
+            self._timers.start_by(Timer.LOOK, moment)
         return False
 
     # Reading --------------------------------------------------------------------------------------------------------
@@ -165,14 +200,18 @@ class Discovery:
             self._finish(link, fact.listed)
 
     def _finish(self, link: Link, listed: Listed) -> None:
-        self._timers.cancel("listing")
+        self._timers.cancel(Timer.LISTING)
         if link.talk.agreement is None:
             return
         now, unix_now = trio.current_time(), self._record.clock()
         before = self._lists.known
         offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
-        self._listed(link, before, offer)
+        self._record.listed(link.number, offer, ready=self._course.life.serving)
+        self._orders.read(lambda: listed_change(before, offer))
+        self._course.step(Discovered(link.number))
+        if self._settled(link):
+            self._course.step(Sleep())
 
     def _stop_reading(self) -> None:
         for scope in self._reading:

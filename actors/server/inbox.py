@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from actors.catalogue.pages import Page
+from actors.life.events import Spawned, SpawnRefused, Violated
+from actors.life.timers import Timer
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.jsonrpc import ErrorObject
 from actors.protocol.listing import PageArrived
-from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started, Written
+from actors.server.incarnation import ProcessExit, Received, Written
 
 
 class CallAbandoned(msgspec.Struct, frozen=True):
@@ -20,7 +22,7 @@ class CallAbandoned(msgspec.Struct, frozen=True):
 class TimerFired(msgspec.Struct, frozen=True):
     """A timer fired; `number` says which one of that name."""
 
-    name: str
+    name: Timer
     number: int
 
 
@@ -42,7 +44,7 @@ class QuestionAnswered(msgspec.Struct, frozen=True):
     result: bytes | ErrorObject
 
 
-Message = (
+ServerMessage = (
     CallServer
     | WakeServer
     | RestartServer
@@ -52,12 +54,12 @@ Message = (
     | ReadServer
     | CallAbandoned
     | TimerFired
-    | Started
-    | NotStarted
+    | Spawned
+    | SpawnRefused
+    | Violated
+    | ProcessExit
     | Received
     | Written
     | PageRead
     | QuestionAnswered
-    | Broken
-    | Ended
 )

@@ -1,8 +1,8 @@
 """One process of a server, from spawn to exit: the tasks around a connection, which post facts to their actor.
 
-Expected failures become messages; whatever happens, the last message is `Ended`, sent when nothing of the process is
-left. The reader and the writer are separate tasks, so that we always read while we write and no pipe can deadlock us.
-A process may wait for its turn to start; afterwards nothing it does, or does not, holds up another server.
+Expected failures become messages; whatever happens, the last one is `ProcessExit` or `SpawnRefused`, sent when nothing
+of the process is left. The reader and the writer are separate tasks, so that we always read while we write and no pipe
+can deadlock us. A process may wait for its turn to start; afterwards nothing it does, or does not, holds up another.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import trio
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
 from actors.kit.decoding import decoded
+from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.protocol.framing import Line, Oversized
 from actors.protocol.opening import Message, opened
 from actors.protocol.outgoing import Outgoing
@@ -46,22 +47,6 @@ IDLE_LOOKS = 3
 """After that many looks without any work it does not install now, and others may."""
 
 
-class Started(msgspec.Struct, frozen=True):
-    """The process runs."""
-
-    incarnation: int
-
-
-class NotStarted(msgspec.Struct, frozen=True):
-    """There is no process. `reason` may reach clients, `detail` is for operators; see `SpawnFailed` for the others."""
-
-    incarnation: int
-    reason: str
-    permanent: bool
-    detail: str = ""
-    scarce: bool = False
-
-
 class Received(msgspec.Struct, frozen=True):
     """Whole lines arrived: messages, or what is kept of those over the limit; `stream` as in `Incoming`."""
 
@@ -76,21 +61,15 @@ class Written(msgspec.Struct, frozen=True):
     incarnation: int
 
 
-class Broken(msgspec.Struct, frozen=True):
-    """The process cannot be trusted any more."""
-
-    incarnation: int
-    reason: str
-
-
-class Ended(msgspec.Struct, frozen=True):
+class ProcessExit(msgspec.Struct, frozen=True):
     """Nothing of the process is left."""
 
     incarnation: int
     exit: Exit
 
 
-ProcessFact = Started | NotStarted | Received | Written | Broken | Ended
+LastWord = ProcessExit | SpawnRefused
+"""How the messages of a process end."""
 
 
 class Incarnation:
@@ -152,7 +131,7 @@ class Incarnation:
 
     async def run(self, starts: Starts) -> None:
         """Wait for a place among the starts, and live through one process."""
-        end: ProcessFact | None = None
+        end: LastWord | None = None
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
@@ -160,24 +139,20 @@ class Incarnation:
                     await self._placed.wait()
                     self.began = self.worked_at = trio.current_time()
                     self._scope.deadline = self.began + self._spawn_timeout_s
-                    end = Ended(self.number, await self._live())
+                    end = ProcessExit(self.number, await self._live())
                     nursery.cancel_scope.cancel()
         except* SpawnFailed as group:
             error = _first(group)
-            end = NotStarted(self.number, error.message, error.permanent, error.detail, error.scarce)
+            end = SpawnRefused(self.number, error.message, error.permanent, error.scarce, error.detail)
         await self._post.tell(end or self._cut_short())
 
-    def _cut_short(self) -> ProcessFact:
+    def _cut_short(self) -> LastWord:
         """What to report of a process that was killed, or not even started."""
         if self.connection is not None:
-            return Ended(self.number, Exit(asked=True, last_stderr=self.connection.last_stderr(LAST_LINES)))
+            return ProcessExit(self.number, Exit(asked=True, last_stderr=self.connection.last_stderr(LAST_LINES)))
         if self._asked:
-            return Ended(self.number, Exit(asked=True))
-        return NotStarted(
-            self.number,
-            f"it could not be started within {self._spawn_timeout_s:g} s",
-            permanent=False,
-        )
+            return ProcessExit(self.number, Exit(asked=True))
+        return SpawnRefused(self.number, f"it could not be started within {self._spawn_timeout_s:g} s")
 
     async def _hold_places(self, starts: Starts) -> None:
         if self.installer is None or not self._installs:
@@ -192,7 +167,7 @@ class Incarnation:
             self._scope.deadline = math.inf
             self.connection = connection
             connection.asides.hear = self._hear
-            await self._post.tell(Started(self.number))
+            await self._post.tell(Spawned(self.number))
             async with trio.open_nursery() as nursery:
                 reading = trio.Event()
                 nursery.start_soon(self._read, connection, reading)
@@ -216,7 +191,7 @@ class Incarnation:
                     messages = [await _opened(line) for line in lines[start : start + MAX_LINES]]
                     await self._post.tell(Received(self.number, messages, incoming.stream))
         except ProtocolViolation as error:
-            await self._post.tell(Broken(self.number, error.message))
+            await self._post.tell(Violated(self.number, error.message))
         finally:
             finished.set()
         await self._closed(connection, "it closed its output and did not exit")
@@ -232,7 +207,7 @@ class Incarnation:
             return
         if self._stop.is_set():
             return
-        await self._post.tell(Broken(self.number, reason))
+        await self._post.tell(Violated(self.number, reason))
 
     async def _write(self, connection: Connection) -> None:
         while True:
@@ -243,7 +218,7 @@ class Incarnation:
                 await self._closed(connection, "it closed its input and did not exit")
                 return
             if not taken:
-                await self._post.tell(Broken(self.number, "it does not read its input"))
+                await self._post.tell(Violated(self.number, "it does not read its input"))
                 return
             if self.outbox.sent():
                 await self._post.tell(Written(self.number))

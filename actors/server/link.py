@@ -7,7 +7,7 @@ from contextlib import suppress
 import trio
 
 from actors.errors import ProtocolViolation
-from actors.kit import Address, Mark, Starts
+from actors.kit import Address, Mark, Starts, StartSoon
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
 from actors.protocol.facts import Fact
@@ -15,7 +15,7 @@ from actors.protocol.jsonrpc import members
 from actors.protocol.opening import Message as Said
 from actors.protocol.opening import Opened, text_of
 from actors.protocol.versions import Era
-from actors.server.inbox import Message
+from actors.server.inbox import ServerMessage
 from actors.server.incarnation import Incarnation
 from actors.server.settings import LIST_LIMITS, ServerSettings
 from actors.transport.base import Transport
@@ -38,6 +38,11 @@ class Link:
         self.talk = talk
         self.hasty = talk.probing
         self.heard = trio.current_time()
+
+    @property
+    def number(self) -> int:
+        """Which incarnation it is."""
+        return self.process.number
 
     @property
     def era(self) -> Era:
@@ -122,7 +127,8 @@ class Launcher:
         transport: Transport,
         settings: ServerSettings,
         starts: Starts,
-        post: Address[Message],
+        post: Address[ServerMessage],
+        start_soon: StartSoon,
         identity: Identity,
         hear: Hear,
     ) -> None:
@@ -131,11 +137,12 @@ class Launcher:
         self._settings = settings
         self._starts = starts
         self._post = post
+        self._start_soon = start_soon
         self._identity = identity
         self._hear = hear
 
-    def launch(self, nursery: trio.Nursery, number: int, era: Era | None, *, urgent: bool, new: bool) -> Link:
-        """Start incarnation `number` in tasks of the nursery; `era` is what the server spoke before.
+    def launch(self, number: int, era: Era | None, *, urgent: bool, new: bool) -> Link:
+        """Start incarnation `number` in tasks of the actor; `era` is what the server spoke before.
 
         `new`: it was never up, so it may have to be installed.
         """
@@ -151,6 +158,6 @@ class Launcher:
         )
         if urgent:
             process.hurry()
-        nursery.start_soon(process.run, self._starts)
+        self._start_soon(process.run, self._starts)
         talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, settings.capabilities)
         return Link(process, talk)

@@ -8,24 +8,34 @@ from __future__ import annotations
 import trio
 
 from actors.kit.timers import Timers
-from actors.server.link import Link
+from actors.life.events import Violated
+from actors.life.timers import Timer
+from actors.server.course import Course
+from actors.server.processes import Processes
 
 
 class Liveness:
     """The questions to one server. `patience_s`: how long, in seconds, it may be silent after one."""
 
-    def __init__(self, patience_s: float, timers: Timers) -> None:
+    def __init__(self, patience_s: float, timers: Timers[Timer], processes: Processes, course: Course) -> None:
         self._patience_s = patience_s
         self._timers = timers
+        self._processes = processes
+        self._course = course
 
-    def ask(self, link: Link, nursery: trio.Nursery) -> None:
-        """Ask for a sign of life, unless it was asked already; the timer `silence` says when its time is over."""
-        if not self._timers.running("silence"):
+    def ask(self) -> None:
+        """A call timed out and the server said nothing all the while: ask for a sign of life, unless that was done."""
+        link = self._processes.link
+        if link is None or not self._course.life.serving:
+            return
+        if not self._timers.running(Timer.SILENCE):
             link.talk.ask_for_life()
-            self._timers.start(nursery, "silence", self._patience_s)
+            self._timers.start(Timer.SILENCE, self._patience_s)
+        self._processes.flush()
 
-    def doubt(self, link: Link) -> str:
-        """Return why the server cannot be alive, empty if it has said something since it was asked."""
-        if link.heard >= trio.current_time() - self._patience_s:
-            return ""
-        return f"it answers nothing, not even a ping within {self._patience_s:g} s"
+    def judge(self) -> None:
+        """Replace the server if it has said nothing since it was asked."""
+        link = self._processes.link
+        if link is not None and link.heard < trio.current_time() - self._patience_s:
+            why = f"it answers nothing, not even a ping within {self._patience_s:g} s"
+            self._course.step(Violated(link.number, why))

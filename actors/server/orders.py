@@ -7,7 +7,7 @@ from typing import Any
 
 from actors.errors import ServerError, SupervisorError
 from actors.kit.mailbox import Reply
-from actors.life.lifecycle import RESTING, State
+from actors.life.states import Life
 from actors.messages import Refreshed
 
 
@@ -68,16 +68,16 @@ class Orders:
         """Wait for the server to be gone for good."""
         self._stoppers.append(reply)
 
-    def settle(self, state: State) -> None:
+    def settle(self, life: Life) -> None:
         """Answer those whose order is done in this state."""
-        if state is State.READY:
+        if life.serving:
             _answer(self._wakers)
             _answer(self._patient)
             _answer(self._restarters)
             _fail(self._sleepers, lambda: ServerError(f"server {self._server!r} was woken again", server=self._server))
-        if state in RESTING:
+        if life.resting:
             _answer(self._sleepers)
-        if state is State.STOPPED:
+        if life.over:
             _answer(self._stoppers)
 
     def fail_wakers(self, error: Callable[[], SupervisorError]) -> None:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from actors.catalogue.entries import Offer
 from actors.kit.reporter import Reporter
-from actors.life.lifecycle import Life, State
 from actors.life.policy import RestartType
+from actors.life.states import Life, State
 from actors.messages import Activity, EraLearned, ServerChanged, ServerListed, ServerStatus
 from actors.protocol.versions import Era
 from actors.server.calls import Calls
@@ -104,9 +104,9 @@ class Record:
 
         What it wrote to stderr is for operators; clients get the plain reason.
         """
-        idle = life.state is State.READY and not calls.in_flight and not calls.waiting
+        idle = life.serving and not calls.in_flight and not calls.waiting
         normal = idle and not exit_.asked and exit_.code == 0 and restart != "permanent"
-        failed = not normal and (life.state is not State.DRAINING or bool(life.reason))
+        failed = not normal and (not life.draining or bool(life.reason))
         installer = link.silent_installer if link is not None else ""
         self.story.ended(life, exit_, calls.in_flight, failed=failed, installer=installer)
         if failed:

@@ -1,6 +1,6 @@
 """What becomes of a server that failed: when it is tried again, by itself or on demand, and what callers are told.
 
-The restart log decides; the timers `backoff` and `retry` say when. No I/O.
+The restart log decides; the timers of back-off and retry say when. No I/O.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import trio
 
 from actors.errors import ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError
 from actors.kit.timers import Timers
-from actors.life.lifecycle import AskPolicy, Life, State
+from actors.life.effects import AskPolicy
 from actors.life.policy import RestartLog
+from actors.life.states import Life, State
+from actors.life.timers import Timer
 from actors.messages import Activity
 from actors.server.calls import Calls
 from actors.server.orders import Orders
@@ -28,7 +30,7 @@ DELAYS: Mapping[Activity, tuple[str, float]] = {
 class Recovery:
     """The recovery of one server."""
 
-    def __init__(self, server: str, restarts: RestartLog, timers: Timers) -> None:
+    def __init__(self, server: str, restarts: RestartLog, timers: Timers[Timer]) -> None:
         self._server = server
         self._restarts = restarts
         self._timers = timers
@@ -38,20 +40,20 @@ class Recovery:
         """How many failures there were in all."""
         return self._restarts.total
 
-    def back_off(self, failure: AskPolicy, nursery: trio.Nursery) -> float | None:
-        """Start the timer of the back-off; return its seconds, or None to give up."""
-        now = trio.current_time()
-        delay = self._restarts.postpone() if failure.scarce else self._restarts.admit(now)
-        if delay is not None:
-            self._timers.start(nursery, "backoff", delay)
-        return delay
+    def delay_s(self, failure: AskPolicy) -> float | None:
+        """Return in how many seconds the next process may be started, or None to give up."""
+        return self._restarts.postpone() if failure.scarce else self._restarts.admit(trio.current_time())
 
-    def give_up(self, nursery: trio.Nursery, *, listed: bool) -> None:
-        """Note that a server was given up. One that was never listed is tried again by itself: nobody can call it."""
+    def give_up(self) -> None:
+        """Note that a server was given up."""
         self._restarts.give_up(trio.current_time())
-        delay = None if listed else self._restarts.retry()
-        if delay is not None:
-            self._timers.start(nursery, "retry", delay)
+
+    def retry_s(self, *, listed: bool) -> float | None:
+        """Return in how many seconds a server that was given up is tried again by itself, None for never.
+
+        That is for one that was never listed: nobody can call it.
+        """
+        return None if listed else self._restarts.retry()
 
     def begin_retry(self) -> None:
         """Note that a server that was given up is tried once more now."""
@@ -59,12 +61,12 @@ class Recovery:
 
     def next_start_s(self) -> float | None:
         """Return in how many seconds the server is tried again by itself, None if it is not."""
-        left = self._timers.left("backoff")
-        return left if left is not None else self._timers.left("retry")
+        left = self._timers.left(Timer.BACKOFF)
+        return left if left is not None else self._timers.left(Timer.RETRY)
 
     def ending(self, life: Life) -> ShuttingDown | None:
         """Why nobody at all can start the server any more; None if somebody can."""
-        if life.state is State.STOPPED or life.wanted == "stopped":
+        if life.ending:
             return ShuttingDown(f"server {self._server!r} is being stopped", server=self._server)
         return None
 
@@ -92,13 +94,13 @@ class Recovery:
             return f": {life.reason}; it is tried again in {left:.0f} s", left
         return "", STARTING_RETRY_S
 
-    def fail_waiting(self, state: State, reason: str, calls: Calls, orders: Orders) -> None:
-        """Fail everybody who waits for a server that will not come up and is in this state now."""
+    def fail_waiting(self, life: Life, reason: str, calls: Calls, orders: Orders) -> None:
+        """Fail everybody who waits for a server that will not come up as it is now."""
 
         def error() -> SupervisorError:
-            if state is State.STOPPED:
+            if life.over:
                 return ShuttingDown(f"server {self._server!r} was stopped", server=self._server)
-            if state is State.FAILED:
+            if life.state is State.FAILED:
                 return self.unavailable(reason)
             return ServerGaveUp(f"server {self._server!r} is not available: {reason}", server=self._server)
 

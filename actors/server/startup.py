@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import trio
 
-from actors.life.lifecycle import Wanted
+from actors.life.states import Wanted
 from actors.messages import Activity
 from actors.protocol.versions import Era
 from actors.server.link import Link
@@ -43,7 +43,7 @@ class Startup:
         self.new = False
         self._supposed = None
 
-    def stage_s(self, link: Link) -> float:
+    def handshake_s(self, link: Link) -> float:
         """Return how many seconds the handshake has from now."""
         return self._settings.probe_timeout_s if link.talk.probing else self._settings.start_timeout_s
 

@@ -7,7 +7,7 @@ import re
 import trio
 
 from actors.catalogue.entries import Offer
-from actors.life.lifecycle import Life, State
+from actors.life.states import Life, State
 from actors.messages import Refreshed, ServerStatus
 from actors.server.journal import Journal
 from actors.transport.base import Exit

@@ -15,10 +15,10 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Conditions, Latest
 from actors.kit.directory import Directory
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ReadServer, ServerStatus, SleepServer
 from actors.principal import LOCAL
-from actors.server import Message as ServerMessage
+from actors.server import ServerMessage
 from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT, free
 from supervisor.servers.deployment import Deployment
 

@@ -14,15 +14,14 @@ from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, ShuttingDo
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
-from actors.life.lifecycle import State
 from actors.life.policy import RestartLog, RestartPolicy
+from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.principal import LOCAL
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.registry.actor import Message as RegistryMessage
-from actors.server import Message as ServerMessage
-from actors.server import ServerActor
+from actors.server import Profile, ServerActor, ServerMessage, Shared
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
 from actors.transport.stdio.containment import Containment
@@ -60,13 +59,11 @@ class Servers:
         self.directory: Directory[ServerMessage] = Directory()
         self._registry = registry
         self._connect = connect
-        self._identity = identity
         self._clock = clock
-        self._starts = starts
+        self._shared = Shared(starts=starts, clock=clock, identity=identity, desk=trio.CapacityLimiter(1))
         self._conditions = conditions
         self._recall = recall
         self._switches: dict[str, Switch] = {}
-        self._desk = trio.CapacityLimiter(1)
         self.journals = Journals(clock)
 
     async def run(
@@ -116,21 +113,17 @@ class Servers:
             nonlocal started
             if not switch.on:  # it was switched off while its actor was to be restarted after a crash
                 return
-            actor = ServerActor(
-                name,
-                self._connect(server),
-                server.settings,
-                restarts,
-                self._starts,
-                Reporter(self._registry),
-                self._clock,
-                identity=self._identity,
+            profile = Profile(
+                name=name,
+                transport=self._connect(server),
+                settings=server.settings,
+                restarts=restarts,
+                journal=self.journals.make(name, server.mask),
                 known=known,
                 era=era,
                 hide=server.mask,
-                journal=self.journals.make(name, server.mask),
-                desk=self._desk,
             )
+            actor = ServerActor(profile, self._shared, Reporter(self._registry))
             with self.directory.registered(name, actor.address):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
                 if not started:

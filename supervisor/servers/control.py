@@ -10,7 +10,7 @@ import trio
 from actors.catalogue.entries import Offer
 from actors.errors import ServerDisabled, UnknownServer
 from actors.kit import Address, Latest
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import Refreshed, RefreshServer, RestartServer, ServerStatus, SleepServer, WakeServer
 from actors.principal import Principal
 from actors.router import Message as RouterMessage

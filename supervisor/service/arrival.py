@@ -8,7 +8,7 @@ import trio
 
 from actors.errors import ServerGaveUp, SupervisorError, UnknownServer
 from actors.kit import Address
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import WakeServer
 from actors.principal import Principal
 from actors.router import Message as RouterMessage

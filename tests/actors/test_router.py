@@ -30,7 +30,7 @@ class Rig:
     """A router before one mailbox that nobody empties but the test."""
 
     def __init__(self, max_in_flight: int, capacity: int) -> None:
-        self.directory: Directory[server.Message] = Directory()
+        self.directory: Directory[server.ServerMessage] = Directory()
         self.box: Mailbox[Any] = Mailbox(capacity)
         self.router = Router(self.directory, max_in_flight)
 

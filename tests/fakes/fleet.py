@@ -13,7 +13,7 @@ import trio
 
 from actors.catalogue.entries import Offer
 from actors.kit import Mailbox, Starts
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import CallServer, ReadServer, ServerChanged, ServerStatus
 from actors.protocol.era import Identity
 from actors.transport.memory import MemoryTransport

@@ -19,13 +19,14 @@ from actors.catalogue.resolution import ServerNames
 from actors.kit import Latest, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
-from actors.life.lifecycle import State
 from actors.life.policy import RestartLog, RestartPolicy
+from actors.life.states import State
 from actors.messages import EraLearned, ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.protocol.era import Identity
 from actors.registry.actor import Registry
 from actors.router import Router
-from actors.server import Message, ServerActor, ServerSettings
+from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
+from actors.server.journal import Journal
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
@@ -191,7 +192,7 @@ async def served(
     start: ServerSettings | None = None,
 ) -> AsyncIterator[Served]:
     """Run a gateway before servers; those not `undiscovered` are ready. `also`: more names, and whom they mean."""
-    directory: Directory[Message] = Directory()
+    directory: Directory[ServerMessage] = Directory()
     names = ServerNames({**{name: name for name in servers}, **(also or {})})
     registry = Registry({}, Nothing(), uncounted, trio.current_time, names=names)
     router = Router(directory, 100)
@@ -238,13 +239,14 @@ def _actor(
     name: str, server: Server, registry: Registry, policy: RestartPolicy | None, start: ServerSettings | None
 ) -> ServerActor:
     return ServerActor(
-        name,
-        MemoryTransport(server.serve),
-        start or ServerSettings(),
-        RestartLog(policy or RestartPolicy(), lambda: 1.0),
-        Starts(10),
+        Profile(
+            name=name,
+            transport=MemoryTransport(server.serve),
+            settings=start or ServerSettings(),
+            restarts=RestartLog(policy or RestartPolicy(), lambda: 1.0),
+            journal=Journal(trio.current_time),
+            era="legacy",
+        ),
+        Shared(starts=Starts(10), clock=trio.current_time, identity=Identity()),
         Reporter(registry.address),
-        trio.current_time,
-        identity=Identity(),
-        era="legacy",
     )

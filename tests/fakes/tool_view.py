@@ -8,7 +8,7 @@ import trio
 
 from actors.kit import Feed, Latest
 from actors.kit.directory import Directory
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
 from tests.fakes.tool_catalogue import CATALOGUE, USED

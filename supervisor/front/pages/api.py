@@ -17,11 +17,11 @@ from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Degraded, Feed, Latest
 from actors.kit.directory import Directory
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.registry.actor import Happening
-from actors.server import Message as ServerMessage
+from actors.server import ServerMessage
 from actors.server.journal import Journal
 from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described

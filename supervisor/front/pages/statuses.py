@@ -11,13 +11,13 @@ from actors.errors import SupervisorError
 from actors.kit import Reply
 from actors.kit.directory import Directory
 from actors.messages import ReadServer, ServerStatus
-from actors.server import Message
+from actors.server import ServerMessage
 
 ASK_S = 2.0
 """How long a page waits for servers to tell how they do."""
 
 
-async def told_by(server: str, directory: Directory[Message]) -> ServerStatus | None:
+async def told_by(server: str, directory: Directory[ServerMessage]) -> ServerStatus | None:
     """Return what one server says of itself now; None if it says nothing in time. A checkpoint."""
     address = directory.find(server)
     with trio.move_on_after(ASK_S), suppress(SupervisorError):
@@ -26,7 +26,7 @@ async def told_by(server: str, directory: Directory[Message]) -> ServerStatus | 
     return None
 
 
-async def fresh(reported: Mapping[str, ServerStatus], directory: Directory[Message]) -> dict[str, ServerStatus]:
+async def fresh(reported: Mapping[str, ServerStatus], directory: Directory[ServerMessage]) -> dict[str, ServerStatus]:
     """Return every server's status: asked now of those that run, all at once, as last reported of the others."""
     found = dict(reported)
     asked: dict[str, Reply[ServerStatus]] = {}
@@ -42,7 +42,9 @@ async def fresh(reported: Mapping[str, ServerStatus], directory: Directory[Messa
     return dict(sorted(found.items()))
 
 
-async def with_stderr(reported: Mapping[str, ServerStatus], directory: Directory[Message]) -> dict[str, ServerStatus]:
+async def with_stderr(
+    reported: Mapping[str, ServerStatus], directory: Directory[ServerMessage]
+) -> dict[str, ServerStatus]:
     """Return the statuses with what the servers wrote to stderr, one after the other: each takes some milliseconds."""
     found = dict(reported)
     with trio.move_on_after(ASK_S):

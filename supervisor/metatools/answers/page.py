@@ -17,7 +17,7 @@ import msgspec
 
 from actors.catalogue.entries import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Found, Hit

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.server.recovery import DELAYS, STARTING_RETRY_S
 from supervisor.metatools.texts import clean

@@ -344,17 +344,17 @@ async def test_a_timer_that_was_replaced_after_it_fired_does_not_count(autojump_
         await trio.lowlevel.checkpoint()
         fired.append((name, number))
 
-    timers = Timers(fire)
     async with trio.open_nursery() as nursery:
-        timers.start(nursery, "a", 1)
+        timers = Timers(fire, nursery.start_soon)
+        timers.start("a", 1)
         await trio.sleep(2)
         assert timers.running("a")
-        timers.start(nursery, "a", 1)
+        timers.start("a", 1)
         assert not timers.take(*fired[0])
         await trio.sleep(2)
         assert timers.take(*fired[1])
         assert not timers.take(*fired[1])
-        timers.start(nursery, "a", 1)
+        timers.start("a", 1)
         timers.cancel("a")
         await trio.sleep(2)
     assert len(fired) == 2
@@ -367,10 +367,10 @@ async def test_a_timer_is_moved_forward_but_never_back(autojump_clock: MockClock
         await trio.lowlevel.checkpoint()
         fired.append(trio.current_time())
 
-    timers = Timers(fire)
     async with trio.open_nursery() as nursery:
+        timers = Timers(fire, nursery.start_soon)
         for moment in (10, 20, 5, 7):
-            timers.start_by(nursery, "a", moment)
+            timers.start_by("a", moment)
     assert fired == [5]
 
 

@@ -11,8 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
 from actors.life import diagram
-from actors.life import lifecycle as lc
-from actors.life.lifecycle import State
+from actors.life import effects as ef
+from actors.life import events as ev
+from actors.life.lifecycle import step
+from actors.life.states import ALIVE, RESTING, Life, State, Wanted
+from actors.life.timers import ON_ENTRY, TIMERS, Timer
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "lifecycle.md"
 
@@ -29,40 +32,44 @@ TABLE = {
     "SpawnRefused":           ".        respawning  .           .           .          spawning .          .        .",
     "SpawnRefused permanent": ".        failed      .           .           .          failed   .          .        .",
     "SpawnRefused scarce":    ".        respawning  .           .           .          respawning .        .        .",
-    "Greeted":                ".        .           discovering .           .          .        .          .        .",
-    "Greeted known":          ".        .           ready       .           .          .        .          .        .",
-    "Rejected":               ".        .           draining    .           .          .        .          .        .",
+    "Agreed":                 ".        .           discovering .           .          .        .          .        .",
+    "Agreed known":           ".        .           ready       .           .          .        .          .        .",
+    "NotAgreed":              ".        .           draining    .           .          .        .          .        .",
     "Fallback":               ".        .           draining    .           .          .        .          .        .",
-    "Listed":                 ".        .           .           ready       .          .        .          .        .",
+    "Discovered":             ".        .           .           ready       .          .        .          .        .",
     "Violated":               ".        draining    draining    draining    draining   =        .          .        .",
     "Expired":                ".        draining    draining    draining    .          =        .          .        .",
     "Drained":                ".        .           .           .           .          =        .          .        .",
     "Exited":                 ".        respawning  respawning  respawning  respawning spawning .          .        .",
     "Exited normal":          ".        respawning  respawning  respawning  dormant    spawning .          .        .",
+    "Prolonged handshake":    ".        .           =           .           .          .        .          .        .",
+    "Prolonged idle":         ".        .           .           .           =          .        .          .        .",
+    "Admitted":               ".        .           .           .           .          .        =          .        .",
     "BackoffOver":            ".        .           .           .           .          .        spawning   .        .",
     "GaveUp":                 ".        .           .           .           .          .        failed     .        .",
 }  # fmt: skip
 
 
-def name(event: lc.Event) -> str:
+def name(event: ev.Event) -> str:
     flags = [flag for flag in ("permanent", "scarce", "known", "normal") if getattr(event, flag, False)]
-    return " ".join([type(event).__name__, *flags])
+    timers = [event.timer] if isinstance(event, ev.Prolonged) else []
+    return " ".join([type(event).__name__, *flags, *timers])
 
 
 EVENTS = {name(event): event for event in diagram.events(1)}
 
 
-def life_in(state: State) -> lc.Life:
-    wanted: lc.Wanted = "dormant" if state is State.DORMANT else "stopped" if state is State.STOPPED else "up"
-    return lc.Life(state, wanted, 1)
+def life_in(state: State) -> Life:
+    wanted: Wanted = "dormant" if state is State.DORMANT else "stopped" if state is State.STOPPED else "up"
+    return Life(state, wanted, 1)
 
 
 def test_every_kind_of_event_has_a_row() -> None:
-    def leaves(kind: type[lc.Event]) -> set[str]:
+    def leaves(kind: type[ev.Event]) -> set[str]:
         below = kind.__subclasses__()
         return {kind.__name__} if not below else set().union(*(leaves(one) for one in below))
 
-    assert {row.split()[0] for row in TABLE} == leaves(lc.Event)
+    assert {row.split()[0] for row in TABLE} == leaves(ev.Event)
     assert set(TABLE) == set(EVENTS)
 
 
@@ -70,7 +77,7 @@ def test_every_kind_of_event_has_a_row() -> None:
 def test_every_event_in_every_state_does_what_was_decided(row: str) -> None:
     for state, expected in zip(COLUMNS, TABLE[row].split(), strict=True):
         before = life_in(state)
-        after, effects = lc.step(before, EVENTS[row])
+        after, effects = step(before, EVENTS[row])
         if expected == ".":
             assert (after, effects) == (before, ()), f"{row} in {state}"
         elif expected == "=":
@@ -84,8 +91,8 @@ def test_every_event_of_an_older_process_changes_nothing() -> None:
     for state in State:
         before = replace(life_in(state), incarnation=2)
         for event in diagram.events(1):
-            if isinstance(event, lc.OfProcess):
-                assert lc.step(before, event) == (before, ())
+            if isinstance(event, ev.OfProcess):
+                assert step(before, event) == (before, ())
 
 
 class Lives(RuleBasedStateMachine):
@@ -93,53 +100,65 @@ class Lives(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.life = lc.Life()
+        self.life = Life()
         self.processes: set[int] = set()
         self.stopped = False
         self.killed: set[int] = set()
         self.served: set[int] = set()
-        self.greeted: set[int] = set()
+        self.agreed: set[int] = set()
+        self.timers: set[Timer] = set()
 
-    def do(self, event: lc.Event) -> None:
+    def do(self, event: ev.Event) -> None:
         before = self.life
-        stale = isinstance(event, lc.OfProcess) and event.incarnation != before.incarnation
-        self.stopped |= isinstance(event, lc.Stop)
+        stale = isinstance(event, ev.OfProcess) and event.incarnation != before.incarnation
+        self.stopped |= isinstance(event, ev.Stop)
         # What ends a process in the world ends it here, provided the event is about a process that there is.
-        if isinstance(event, lc.Exited | lc.SpawnRefused):
+        if isinstance(event, ev.Exited | ev.SpawnRefused):
             if event.incarnation not in self.processes:
                 return
-            if isinstance(event, lc.SpawnRefused) and before.state not in (State.SPAWNING, State.DRAINING):
+            if isinstance(event, ev.SpawnRefused) and before.state not in (State.SPAWNING, State.DRAINING):
                 return  # a process that was reported to run cannot be refused any more
             self.processes.discard(event.incarnation)
-        if isinstance(event, lc.Greeted) and before.state is State.HANDSHAKING and not stale:
-            self.greeted.add(event.incarnation)
-        self.life, effects = lc.step(before, event)
+        if isinstance(event, ev.Agreed) and before.state is State.HANDSHAKING and not stale:
+            self.agreed.add(event.incarnation)
+        self.life, effects = step(before, event)
         if stale:
             assert (self.life, effects) == (before, ())
         if self.stopped:
             assert self.life.wanted == "stopped"
+        reports = [effect.previous for effect in effects if isinstance(effect, ef.Report)]
+        assert reports == ([before.state] if self.life.state is not before.state else [])
         for effect in effects:
             self.perform(effect, before)
 
-    def perform(self, effect: lc.Effect, before: lc.Life) -> None:
+    def perform(self, effect: ef.Effect, before: Life) -> None:
         match effect:
-            case lc.Spawn(incarnation=number):
+            case ef.StartTimer(timer=timer):
+                assert timer in TIMERS[self.life.state]
+                self.timers.add(timer)
+            case ef.CancelTimer(timer=timer):
+                self.timers.discard(timer)
+            case ef.GiveUp():
+                assert self.life.state is State.FAILED
+            case ef.Finish():
+                assert self.life.state is State.STOPPED
+            case ef.Spawn(incarnation=number):
                 assert not self.stopped
                 assert number == before.incarnation + 1
                 self.processes.add(number)
-            case lc.Kill():
+            case ef.Kill():
                 assert self.life.incarnation in self.processes
                 self.killed.add(self.life.incarnation)
-            case lc.AskPolicy(scarce=scarce):
+            case ef.AskPolicy(scarce=scarce):
                 assert self.life.state is State.RESPAWNING
                 assert not scarce or before.state in (State.SPAWNING, State.DRAINING)
-            case lc.Serve():
+            case ef.Serve():
                 assert self.life.state is State.READY
                 self.served.add(self.life.incarnation)
-            case lc.ListAll():
+            case ef.Discover():
                 assert self.life.state in (State.DISCOVERING, State.READY)
-            case lc.FailWaiting():
-                assert self.life.state in lc.RESTING
+            case ef.FailWaiting():
+                assert self.life.state in RESTING
 
     @rule(number=st.integers(0, len(EVENTS) - 1), age=st.sampled_from([0, 0, 0, 0, 1, -1]))
     def anything_at_any_time(self, number: int, age: int) -> None:
@@ -147,18 +166,18 @@ class Lives(RuleBasedStateMachine):
 
     @rule(known=st.booleans())
     def progress(self, known: bool) -> None:
-        for event in (lc.Wake(), lc.BackoffOver()):
+        for event in (ev.Wake(), ev.BackoffOver()):
             self.do(event)
         number = self.life.incarnation
-        for fact in (lc.Spawned(number), lc.Greeted(number, known), lc.Listed(number)):
+        for fact in (ev.Spawned(number), ev.Agreed(number, known), ev.Discovered(number)):
             self.do(fact)
 
     def teardown(self) -> None:
         """From anywhere, Stop and the death of the process end in STOPPED."""
-        self.do(lc.Stop())
+        self.do(ev.Stop())
         for number in list(self.processes):
-            self.do(lc.Drained(number))
-            self.do(lc.Exited(number, "killed"))
+            self.do(ev.Drained(number))
+            self.do(ev.Exited(number, "killed"))
         assert self.life.state is State.STOPPED
         assert not self.processes
 
@@ -168,17 +187,23 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def a_resting_server_has_no_process(self) -> None:
-        if self.life.state in lc.RESTING | {State.RESPAWNING}:
+        if self.life.state in RESTING | {State.RESPAWNING}:
             assert not self.processes
 
     @invariant()
     def an_alive_server_has_the_process_of_its_incarnation(self) -> None:
-        if self.life.state in lc.ALIVE:
+        if self.life.state in ALIVE:
             assert self.processes == {self.life.incarnation}
 
     @invariant()
-    def a_ready_server_was_greeted_and_serves(self) -> None:
-        assert self.served <= self.greeted
+    def timers_end_with_the_state_they_belong_to(self) -> None:
+        assert self.timers <= TIMERS.get(self.life.state, frozenset())
+        if self.life.state in ON_ENTRY:
+            assert ON_ENTRY[self.life.state] in self.timers
+
+    @invariant()
+    def a_ready_server_has_agreed_and_serves(self) -> None:
+        assert self.served <= self.agreed
         if self.life.state is State.READY:
             assert self.life.incarnation in self.served
             assert not self.life.reason
@@ -193,55 +218,95 @@ TestLives = Lives.TestCase
 TestLives.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
-def run(life: lc.Life, *events: lc.Event) -> lc.Life:
+def run(life: Life, *events: ev.Event) -> Life:
     for event in events:
-        life, _ = lc.step(life, event)
+        life, _ = step(life, event)
     return life
 
 
 def test_a_fallback_is_no_failure() -> None:
-    life = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Fallback(1), lc.Exited(1, "killed"))
+    life = run(Life(), ev.Wake(), ev.Spawned(1), ev.Fallback(1), ev.Exited(1, "killed"))
     assert (life.state, life.incarnation, life.fallback) == (State.SPAWNING, 2, False)
 
 
 def test_a_rejection_is_permanent_and_an_operators_wake_forgets_it() -> None:
-    life = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Rejected(1, "no version"), lc.Exited(1, "stopped"))
+    life = run(Life(), ev.Wake(), ev.Spawned(1), ev.NotAgreed(1, "no version"), ev.Exited(1, "stopped"))
     assert (life.state, life.permanent, life.reason) == (State.FAILED, True, "no version")
-    assert run(life, lc.Wake()) == lc.Life(State.SPAWNING, "up", 2)
+    assert run(life, ev.Wake()) == Life(State.SPAWNING, "up", 2)
 
 
 def test_a_wake_serves_calls_before_the_lists_are_read_if_they_are_known() -> None:
-    life = run(lc.Life(), lc.Wake(), lc.Spawned(1))
-    after, effects = lc.step(life, lc.Greeted(1, known=True))
-    assert (after.state, effects) == (State.READY, (lc.Serve(), lc.ListAll()))
-    assert lc.step(after, lc.Listed(1)) == (after, ())
-    assert lc.step(after, lc.Expired(1)) == (after, ())
+    life = run(Life(), ev.Wake(), ev.Spawned(1))
+    after, effects = step(life, ev.Agreed(1, known=True))
+    assert (after.state, effects) == (
+        State.READY,
+        (
+            ef.CancelTimer(Timer.HANDSHAKE),
+            ef.StartTimer(Timer.IDLE),
+            ef.Report(State.HANDSHAKING),
+            ef.Serve(),
+            ef.Discover(),
+        ),
+    )
+    assert step(after, ev.Discovered(1)) == (after, ())
+    assert step(after, ev.Expired(1)) == (after, ())
 
 
 def test_want_of_resources_backs_off_and_is_told_apart_from_a_failure() -> None:
-    starting = run(lc.Life(), lc.Wake())
+    starting = run(Life(), ev.Wake())
     for scarce in (True, False):
-        after, effects = lc.step(starting, lc.SpawnRefused(1, "no descriptors", scarce=scarce))
+        after, effects = step(starting, ev.SpawnRefused(1, "no descriptors", scarce=scarce))
         assert (after.state, after.reason) == (State.RESPAWNING, "no descriptors")
-        assert effects[-1] == lc.AskPolicy("no descriptors", scarce)
-    woken_again = run(starting, lc.Sleep(), lc.Wake())
-    after, effects = lc.step(woken_again, lc.SpawnRefused(1, "no descriptors", scarce=True))
+        assert effects[-1] == ef.AskPolicy("no descriptors", scarce)
+    woken_again = run(starting, ev.Sleep(), ev.Wake())
+    after, effects = step(woken_again, ev.SpawnRefused(1, "no descriptors", scarce=True))
     assert after.state is State.RESPAWNING  # at once would be a loop
 
 
 def test_a_server_woken_while_it_goes_to_sleep_is_started_again_without_a_restart() -> None:
-    ready = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Greeted(1), lc.Listed(1))
-    life = run(ready, lc.Sleep(), lc.Wake(), lc.Drained(1))
-    after, effects = lc.step(life, lc.Exited(1, "exit code 0"))
+    ready = run(Life(), ev.Wake(), ev.Spawned(1), ev.Agreed(1), ev.Discovered(1))
+    life = run(ready, ev.Sleep(), ev.Wake(), ev.Drained(1))
+    after, effects = step(life, ev.Exited(1, "exit code 0"))
     assert after.state is State.SPAWNING
-    assert lc.Spawn(2) in effects
-    assert not any(isinstance(effect, lc.AskPolicy) for effect in effects)
+    assert ef.Spawn(2) in effects
+    assert not any(isinstance(effect, ef.AskPolicy) for effect in effects)
 
 
 def test_a_violation_is_a_failure_even_while_draining_from_ready() -> None:
-    ready = run(lc.Life(), lc.Wake(), lc.Spawned(1), lc.Greeted(1), lc.Listed(1))
-    life = run(ready, lc.Violated(1, "deaf"), lc.Exited(1, "killed"))
+    ready = run(Life(), ev.Wake(), ev.Spawned(1), ev.Agreed(1), ev.Discovered(1))
+    life = run(ready, ev.Violated(1, "deaf"), ev.Exited(1, "killed"))
     assert (life.state, life.reason) == (State.RESPAWNING, "deaf")
+
+
+def test_a_timer_that_fits_the_new_state_too_runs_on() -> None:
+    discovering = run(Life(), ev.Wake(), ev.Spawned(1), ev.Agreed(1))
+    _, effects = step(discovering, ev.Discovered(1))
+    assert ef.CancelTimer(Timer.LISTING) not in effects
+    _, effects = step(discovering, ev.Sleep())
+    assert effects == (
+        ef.CancelTimer(Timer.LISTING),
+        ef.StartTimer(Timer.DRAIN),
+        ef.Report(State.DISCOVERING),
+        ef.Kill(),
+    )
+
+
+def test_the_next_process_waits_for_as_long_as_the_restart_log_says() -> None:
+    failed = run(Life(), ev.Wake(), ev.SpawnRefused(1, "reason"))
+    assert step(failed, ev.Admitted(4.0)) == (failed, (ef.StartTimer(Timer.BACKOFF, 4.0),))
+    after, effects = step(failed, ev.GaveUp())
+    assert effects[:4] == (
+        ef.CancelTimer(Timer.BACKOFF),
+        ef.GiveUp(),
+        ef.StartTimer(Timer.RETRY),
+        ef.Report(State.RESPAWNING),
+    )
+    assert step(after, ev.Admitted(4.0)) == (after, ())
+
+
+def test_every_timer_that_starts_with_a_state_belongs_to_it() -> None:
+    for state, timer in ON_ENTRY.items():
+        assert timer in TIMERS[state]
 
 
 def test_the_document_has_the_diagram_that_the_code_draws() -> None:

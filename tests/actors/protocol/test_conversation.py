@@ -9,7 +9,7 @@ import pytest
 
 from actors.protocol import facts
 from actors.protocol.conversation import Conversation
-from actors.protocol.era import Identity
+from actors.protocol.era import Agreement, Identity, NoAgreement
 from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, ListLimits, PageArrived, PageSummary
 from actors.protocol.versions import Era
@@ -50,8 +50,8 @@ class Line:
                 assert self.say(id=first["id"], error={"code": -32601, "message": "unknown"}) is None
                 (first,) = self.sent()
         fact = self.say(id=first["id"], result=result)
-        assert isinstance(fact, facts.Agreed)
-        assert fact.agreement.era == era
+        assert isinstance(fact, Agreement)
+        assert fact.era == era
         expected = [] if era == "modern" else ["notifications/initialized"]
         assert [message["method"] for message in self.sent()] == expected
 
@@ -87,13 +87,12 @@ def test_a_probe_that_is_refused_leads_to_initialize() -> None:
     probing = [line.talk.probing]
     line.greet("legacy")
     assert [*probing, line.talk.probing] == [True, False]
-    assert line.talk.silence() is None
 
 
-def test_silence_under_the_probe_wants_a_fresh_process() -> None:
+def test_silence_under_the_probe_leaves_the_era_unknown() -> None:
     line = Line()
     line.talk.greet()
-    assert line.talk.silence() == facts.Fresh()
+    assert line.talk.probing
 
 
 def test_a_malformed_answer_to_the_probe_is_no_evidence() -> None:
@@ -259,6 +258,6 @@ def test_a_handshake_over_the_limit_is_refused_and_says_why() -> None:
     line.talk.greet()
     (sent,) = line.sent()
     head = b'{"id":"' + sent["id"].encode() + b'","result":{"instructions":"'
-    assert line.talk.receive(Oversized(2000, 1000, head, b"")) == facts.NoAgreement(
+    assert line.talk.receive(Oversized(2000, 1000, head, b"")) == NoAgreement(
         "the server refused the handshake: it answered with 2000 bytes, over its limit of 1000 bytes (max_line_bytes)"
     )

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.protocol.era import Action, Identity, Impossible, NeedsFreshProcess, Negotiation, Send, Settled
+from actors.protocol.era import Action, Agree, Identity, Negotiation, NoAgreement, Send
 from actors.protocol.jsonrpc import ErrorObject
 from actors.protocol.versions import Era
 
@@ -51,9 +51,9 @@ def verdict(answers: list[Any], known: Era | None = None) -> str:
     match action:
         case Send(method=method):
             return method
-        case Settled(agreement=agreement):
+        case Agree(agreement=agreement):
             return f"{agreement.era} {agreement.version}"
-        case Impossible():
+        case NoAgreement():
             return "impossible"
 
 
@@ -127,7 +127,6 @@ def test_silence_under_the_first_probe_wants_a_fresh_process() -> None:
     negotiation = Negotiation(Identity(), None)
     negotiation.start()
     assert negotiation.probing
-    assert negotiation.on_silence() == NeedsFreshProcess()
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,6 @@ def test_silence_later_says_nothing_about_the_era(known: Era | None, errors: lis
     for found in errors:
         negotiation.on_error(found)
     assert not negotiation.probing
-    assert negotiation.on_silence() is None
 
 
 def test_the_probe_names_the_version_in_its_envelope_and_initialize_does_not() -> None:
@@ -159,7 +157,7 @@ def test_what_was_agreed_on_is_kept_as_the_server_wrote_it() -> None:
     negotiation.start()
     found = {**discovered(MODERN), "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "n"}}}
     settled = negotiation.on_result(msgspec.Raw(json.dumps(found).encode()))
-    assert isinstance(settled, Settled)
+    assert isinstance(settled, Agree)
     assert settled.notify is None
     assert json.loads(bytes(settled.agreement.capabilities)) == {"tools": {}}
     assert json.loads(bytes(settled.agreement.server_info)) == {"name": "n"}
@@ -170,7 +168,7 @@ def test_a_legacy_agreement_is_confirmed_by_a_notification() -> None:
     negotiation = Negotiation(Identity(), "legacy")
     negotiation.start()
     settled = negotiation.on_result(msgspec.Raw(json.dumps(initialized()).encode()))
-    assert isinstance(settled, Settled)
+    assert isinstance(settled, Agree)
     assert json.loads(settled.notify or b"") == {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
@@ -178,7 +176,7 @@ def test_texts_of_a_server_are_cut_before_they_become_reasons() -> None:
     negotiation = Negotiation(Identity(), "legacy")
     negotiation.start()
     refused = negotiation.on_error(ErrorObject(-1, "x" * 100_000))
-    assert isinstance(refused, Impossible)
+    assert isinstance(refused, NoAgreement)
     assert len(refused.reason) < 300
 
 
@@ -198,7 +196,7 @@ def test_an_answer_that_is_too_large_or_too_deep_to_be_kept_is_refused_with_the_
     answer = initialized() if known == "legacy" else discovered(MODERN)
     answer["capabilities"] = {"tools": {}, "experimental": extra}
     action = negotiation.on_result(msgspec.Raw(json.dumps(answer).encode()))
-    assert isinstance(action, Impossible)
+    assert isinstance(action, NoAgreement)
     assert reason in action.reason
 
 
@@ -209,6 +207,6 @@ def test_what_is_kept_of_an_answer_does_not_keep_the_message_alive() -> None:
     result = msgspec.json.decode(message, type=msgspec.Raw)
     before = sys.getrefcount(message)
     action = negotiation.on_result(result)
-    assert isinstance(action, Settled)
+    assert isinstance(action, Agree)
     del result
     assert sys.getrefcount(message) == before - 1

@@ -19,7 +19,7 @@ from actors.catalogue.entries import Offer, Resource, Tool
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import indexer
 from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry

@@ -16,8 +16,8 @@ from trio.testing import wait_all_tasks_blocked
 from actors.catalogue.entries import Offer
 from actors.kit import Mailbox, Starts
 from actors.kit.reporter import Reporter
-from actors.life.lifecycle import State
 from actors.life.policy import RestartLog, RestartPolicy
+from actors.life.states import State
 from actors.messages import (
     CallServer,
     EraLearned,
@@ -36,7 +36,7 @@ from actors.messages import (
 from actors.protocol.era import Identity
 from actors.protocol.exchanges import NOTHING, Interest
 from actors.protocol.versions import Era
-from actors.server import ServerActor, ServerSettings, incarnation
+from actors.server import Profile, ServerActor, ServerSettings, Shared, incarnation
 from actors.server.journal import Journal
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
@@ -164,18 +164,18 @@ async def running_server(
     box: Mailbox[Any] = Mailbox(4096)
     journal = Journal(lambda: 0.0)
     actor = ServerActor(
-        "s",
-        transport or MemoryTransport(fake.serve),
-        settings or ServerSettings(),
-        restarts,
-        starts or Starts(),
+        Profile(
+            name="s",
+            transport=transport or MemoryTransport(fake.serve),
+            settings=settings or ServerSettings(),
+            restarts=restarts,
+            journal=journal,
+            known=known,
+            era=era,
+            hide=hide,
+        ),
+        Shared(starts=starts or Starts(), clock=lambda: now_s, identity=Identity()),
         Reporter(box.address),
-        lambda: now_s,
-        identity=Identity(),
-        known=known,
-        era=era,
-        hide=hide,
-        journal=journal,
     )
     rig = Rig(actor, fake, restarts, journal)
 

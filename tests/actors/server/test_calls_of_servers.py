@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, TooManyCalls
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import CallServer
 from actors.protocol.jsonrpc import RemoteError
 from actors.server import ServerSettings

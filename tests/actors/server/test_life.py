@@ -13,12 +13,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.catalogue.entries import Offer, Tool
 from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, SpawnFailed
 from actors.kit import Starts
-from actors.life.lifecycle import State
+from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.policy import RestartPolicy
+from actors.life.states import State
+from actors.life.timers import Timer
 from actors.messages import ReadServer, ServerChanged, StopServer
 from actors.server import ServerSettings
 from actors.server.inbox import TimerFired
-from actors.server.incarnation import Broken, Ended, NotStarted, Received, Started
+from actors.server.incarnation import ProcessExit, Received
 from actors.transport.base import Connection, Exit
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.stderr_tail import StderrTail
@@ -425,13 +427,13 @@ async def test_messages_and_timers_of_an_older_incarnation_change_nothing(autoju
         await rig.call()
         before = rig.actor.life
         for message in (
-            Started(1),
-            NotStarted(1, "late", permanent=True),
+            Spawned(1),
+            SpawnRefused(1, "late", permanent=True),
             Received(1, [b'{"jsonrpc":"2.0","id":"s1-1","result":{}}']),
-            Broken(1, "late"),
-            Ended(1, Exit(code=9)),
-            TimerFired("stage", 1),
-            TimerFired("idle", 1),
+            Violated(1, "late"),
+            ProcessExit(1, Exit(code=9)),
+            TimerFired(Timer.HANDSHAKE, 1),
+            TimerFired(Timer.IDLE, 1),
         ):
             await rig.actor.address.tell(message)
         await wait_all_tasks_blocked()
@@ -441,7 +443,7 @@ async def test_messages_and_timers_of_an_older_incarnation_change_nothing(autoju
 
 async def test_a_firing_of_another_timer_of_the_same_name_changes_nothing(autojump_clock: MockClock) -> None:
     async with server_in(State.HANDSHAKING) as (rig, _):
-        await rig.actor.address.tell(TimerFired("stage", 999))
+        await rig.actor.address.tell(TimerFired(Timer.HANDSHAKE, 999))
         await wait_all_tasks_blocked()
         assert rig.actor.life.state is State.HANDSHAKING
         await rig.stop()

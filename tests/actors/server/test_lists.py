@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Tool
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerListed
 from actors.protocol.listing import ListLimits
 from actors.server import ServerSettings

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Tool
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerListed
 from actors.server import ServerSettings
 from tests.actors.server.rig import running_server

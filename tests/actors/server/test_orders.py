@@ -9,8 +9,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ServerError, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown
-from actors.life.lifecycle import State
 from actors.life.policy import RestartPolicy
+from actors.life.states import State
 from actors.messages import Refreshed
 from actors.server import ServerSettings
 from actors.server.story import ending, last_words

@@ -10,7 +10,7 @@ import trio
 from actors.catalogue import pages
 from actors.catalogue.pages import Page
 from actors.errors import ServerExited
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.server import ServerSettings
 from tests.actors.server.rig import running_server
 from tests.fakes.mcp_server import FakeServer, tool

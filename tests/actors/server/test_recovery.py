@@ -8,8 +8,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.entries import Offer, Tool
 from actors.errors import ServerGaveUp, ServerStarting
-from actors.life.lifecycle import State
 from actors.life.policy import RestartPolicy
+from actors.life.states import State
 from actors.messages import ServerChanged
 from actors.server import ServerSettings
 from tests.actors.server.rig import Rig, running_server

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, CallTooLarge, ServerExited, SupervisorError, TooManyCalls
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import CallServer, Result
 from actors.server import ServerSettings
 from actors.transport.memory import MemoryConnection, MemoryPeer, MemoryTransport

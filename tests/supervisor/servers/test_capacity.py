@@ -12,23 +12,23 @@ from trio.testing import MockClock
 
 from actors.kit import Actor, Conditions, Reply
 from actors.kit.directory import Directory
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ReadServer, ServerStatus, SleepServer
-from actors.server import Message
+from actors.server import ServerMessage
 from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT
 from supervisor.config import ServerConfig
 from supervisor.servers.capacity import Room
 from tests.fakes.deployments import deployment
 
 
-class Server(Actor[Message]):
+class Server(Actor[ServerMessage]):
     """Sleeps when it is told to."""
 
     def __init__(self, status: ServerStatus) -> None:
         super().__init__(8)
         self.status = status
 
-    def handle(self, message: Message, reply: Reply[Any] | None) -> None:
+    def handle(self, message: ServerMessage, reply: Reply[Any] | None) -> None:
         assert reply is not None
         match message:
             case ReadServer():
@@ -45,7 +45,7 @@ def server(name: str, since: float = 0.0, **more: Any) -> Server:
 
 @asynccontextmanager
 async def running(*servers: Server, free: int, kept: tuple[str, ...] = ()) -> AsyncIterator[Conditions]:
-    directory: Directory[Message] = Directory()
+    directory: Directory[ServerMessage] = Directory()
     conditions = Conditions()
     names = [each.status.server for each in servers]
     entries = deployment(*(ServerConfig(name=name, idle_timeout_s=0.0 if name in kept else 9.0) for name in names))

@@ -37,7 +37,8 @@ from actors.protocol.versions import Era
 from actors.registry.actor import Registry
 from actors.router import Router
 from actors.search.embedding import document_levels
-from actors.server import Message, ServerActor, ServerSettings
+from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
+from actors.server.journal import Journal
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import ServerConfig
 from supervisor.host.workbench import Workbench
@@ -180,18 +181,19 @@ async def gateway(
 ) -> AsyncIterator[Rig]:
     server = FileServer(era, capabilities)
     used: list[tuple[str, str, bool]] = []
-    directory: Directory[Message] = Directory()
+    directory: Directory[ServerMessage] = Directory()
     registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
     router = Router(directory, 100)
     actor = ServerActor(
-        "files",
-        MemoryTransport(server.serve),
-        ServerSettings(),
-        RestartLog(RestartPolicy(), lambda: 1.0),
-        Starts(1),
+        Profile(
+            name="files",
+            transport=MemoryTransport(server.serve),
+            settings=ServerSettings(),
+            restarts=RestartLog(RestartPolicy(), lambda: 1.0),
+            journal=Journal(lambda: 0.0),
+        ),
+        Shared(starts=Starts(1), clock=lambda: 0.0, identity=Identity()),
         Reporter(registry.address),
-        lambda: 0.0,
-        identity=Identity(),
     )
     rig = Rig(
         Gateway(

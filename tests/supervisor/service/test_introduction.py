@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.principal import LOCAL, Principal
 from actors.search import Index
 from supervisor.config import Settings

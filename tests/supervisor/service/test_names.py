@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.life.lifecycle import State
+from actors.life.states import State
 from tests.fakes.failures import failure
 from tests.fakes.published import Published, Publisher, published, served
 

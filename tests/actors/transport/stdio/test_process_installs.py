@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.server import ServerSettings
 from actors.transport.base import Work
 from actors.transport.stdio.installer import installer_of

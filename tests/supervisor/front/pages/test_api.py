@@ -17,11 +17,11 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ConfigError
 from actors.kit import Actor, Feed, Latest, Reply
 from actors.kit.directory import Directory
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ReadServer, ServerStatus
 from actors.registry.actor import Happening
 from actors.search import Index
-from actors.server import Message
+from actors.server import ServerMessage
 from supervisor.config import Settings
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.asgi import Receive, Scope, Send, respond
@@ -218,7 +218,7 @@ class Slow(Actor[Any]):
 
 async def test_a_server_that_does_not_answer_is_shown_as_last_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("supervisor.front.pages.statuses.ASK_S", 0.05)
-    directory: Directory[Message] = Directory()
+    directory: Directory[ServerMessage] = Directory()
     quick, stuck = Slow(True), Slow(False)
     async with trio.open_nursery() as nursery:
         for actor in (quick, stuck):

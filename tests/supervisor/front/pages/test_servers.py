@@ -12,7 +12,7 @@ import trio
 import trio_websocket
 
 from actors.errors import MailboxFull, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError, UnknownServer
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import Refreshed
 from actors.principal import Principal
 from actors.server.journal import Journal

@@ -11,7 +11,7 @@ import pytest
 from actors.catalogue.entries import Offer, Prompt, Resource, Tool
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry, documents
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse

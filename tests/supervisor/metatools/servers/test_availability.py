@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.metatools.servers.availability import is_coming, late
 

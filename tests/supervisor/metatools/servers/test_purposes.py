@@ -11,7 +11,7 @@ import pytest
 from actors.catalogue.entries import Offer, Tool
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.search import Index
 from supervisor.metatools.servers.phrases import brief

@@ -9,7 +9,7 @@ import pytest
 
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue
-from actors.life.lifecycle import State
+from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from supervisor.metatools.arguments.tools import Discover

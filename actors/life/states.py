@@ -1,0 +1,94 @@
+"""What a server is and what it shall be: the state, what is wanted, and what follows from both for others. Pure."""
+
+from __future__ import annotations
+
+import enum
+from typing import Literal
+
+import msgspec
+
+
+class State(enum.StrEnum):
+    """Where a server is in its life."""
+
+    DORMANT = "dormant"
+    """No process; its tools are known and a call wakes it."""
+    SPAWNING = "spawning"
+    """A process is being started."""
+    HANDSHAKING = "handshaking"
+    """The process runs; the era is being negotiated."""
+    DISCOVERING = "discovering"
+    """Tools, resources and prompts are being listed."""
+    READY = "ready"
+    """Calls go through."""
+    DRAINING = "draining"
+    """Calls in flight end, then the process is stopped."""
+    RESPAWNING = "respawning"
+    """The process died; a back-off runs before the next one."""
+    FAILED = "failed"
+    """It cannot be started, or failed too often."""
+    STOPPED = "stopped"
+    """Terminal: the server was removed or the daemon ends."""
+
+
+Wanted = Literal["up", "dormant", "stopped"]
+
+
+class Life(msgspec.Struct, frozen=True):
+    """All that `step` knows about a server. `permanent`: the failure heals only by a change."""
+
+    state: State = State.DORMANT
+    wanted: Wanted = "dormant"
+    incarnation: int = 0
+    permanent: bool = False
+    fallback: bool = False
+    reason: str = ""
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a process, or one is being started."""
+        return self.state in ALIVE
+
+    @property
+    def resting(self) -> bool:
+        """Whether there is no process, and none will be without an order."""
+        return self.state in RESTING
+
+    @property
+    def asleep(self) -> bool:
+        """Whether there is no process and a call starts one."""
+        return self.state is State.DORMANT
+
+    @property
+    def handshaking(self) -> bool:
+        """Whether the era is being negotiated."""
+        return self.state is State.HANDSHAKING
+
+    @property
+    def listable(self) -> bool:
+        """Whether the server can be asked for its lists."""
+        return self.state in (State.READY, State.DISCOVERING)
+
+    @property
+    def serving(self) -> bool:
+        """Whether calls go through."""
+        return self.state is State.READY
+
+    @property
+    def draining(self) -> bool:
+        """Whether calls in flight may end, and no other is sent."""
+        return self.state is State.DRAINING
+
+    @property
+    def over(self) -> bool:
+        """Whether it is stopped for good."""
+        return self.state is State.STOPPED
+
+    @property
+    def ending(self) -> bool:
+        """Whether it is stopped for good, or will be."""
+        return self.over or self.wanted == "stopped"
+
+
+ALIVE = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY, State.DRAINING})
+RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})

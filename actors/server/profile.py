@@ -1,0 +1,45 @@
+"""What a server's actor is made of: what is known of that server, and what it shares with all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import trio
+
+from actors.catalogue.entries import Offer
+from actors.kit import Starts
+from actors.life.policy import RestartLog
+from actors.protocol.era import Identity
+from actors.protocol.versions import Era
+from actors.server.journal import Journal
+from actors.server.settings import ServerSettings
+from actors.transport.base import Transport
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
+
+    `hide` takes secrets out of what the server says of itself. `journal` is what is kept of it for its operator.
+    """
+
+    name: str
+    transport: Transport
+    settings: ServerSettings
+    restarts: RestartLog
+    journal: Journal
+    known: Offer | None = None
+    era: Era | None = None
+    hide: Callable[[str], str] = str
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """What all servers of a daemon share. `starts` bounds how many start at once, `identity` is who we say we are.
+
+    `clock` gives unix time in seconds; deadlines run by the trio clock. `desk` is where large pages of lists are read.
+    """
+
+    starts: Starts
+    clock: Callable[[], float]
+    identity: Identity
+    desk: trio.CapacityLimiter | None = None

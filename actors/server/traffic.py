@@ -1,0 +1,102 @@
+"""What goes to and fro between us and a server: its messages become facts, and what waits for it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import trio
+
+from actors.errors import ProtocolViolation
+from actors.life.events import Drained, NotAgreed
+from actors.protocol.era import Agreement, NoAgreement
+from actors.protocol.facts import Fact, ListsChanged
+from actors.protocol.listing import PageArrived
+from actors.server.calls import Calls
+from actors.server.course import Course
+from actors.server.dialogue import Dialogue
+from actors.server.discovery import Discovery
+from actors.server.inbox import PageRead, QuestionAnswered
+from actors.server.incarnation import Received
+from actors.server.link import Link
+from actors.server.processes import Processes
+from actors.server.record import Record
+
+
+class Traffic:
+    """The messages of one server. Everything is about its present process."""
+
+    def __init__(
+        self,
+        processes: Processes,
+        calls: Calls,
+        dialogue: Dialogue,
+        discovery: Discovery,
+        record: Record,
+        course: Course,
+    ) -> None:
+        self._processes = processes
+        self._calls = calls
+        self._dialogue = dialogue
+        self._discovery = discovery
+        self._record = record
+        self._course = course
+
+    def receive(self, received: Received) -> None:
+        """Take lines."""
+        if (link := self._processes.link) is None:
+            return
+        for line in received.lines:
+            for message, spoiled_by in link.messages(line):
+                self._take(link, partial(link.receive, message, spoiled_by, received.stream))
+        self._processes.on_probe_answered()
+        self.pump()
+
+    def page_read(self, read: PageRead) -> None:
+        """Take a page of a list that was read in a thread."""
+        if (link := self._processes.link) is not None:
+            self._take(link, partial(self._discovery.on_read, read, link))
+        self.pump()
+
+    def answered(self, answered: QuestionAnswered) -> None:
+        """Take the answer of a client to a question."""
+        self._dialogue.answered(answered, self._processes.link)
+        self.pump()
+
+    def abandon(self, call: int) -> None:
+        """Nobody waits for a call any more."""
+        self._calls.abandon(call, self._processes.link)
+        self.pump()
+
+    def _take(self, link: Link, meaning: Callable[[], Fact | None]) -> None:
+        """Take one message; `meaning` says what it is about and raises `ProtocolViolation` if it is about nothing."""
+        try:
+            fact = meaning()
+            if isinstance(fact, PageArrived):
+                fact = self._discovery.take(fact, link)
+        except ProtocolViolation:
+            self._record.noise += 1
+            return
+        link.heard = trio.current_time()
+        if fact is not None and (fact := self._dialogue.take(fact, link)) is not None:
+            self._on_fact(fact, link)
+
+    def _on_fact(self, fact: Fact, link: Link) -> None:
+        match fact:
+            case Agreement(era=era):
+                self._record.learn(era)
+                self._processes.agreed(link, known=self._discovery.known is not None)
+            case NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
+                self._record.last_error = reason = self._record.hide(said)
+                self._course.step(NotAgreed(link.number, reason))
+            case ListsChanged():
+                self._discovery.changed(link)
+
+    def pump(self, now: float | None = None) -> None:
+        """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""
+        link = self._processes.link
+        if self._calls.waiting and link is not None and self._course.life.serving:
+            self._calls.send(link, trio.current_time() if now is None else now)
+        self._processes.flush()
+        if self._course.life.draining and not self._calls.in_flight:
+            self._course.step(Drained(self._course.life.incarnation))
