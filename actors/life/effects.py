@@ -49,7 +49,7 @@ class Greet(Effect, frozen=True, tag=True):
     """Negotiate the era."""
 
 
-class Discover(Effect, frozen=True, tag=True):
+class ListAll(Effect, frozen=True, tag=True):
     """List tools, resources, templates and prompts."""
 
 

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from actors.life.effects import (
     AskPolicy,
     CancelTimer,
-    Discover,
     Effect,
     FailInFlight,
     FailWaiting,
@@ -25,6 +24,7 @@ from actors.life.effects import (
     GiveUp,
     Greet,
     Kill,
+    ListAll,
     Report,
     Serve,
     Spawn,
@@ -115,9 +115,9 @@ def _alive(life: Life, event: Event) -> Step:
         case (State.SPAWNING, Spawned()):
             return replace(life, state=State.HANDSHAKING), (Greet(),)
         case (State.HANDSHAKING, Agreed(known=True)):
-            return replace(life, state=State.READY, reason=""), (Serve(), Discover())
+            return replace(life, state=State.READY, reason=""), (Serve(), ListAll())
         case (State.HANDSHAKING, Agreed()):
-            return replace(life, state=State.DISCOVERING), (Discover(),)
+            return replace(life, state=State.DISCOVERING), (ListAll(),)
         case (State.HANDSHAKING, Fallback()):
             return replace(life, state=State.DRAINING, fallback=True), (Kill(polite=False),)
         case (State.HANDSHAKING, NotAgreed(reason=reason)):

@@ -45,7 +45,7 @@ from actors.server.performer import Performer
 from actors.server.profile import Profile, Shared
 from actors.server.record import with_stderr
 
-OfIncarnation = Received | Written | PageRead | QuestionAnswered | Spawned | SpawnRefused | Violated | ProcessExit
+OfIncarnation = Written | PageRead | QuestionAnswered | Spawned | SpawnRefused | Violated | ProcessExit
 """What comes of one process, and counts only while that is the present one."""
 
 
@@ -62,6 +62,7 @@ class ServerActor(Actor[ServerMessage]):
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)
         self._course = self._server.course
         self._calls = self._server.calls
+        self._traffic = self._server.traffic
         self._timers = self._server.timers
 
     @property
@@ -84,8 +85,11 @@ class ServerActor(Actor[ServerMessage]):
             case CallServer():
                 assert reply is not None
                 self._on_call(message, reply)
+            case Received():
+                if message.incarnation == self._course.life.incarnation:
+                    self._traffic.receive(message)
             case CallAbandoned(call=number):
-                self._server.traffic.abandon(number)
+                self._traffic.abandon(number)
             case TimerFired(name=timer, number=number):
                 if self._timers.take(timer, number):
                     self._on_timer(timer)
@@ -100,14 +104,12 @@ class ServerActor(Actor[ServerMessage]):
 
     def _on_process(self, message: OfIncarnation) -> None:
         match message:
-            case Received():
-                self._server.traffic.receive(message)
             case Written():
-                self._server.traffic.pump()
+                self._traffic.pump()
             case PageRead():
-                self._server.traffic.page_read(message)
+                self._traffic.page_read(message)
             case QuestionAnswered():
-                self._server.traffic.answered(message)
+                self._traffic.answered(message)
                 self._watch_deadlines()
             case ProcessExit():
                 self._server.ended(message)
@@ -176,10 +178,10 @@ class ServerActor(Actor[ServerMessage]):
     def _on_call(self, message: CallServer, reply: Reply[Result]) -> None:
         if reply.settled:  # the client went away before anybody looked
             return
-        recovery = self._server.recovery
+        life, recovery = self._course.life, self._server.recovery
         now = trio.current_time()
         deadline = now + message.deadline_s
-        if (refusal := recovery.refusal(self.life) or recovery.too_late(self.life, deadline)) is not None:
+        if (refusal := recovery.refusal(life) or recovery.too_late(life, deadline)) is not None:
             reply.fail(refusal)
             return
         try:
@@ -188,8 +190,8 @@ class ServerActor(Actor[ServerMessage]):
             reply.fail(error)
             return
         reply.on_abandon(lambda: self._abandon(call.number))
-        if self.life.serving:
-            self._server.traffic.pump(now)
+        if life.serving:
+            self._traffic.pump(now)
         else:
             self._server.wake(urgent=True)
         self._watch_deadlines()
@@ -236,7 +238,7 @@ class ServerActor(Actor[ServerMessage]):
         why = self._server.recovery.delay(self.life, processes.activity)
         if self._calls.time_out(trio.current_time(), processes.link, *why):
             self._server.liveness.ask()
-        self._server.traffic.pump()
+        self._traffic.pump()
         self._watch_deadlines()
 
     def _on_idle(self) -> None:

@@ -122,7 +122,7 @@ class Performer:
                 self.processes.spawn(number, urgent=self.calls.waiting > 0 or self.orders.urgent)
             case ef.Greet():
                 self.processes.greet()
-            case ef.Discover():
+            case ef.ListAll():
                 self.discovery.read()
             case ef.Serve():
                 self._serve()

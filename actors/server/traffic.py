@@ -49,7 +49,8 @@ class Traffic:
         for line in received.lines:
             for message, spoiled_by in link.messages(line):
                 self._take(link, partial(link.receive, message, spoiled_by, received.stream))
-        self._processes.on_probe_answered()
+        if link.hasty:
+            self._processes.on_probe_answered()
         self.pump()
 
     def page_read(self, read: PageRead) -> None:

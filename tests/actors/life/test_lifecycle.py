@@ -155,7 +155,7 @@ class Lives(RuleBasedStateMachine):
             case ef.Serve():
                 assert self.life.state is State.READY
                 self.served.add(self.life.incarnation)
-            case ef.Discover():
+            case ef.ListAll():
                 assert self.life.state in (State.DISCOVERING, State.READY)
             case ef.FailWaiting():
                 assert self.life.state in RESTING
@@ -245,7 +245,7 @@ def test_a_wake_serves_calls_before_the_lists_are_read_if_they_are_known() -> No
             ef.StartTimer(Timer.IDLE),
             ef.Report(State.HANDSHAKING),
             ef.Serve(),
-            ef.Discover(),
+            ef.ListAll(),
         ),
     )
     assert step(after, ev.Discovered(1)) == (after, ())
