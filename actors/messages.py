@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.kit.mailbox import Ask, Reply
 from actors.life.states import State, Wanted
 from actors.principal import LOCAL, Principal
@@ -38,7 +38,7 @@ class Question(msgspec.Struct, frozen=True):
     params: msgspec.Raw
 
 
-class Exchange(Protocol):
+class Caller(Protocol):
     """The address of whoever made a call: one request of one client, until it has its result."""
 
     def note(self, note: Note) -> None:
@@ -66,7 +66,7 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     meta: bytes = b""
     name: str = ""
     interest: Interest = NOTHING
-    exchange: Exchange | None = None
+    exchange: Caller | None = None
     deadline_s: float = 60.0
     principal: Principal = LOCAL
 

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue import entries, validation
+from actors.catalogue import offer, validation
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.jsonrpc import encode
 from actors.search import Index, analyse
@@ -67,7 +67,7 @@ class Ranks(msgspec.Struct, frozen=True):
 
 def build(tools: Iterable[Tool]) -> Catalogue:
     """Return the catalogue of these tools, made as the registry makes it; print which are left out as malformed."""
-    by_server: dict[str, dict[str, entries.Tool]] = defaultdict(dict)
+    by_server: dict[str, dict[str, offer.Tool]] = defaultdict(dict)
     for tool in tools:
         try:
             checked = validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))
@@ -75,7 +75,7 @@ def build(tools: Iterable[Tool]) -> Catalogue:
             print(f"{tool.server}: {tool.name!r} left out: {reason}")
         else:
             by_server[tool.server].setdefault(checked.name, checked)
-    offers = {server: entries.Offer(tools=tuple(found.values())) for server, found in sorted(by_server.items())}
+    offers = {server: offer.Offer(tools=tuple(found.values())) for server, found in sorted(by_server.items())}
     segments = [analyse(server, documents(server, offered)) for server, offered in offers.items()]
     made = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
     return Catalogue(revision=1, entries=made, index=Index.build(segments), indexed=True)

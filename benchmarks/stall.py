@@ -18,7 +18,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.catalogue.validation import tool as checked
 from actors.messages import ServerListed
 from actors.registry.actor import Registry

@@ -66,7 +66,7 @@ class DaemonUnreachable(Exception):
         self.reason = reason
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The daemon, or a server behind it, answered with a JSON-RPC error. `data` is its data, or None."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -121,7 +121,7 @@ class DaemonClient:
         found: dict[str, msgspec.Raw] = self._decoded(content, dict[str, msgspec.Raw])
         if "error" in found:
             error: _Error = self._decoded(found["error"], _Error)
-            raise Refused(error.code, error.message, error.data)
+            raise RequestRefused(error.code, error.message, error.data)
         if needs is not None and needs not in found:
             raise DaemonUnreachable(self._url, NOT_OURS)
         return {name: msgspec.json.decode(value) for name, value in found.items()}
@@ -137,7 +137,7 @@ class DaemonClient:
         content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)
         answer: _Answer = self._decoded(content, _Answer)
         if answer.error is not None:
-            raise Refused(answer.error.code, answer.error.message, answer.error.data)
+            raise RequestRefused(answer.error.code, answer.error.message, answer.error.data)
         return answer.result or {}
 
     async def _ask(self, method: str, path: str, timeout_s: float, **more: Any) -> bytes:

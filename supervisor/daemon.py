@@ -29,7 +29,7 @@ from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.orphans import become_subreaper
 from supervisor import __version__, neural
 from supervisor.config import Configuration
-from supervisor.front.edge.connection import Counters
+from supervisor.front.edge.connection import ConnectionCounters
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
@@ -39,7 +39,7 @@ from supervisor.host.logs import records_lost
 from supervisor.host.pauses import keep_catalogue, switch_often
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
-from supervisor.servers.capacity import Room
+from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers, starts_of, transport_of
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
@@ -125,7 +125,7 @@ class Daemon:
                 )
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
-                core.start_soon(Room(servers.directory, self.conditions, deployment).run)
+                core.start_soon(Capacity(servers.directory, self.conditions, deployment).run)
                 front = await self._front(core, deployment, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
@@ -181,7 +181,7 @@ class Daemon:
             clock=self._clock,
         )
         core.start_soon(gateway.introduction.run)
-        counters = Counters()
+        counters = ConnectionCounters()
         view = View(
             version=__version__,
             started=self._started,

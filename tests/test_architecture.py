@@ -278,6 +278,21 @@ def test_the_declared_dependencies_are_those_of_the_project() -> None:
     assert {MODULES.get(name, name) for name in names} == THIRD_PARTY
 
 
+def test_public_class_names_are_unique() -> None:
+    named: dict[str, list[str]] = {}
+    for module in modules():
+        for node in tree(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                named.setdefault(node.name, []).append(module)
+    assert {name: places for name, places in named.items() if len(places) > 1} == {}
+
+
+def test_tests_stand_where_what_they_test_stands() -> None:
+    tested = {file.parent.relative_to(ROOT / "tests") for file in (ROOT / "tests").rglob("test_*.py")}
+    apart = {Path(), Path("docs"), Path("e2e"), Path("benchmarks")}
+    assert [str(place) for place in sorted(tested - apart) if not (ROOT / place).is_dir()] == []
+
+
 def test_modules_are_short_enough_to_be_read_at_once() -> None:
     lengths = {name: len(file.read_text(encoding="utf-8").splitlines()) for name, file in modules().items()}
     long = {name for name, length in lengths.items() if length > MAX_MODULE_LINES}

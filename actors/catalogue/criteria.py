@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from actors.catalogue.entries import Tool
 from actors.catalogue.findings import quoted
 from actors.catalogue.inference import Complexity
 from actors.catalogue.metadata import SAFETY, Metadata, Safety, describe_all
 from actors.catalogue.naming import tool_path
+from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.search.text import squash, words
 
@@ -64,7 +64,7 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     offset: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool that fits; its description may be cut.
 
     `success_rate` is 0 to 1, `avg_ms` milliseconds, both None before the first call; `tokens` None until counted.
@@ -86,7 +86,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """One page of what fits. `groups`: the paths of the page by safety level."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[SelectedTool, ...]
     total: int
     by_safety: dict[Safety, int]
     groups: dict[Safety, tuple[str, ...]]
@@ -107,7 +107,7 @@ def select(catalogue: Catalogue, usage: Usage, criteria: Criteria, described: De
     )
 
 
-_SORTED_BY: Mapping[SortBy, Callable[[Row], Any]] = {
+_SORTED_BY: Mapping[SortBy, Callable[[SelectedTool], Any]] = {
     "name": lambda row: (row.name.lower(), row.path),
     "calls": lambda row: row.calls,
     "success_rate": lambda row: row.success_rate,
@@ -116,7 +116,9 @@ _SORTED_BY: Mapping[SortBy, Callable[[Row], Any]] = {
 }
 
 
-def _rows(catalogue: Catalogue, usage: Usage, criteria: Criteria, described: Described | None) -> Iterator[Row]:
+def _rows(
+    catalogue: Catalogue, usage: Usage, criteria: Criteria, described: Described | None
+) -> Iterator[SelectedTool]:
     known = described if described is not None else {}
     for server, entry in catalogue.entries.items():
         if not _server_fits(entry, criteria):
@@ -164,9 +166,9 @@ def _tells(wanted: str, description: str) -> bool:
     return bool(asked) and asked <= frozenset(words(description))
 
 
-def _row(entry: Entry, tool: Tool, metadata: Metadata, used: tuple[int, int, float]) -> Row:
+def _row(entry: Entry, tool: Tool, metadata: Metadata, used: tuple[int, int, float]) -> SelectedTool:
     calls, failures, total_ms = used
-    return Row(
+    return SelectedTool(
         path=tool_path(entry.server, tool.name),
         server=entry.server,
         name=tool.name,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from actors.catalogue.entries import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 
 FIELDS = ("title", "description", "input_schema", "annotations", "meta", "uri", "mime_type")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from actors.catalogue.entries import Offer, Prompt, Resource, Tool
-from actors.catalogue.pages import MAX_PROBLEMS, Entry, Known, Page, Room, key_of
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool
+from actors.catalogue.pages import MAX_PROBLEMS, Entry, Known, ListPage, ListRoom, key_of
 from actors.catalogue.validation import MAX_DESCRIPTION
 from actors.protocol.era import Agreement
 from actors.protocol.listing import METHODS, Kind, Listed, ListLimits
@@ -38,13 +38,13 @@ class Draft:
         """Return how many entries of a list there are that can be used."""
         return len(self._parts[kind].entries)
 
-    def room(self, kind: Kind) -> Room:
+    def room(self, kind: Kind) -> ListRoom:
         """Return what the next page of a list may bring."""
         part = self._parts[kind]
         seen = len(part.entries) + len(part.broken)
-        return Room(self._limits.max_entries - seen, self._limits.bytes_of(kind) - part.size, seen)
+        return ListRoom(self._limits.max_entries - seen, self._limits.bytes_of(kind) - part.size, seen)
 
-    def add(self, kind: Kind, page: Page) -> bool:
+    def add(self, kind: Kind, page: ListPage) -> bool:
         """Take a page; return whether it brought anything new."""
         part = self._parts[kind]
         before = len(part.entries) + len(part.broken)

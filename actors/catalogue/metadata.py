@@ -20,7 +20,6 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue import inference
-from actors.catalogue.entries import Tool
 from actors.catalogue.findings import (
     MAX_SCHEMA_BYTES,
     Finding,
@@ -34,6 +33,7 @@ from actors.catalogue.findings import (
     texts,
 )
 from actors.catalogue.inference import Complexity, Effects
+from actors.catalogue.offer import Tool
 from actors.search.text import words
 
 Safety = Literal["safe", "moderate", "dangerous"]

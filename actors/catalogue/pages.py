@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from actors.catalogue import validation
-from actors.catalogue.entries import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.validation import MAX_DEFINITION_BYTES, Unusable
 from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
 from actors.protocol.listing import MEMBERS, Kind, PageArrived
-from actors.protocol.outline import Malformed, Outline, Span
+from actors.protocol.outline import MalformedJson, Outline, Span
 
 MAX_CURSOR_BYTES = 64 * 1024
 MAX_ERROR_BYTES = 64 * 1024
@@ -42,7 +42,7 @@ _MAKE: dict[Kind, Callable[[msgspec.Raw], Entry]] = {
 }
 
 
-class Room(msgspec.Struct, frozen=True):
+class ListRoom(msgspec.Struct, frozen=True):
     """What is left of a list's limits, and how many entries of it there are already."""
 
     entries: int
@@ -50,7 +50,7 @@ class Room(msgspec.Struct, frozen=True):
     seen: int = 0
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     """One page that was read.
 
     `entries` by name or URI, `broken` by a digest, with what is wrong with each. `size` in bytes. `cut`: the limit that
@@ -82,29 +82,29 @@ class Known:
         return found.get(text)
 
 
-def read_page(arrived: PageArrived, room: Room, known: Known) -> Page:
+def read_page(arrived: PageArrived, room: ListRoom, known: Known) -> ListPage:
     """Read the message. Raises nothing; what cannot be read at all is a page with a `failure`."""
     if arrived.failure:
-        return Page(failure=arrived.failure)
+        return ListPage(failure=arrived.failure)
     try:
         outline = Outline(arrived.line, _LEVELS, _MAX_MARKS)
         answer = outline.members(outline.root())
         if arrived.id is not None and not _answers(outline, answer, arrived.id):
-            return Page(foreign=True)
+            return ListPage(foreign=True)
         failure = _failure(outline, answer)
         if failure:
-            return Page(failure=failure)
+            return ListPage(failure=failure)
         result = outline.members(answer[b"result"])
         elements, whole = outline.elements(result[MEMBERS[arrived.kind].encode()])
-    except (Malformed, KeyError):
-        return Page(failure="the answer is malformed")
+    except (MalformedJson, KeyError):
+        return ListPage(failure="the answer is malformed")
     reader = _Reader(arrived.kind, room, known)
     reader.read(outline, elements)
     if reader.cut or not whole:
         return reader.page(None, reader.cut or f"{reader.count} entries")
     try:
         return reader.page(_cursor(outline, result.get(b"nextCursor")), "")
-    except Malformed:
+    except MalformedJson:
         return reader.page(None, "a cursor that we cannot use")
 
 
@@ -134,18 +134,18 @@ def _cursor(outline: Outline, span: Span | None) -> str | None:
     if span is None:
         return None
     if span.end - span.start > MAX_CURSOR_BYTES:
-        raise Malformed
+        raise MalformedJson
     try:
         cursor = msgspec.json.decode(outline.take(span))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise Malformed from None
+        raise MalformedJson from None
     return cursor if isinstance(cursor, str) else None
 
 
 class _Reader:
     """Reads the entries of one page."""
 
-    def __init__(self, kind: Kind, room: Room, known: Known) -> None:
+    def __init__(self, kind: Kind, room: ListRoom, known: Known) -> None:
         self.cut = ""
         self._kind = kind
         self._room = room
@@ -159,9 +159,9 @@ class _Reader:
         """How many entries of the list were seen, those of earlier pages included."""
         return self._room.seen + len(self._entries) + len(self._broken)
 
-    def page(self, cursor: str | None, cut: str) -> Page:
+    def page(self, cursor: str | None, cut: str) -> ListPage:
         """Return what was read."""
-        return Page(entries=self._entries, broken=self._broken, size=self._size, cursor=cursor, cut=cut)
+        return ListPage(entries=self._entries, broken=self._broken, size=self._size, cursor=cursor, cut=cut)
 
     def read(self, outline: Outline, elements: list[Span]) -> None:
         """Read entries until the room is used up."""

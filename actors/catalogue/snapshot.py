@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from actors.catalogue.diff import OfferChange, compare
-from actors.catalogue.entries import Offer, Tool
 from actors.catalogue.naming import namespaced, resource_path, tool_path
 from actors.catalogue.nearest import MOST_NEAREST, nearest
+from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.principal import Principal
 from actors.search import Document, Index

@@ -11,8 +11,8 @@ import re
 from collections.abc import Container, Mapping
 from itertools import chain
 
-from actors.catalogue.entries import Offer
 from actors.catalogue.naming import split_resource
+from actors.catalogue.offer import Offer
 from actors.catalogue.resolution import Ambiguous, Resolution, Resolved, ServerNames, Undiscovered, Unknown
 
 MAX_URI_CHARS = 8192

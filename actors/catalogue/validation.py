@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from actors.catalogue.entries import NO_RAW, Prompt, Resource, Tool
-from actors.protocol.outline import Malformed, extent
+from actors.catalogue.offer import NO_RAW, Prompt, Resource, Tool
+from actors.protocol.outline import MalformedJson, extent
 
 MAX_NAME = 256
 MAX_DESCRIPTION = 16 * 1024
@@ -136,7 +136,7 @@ def _check_extent(data: bytes) -> None:
         return  # most are neither so deep nor have so many values
     try:
         depth, marks = extent(data)
-    except Malformed:
+    except MalformedJson:
         raise Unusable("its definition is not JSON") from None
     if depth > MAX_DEPTH:
         raise Unusable(f"its definition is nested more than {MAX_DEPTH} levels deep")

@@ -23,7 +23,7 @@ from actors.protocol.facts import (
     ListsChanged,
 )
 from actors.protocol.framing import Oversized
-from actors.protocol.listing import METHODS, Kind, Listing, ListLimits, PageSummary
+from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary
 from actors.protocol.opening import Message, Opened
 from actors.protocol.outbound import CANCELLED, Outbound, Tag
 from actors.protocol.outgoing import Outgoing
@@ -61,7 +61,7 @@ class Conversation:
         self._exchanges = Exchanges()
         self._questions = Questions(capabilities)
         self._limits = limits
-        self._listing: Listing | None = None
+        self._listing: ListWalk | None = None
         self.agreement: Agreement | None = None
 
     @property
@@ -103,12 +103,12 @@ class Conversation:
         `now` is in seconds of the clock that `on_page` is told, too.
         """
         capabilities = self.agreement.capabilities if self.agreement else msgspec.Raw(b"{}")
-        self._listing = Listing(capabilities, self._limits, now)
+        self._listing = ListWalk(capabilities, self._limits, now)
         for kind, params in self._listing.first():
             self._ask_page(self._listing, kind, params)
         return self._finish_listing()
 
-    def _ask_page(self, listing: Listing, kind: Kind, params: bytes | None) -> None:
+    def _ask_page(self, listing: ListWalk, kind: Kind, params: bytes | None) -> None:
         listing.asked(kind, self._out.ask(kind, METHODS[kind], params))
 
     def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:

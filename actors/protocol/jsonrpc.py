@@ -36,7 +36,7 @@ _SURROGATES = re.compile(rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0
 """Escapes of UTF-16 surrogates: pairs (12 bytes), and those that lack their other half (6 bytes)."""
 
 
-class Envelope(msgspec.Struct, frozen=True):
+class JsonRpcMessage(msgspec.Struct, frozen=True):
     """Any JSON-RPC message. Fields that were not there are empty `Raw`s, `method` is None."""
 
     jsonrpc: msgspec.Raw = NO_RAW
@@ -75,7 +75,7 @@ class _AnyError(msgspec.Struct, frozen=True):
 
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_envelope = msgspec.json.Decoder(Envelope)
+_envelope = msgspec.json.Decoder(JsonRpcMessage)
 _error = msgspec.json.Decoder(ErrorObject)
 _any_error = msgspec.json.Decoder(_AnyError)
 _text = msgspec.json.Decoder(str)
@@ -91,7 +91,7 @@ _batch = msgspec.json.Decoder(
 encode = msgspec.json.Encoder().encode
 
 
-def decode(message: bytes) -> Envelope:
+def decode(message: bytes) -> JsonRpcMessage:
     """Decode one message. Raises `ProtocolViolation`, which says what is wrong with it; `TooHeavy` is one.
 
     A large one takes up to 0.1 s, in steps between which other threads run.
@@ -114,7 +114,7 @@ def decode(message: bytes) -> Envelope:
         raise ProtocolViolation(f"a message that is no JSON-RPC: {error}") from None
 
 
-def _decode(message: bytes) -> Envelope:
+def _decode(message: bytes) -> JsonRpcMessage:
     try:
         found = _envelope.decode(message)
         if len(message) < LARGE_BYTES and not message.isascii():

@@ -88,7 +88,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-class Listing:
+class ListWalk:
     """One walk over every list that the server's capabilities announce. `now` is in seconds of any steady clock."""
 
     def __init__(self, capabilities: msgspec.Raw, limits: ListLimits, now: float) -> None:

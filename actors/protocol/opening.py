@@ -18,7 +18,7 @@ class Opened(msgspec.Struct, frozen=True):
     """
 
     text: bytes
-    envelope: jsonrpc.Envelope | None = None
+    envelope: jsonrpc.JsonRpcMessage | None = None
     members: tuple[Opened, ...] = ()
     trouble: str = ""
     too_heavy: bool = False

@@ -28,7 +28,7 @@ _BLANK = b" \t\r\n"
 _MEMBER = re.compile(rb'\s*"([^"\\]{0,200})"\s*:\s*')
 
 
-class Malformed(Exception):
+class MalformedJson(Exception):
     """The brackets of a text do not match, or it is none of what was expected."""
 
 
@@ -83,7 +83,7 @@ class Outline:
     def _parts(self, of: Span, opening: bytes) -> Iterator[Span]:
         container = self._containers.get(of.start)
         if container is None or self._text[of.start : of.start + 1] != opening:
-            raise Malformed
+            raise MalformedJson
         start = container.start
         cut = not container.whole and opening == b"{"
         for bound in [*container.bounds, len(self._text)] if cut else container.bounds:
@@ -112,7 +112,7 @@ class Outline:
                 break
         else:
             if open_:
-                raise Malformed
+                raise MalformedJson
 
     def _note(self, open_: list[Container], place: int) -> None:
         mark = self._text[place]
@@ -121,13 +121,13 @@ class Outline:
             self._containers[place] = container
             open_.append(container)
         elif not open_:
-            raise Malformed
+            raise MalformedJson
         else:
             open_[-1].bounds.append(place)
             if mark in _CLOSING:
                 closed = open_.pop()
                 if mark - self._text[closed.start] != _APART:
-                    raise Malformed
+                    raise MalformedJson
                 self._containers[closed.start] = closed._replace(whole=True)
 
 
@@ -165,7 +165,7 @@ def _marks(text: bytes) -> Iterator[_Marks]:
         if depths.size:
             depth = int(depths[-1])
             if int(depths.min()) < 0:
-                raise Malformed
+                raise MalformedJson
         yield _Marks(start, places, levels)
 
 

@@ -122,7 +122,9 @@ class Peer(Generic[T]):
         over = {"limit_weight": limit(len(message.text))} if message.too_heavy else None
         return self.spoil(message, message.trouble, over)
 
-    def _receive(self, found: jsonrpc.Envelope) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
+    def _receive(
+        self, found: jsonrpc.JsonRpcMessage
+    ) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
         if found.method is not None:
             return self._receive_own(found)
         tag = self._pending.pop(_canonical(bytes(found.id)), None)
@@ -142,7 +144,7 @@ class Peer(Generic[T]):
             raise ProtocolViolation(reason)
         return Malformed(tag, reason, found.result, over)
 
-    def _receive_own(self, found: jsonrpc.Envelope) -> Asked | Notified | None:
+    def _receive_own(self, found: jsonrpc.JsonRpcMessage) -> Asked | Notified | None:
         """Take what the server sends of its own accord."""
         method = found.method or ""
         if not found.is_request:
@@ -153,7 +155,7 @@ class Peer(Generic[T]):
         return None
 
 
-def _answer(tag: T, found: jsonrpc.Envelope) -> Answered[T] | Refused[T] | Malformed[T]:
+def _answer(tag: T, found: jsonrpc.JsonRpcMessage) -> Answered[T] | Refused[T] | Malformed[T]:
     result, error = _begin(found.result), _begin(found.error)
     if result and error:
         return Malformed(tag, "both a result and an error")

@@ -17,7 +17,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Change, OfferChange
-from actors.catalogue.entries import Offer, unchanged
+from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist

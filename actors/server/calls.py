@@ -21,7 +21,7 @@ from actors.errors import (
     TooManyCalls,
 )
 from actors.kit import Mark, Reply
-from actors.messages import CallServer, Exchange, Note, Result
+from actors.messages import Caller, CallServer, Note, Result
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallAnswered, CallMalformed, CallNoted, CallRefused
 from actors.protocol.jsonrpc import RemoteError
@@ -225,7 +225,7 @@ class Calls:
         if fact.method == PROGRESS and not call.questions:
             self._move(call, now + call.message.deadline_s, earlier=False)
 
-    def pause(self, number: int, now: float) -> Exchange | None:
+    def pause(self, number: int, now: float) -> Caller | None:
         """The server asks something about a call, whose time stands still meanwhile. Return whom to ask, if anybody."""
         call = self._in_flight.get(number)
         if call is None or call.message.exchange is None:

@@ -10,7 +10,7 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.kit import Address, StartSoon
-from actors.messages import Exchange, Question
+from actors.messages import Caller, Question
 from actors.protocol.facts import (
     CallAnswered,
     CallAsked,
@@ -81,7 +81,7 @@ class Dialogue:
         if (scope := self._open.pop(id_, None)) is not None:
             scope.cancel()
 
-    async def _wait(self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, exchange: Exchange) -> None:
+    async def _wait(self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, exchange: Caller) -> None:
         result: bytes | ErrorObject = UNANSWERED
         with scope, trio.move_on_after(self._timeout_s):
             try:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import trio
 
 from actors.catalogue.draft import Draft
-from actors.catalogue.entries import Offer
-from actors.catalogue.pages import Page, read_page
+from actors.catalogue.offer import Offer
+from actors.catalogue.pages import ListPage, read_page
 from actors.kit import Address, Pauses, StartSoon, is_want
 from actors.kit.timers import Timers
 from actors.life.events import Discovered, Expired, Sleep, Wake
@@ -225,7 +225,7 @@ class Discovery:
             await self._post.tell(PageRead(incarnation, walk, arrived, page))
         self._reading.discard(scope)
 
-    async def _in_thread(self, work: Callable[[], Page]) -> Page:
+    async def _in_thread(self, work: Callable[[], ListPage]) -> ListPage:
         """Run it in a thread, once there is one: until then, or until the deadline of the walk, it waits."""
         pauses = Pauses()
         while True:

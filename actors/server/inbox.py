@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.catalogue.pages import Page
+from actors.catalogue.pages import ListPage
 from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.timers import Timer
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
@@ -32,7 +32,7 @@ class PageRead(msgspec.Struct, frozen=True):
     incarnation: int
     walk: int
     arrived: PageArrived
-    page: Page
+    page: ListPage
 
 
 class QuestionAnswered(msgspec.Struct, frozen=True):

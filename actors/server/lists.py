@@ -16,7 +16,7 @@ import zlib
 from msgspec.structs import replace
 
 from actors.catalogue.draft import Draft
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.protocol.era import Agreement
 from actors.protocol.listing import Listed, announced
 from actors.server.settings import LIST_LIMITS, RELIST_DEBOUNCE_S, RELIST_INTERVAL_S, ServerSettings

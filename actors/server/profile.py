@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.kit import Starts
 from actors.life.policy import RestartLog
 from actors.protocol.era import Identity

@@ -6,7 +6,7 @@ import re
 
 import trio
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.life.states import Life, State
 from actors.messages import Refreshed, ServerStatus
 from actors.server.journal import Journal

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from supervisor.client import Refused, connect
+from supervisor.client import RequestRefused, connect
 from supervisor.commands.common import ask, json_option, print_json, readable, url_option
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
 from supervisor.metatools.definitions import EXECUTE
@@ -32,7 +32,7 @@ def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
 
     try:
         result = ask(question)
-    except Refused as error:
+    except RequestRefused as error:
         raise CommandFailed(_explained(error)) from None
     if as_json:
         print_json(result)
@@ -55,7 +55,7 @@ def _object(text: str) -> dict[str, msgspec.Raw]:
         raise click.UsageError(f'the arguments are no JSON object such as \'{{"path": "/tmp"}}\': {error}') from None
 
 
-def _explained(error: Refused) -> str:
+def _explained(error: RequestRefused) -> str:
     """Return message and data of a JSON-RPC error for people."""
     lines = [f"{clean(error.message)} ({error.code})"]
     if error.data is not None:

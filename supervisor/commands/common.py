@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from supervisor.client import DaemonUnreachable, Refused, connect
+from supervisor.client import DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.metatools.texts import clean
 
@@ -69,7 +69,7 @@ def page(url: str, path: str, parameters: Sequence[tuple[str, str]], *, needs: s
 
     try:
         return ask(question)
-    except Refused as error:
+    except RequestRefused as error:
         raise CommandFailed(error.message) from None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import trio
 
-from supervisor.client import DaemonClient, DaemonUnreachable, Refused, connect
+from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.common import ask, json_option, plain, print_json, url_option
 from supervisor.commands.outcomes import EXIT_FAILED
 
@@ -63,7 +63,7 @@ async def _give(url: str, order: str, servers: list[str], deadline_s: float) -> 
     async def one(daemon: DaemonClient, server: str) -> None:
         try:
             answers[server] = await daemon.order(server, order, deadline_s)
-        except Refused as error:
+        except RequestRefused as error:
             answers[server] = {
                 "server": server,
                 "order": order,

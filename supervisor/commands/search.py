@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from supervisor.client import SEARCH_TIMEOUT_S, Refused, connect
+from supervisor.client import SEARCH_TIMEOUT_S, RequestRefused, connect
 from supervisor.commands.common import ask, console, json_option, plain, print_json, readable, table, url_option
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.metatools.definitions import DISCOVER, KINDS
@@ -40,7 +40,7 @@ def search(*, query: str, limit: int, kinds: tuple[str, ...], as_json: bool, url
 
     try:
         result = ask(question)
-    except Refused as error:
+    except RequestRefused as error:
         raise CommandFailed(error.message) from None
     if result.get("isError"):
         raise CommandFailed(readable(result))

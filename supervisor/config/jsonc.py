@@ -51,7 +51,7 @@ class Duplicate(msgspec.Struct, frozen=True, kw_only=True):
     line: int
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigText(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed text. `lines` has an entry for every key path; lines count from 1."""
 
     value: Any
@@ -79,7 +79,7 @@ def show_path(path: KeyPath) -> str:
     return shown
 
 
-def read_document(text: str, path: str) -> Document:
+def read_document(text: str, path: str) -> ConfigText:
     """Parse `text`; `path` is only named in errors.
 
     Raises `ConfigError` with line and column for a syntax error, and for a document that is too deep or too large.
@@ -99,14 +99,14 @@ class _Reader:
         self._duplicates: list[Duplicate] = []
         self._values = 0
 
-    def read(self) -> Document:
+    def read(self) -> ConfigText:
         if not self._peek():
             self._fail("the file is empty", 'write at least {"mcpServers": {}}')
         self._lines[()] = self._line()
         value = self._value(())
         if self._peek():
             self._fail("there is more text after the end of the JSON value", "remove it, or a bracket closes too early")
-        return Document(value=value, lines=self._lines, duplicates=tuple(self._duplicates))
+        return ConfigText(value=value, lines=self._lines, duplicates=tuple(self._duplicates))
 
     def _line(self, at: int | None = None) -> int:
         return bisect_left(self._breaks, self._at if at is None else at) + 1

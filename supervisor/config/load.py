@@ -25,7 +25,7 @@ from supervisor.config.entry import ServerConfig
 from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
 from supervisor.config.file import read_text
-from supervisor.config.jsonc import Document, read_document
+from supervisor.config.jsonc import ConfigText, read_document
 from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
 from supervisor.config.origins import allowed_host, allowed_origin
 from supervisor.config.presence import missing_of
@@ -121,7 +121,7 @@ def _raise_first(fatal: list[ConfigError]) -> None:
         raise min(fatal, key=lambda error: error.line or 0)
 
 
-def _top_level(document: Document, findings: Findings) -> dict[str, Any]:
+def _top_level(document: ConfigText, findings: Findings) -> dict[str, Any]:
     """Return the outermost object. Raises `ConfigError` for a key that it cannot have."""
     top = document.value
     if not isinstance(top, dict):
@@ -179,7 +179,7 @@ def _clash(places: list[Place], what: str, findings: Findings) -> None:
         findings.problem(where, message, "rename one of them", where[1])
 
 
-def _duplicates(document: Document, findings: Findings) -> list[ConfigError]:
+def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
     """Record keys written twice inside an entry; return those that make the whole file ambiguous."""
     fatal: list[ConfigError] = []
     for found in document.duplicates:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct, inspect
 
 from actors.errors import ConfigError
-from supervisor.config.jsonc import Document, KeyPath, show_path
+from supervisor.config.jsonc import ConfigText, KeyPath, show_path
 
 MAX_PROBLEMS = 20
 """Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
@@ -133,7 +133,7 @@ def _within(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
 class Findings:
     """What is wrong with a document, and what is only worth knowing, each with file, line and key."""
 
-    def __init__(self, document: Document, path: str) -> None:
+    def __init__(self, document: ConfigText, path: str) -> None:
         self.problems: list[ConfigError] = []
         self.notes: list[ConfigError] = []
         self._counts: Counter[str | None] = Counter()

@@ -54,7 +54,7 @@ def _package_root() -> str:
     return str(Path(supervisor.__file__).parent.parent)
 
 
-class Daemon:
+class DemoDaemon:
     """A running daemon: its base URL and its process."""
 
     def __init__(self, url: str, process: trio.Process) -> None:
@@ -71,7 +71,7 @@ class Daemon:
 
 
 @asynccontextmanager
-async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIterator[Daemon]:
+async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIterator[DemoDaemon]:
     """Start a daemon with that configuration in an empty directory; yield it once it listens; end it with the block.
 
     Raises `TourFailed` with the end of the daemon's log if it does not start.
@@ -106,11 +106,11 @@ async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIter
             await process.wait()
 
 
-async def _started(process: trio.Process, log: Path) -> Daemon:
+async def _started(process: trio.Process, log: Path) -> DemoDaemon:
     with trio.move_on_after(START_S):
         url = await _address(process)
         if url is not None:
-            return Daemon(url, process)
+            return DemoDaemon(url, process)
     raise TourFailed(f"the daemon did not start; its log ends with:\n{last_lines(log)}")
 
 

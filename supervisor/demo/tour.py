@@ -16,10 +16,10 @@ from typing import Any
 import trio
 from rich.console import Console
 
-from supervisor.client import DaemonClient, DaemonUnreachable, Refused, Socket, connect, open_socket
+from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, Socket, connect, open_socket
 from supervisor.commands.common import console, plain
 from supervisor.commands.status import savings_line, servers_shown
-from supervisor.demo.setting import IDLE_S, LOG_NAME, Daemon, TourFailed, configuration, last_lines, running_daemon
+from supervisor.demo.setting import IDLE_S, LOG_NAME, DemoDaemon, TourFailed, configuration, last_lines, running_daemon
 from supervisor.metatools.definitions import DISCOVER, EXECUTE
 
 STEP_S = 15.0
@@ -35,7 +35,7 @@ def run_tour(out: Console | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="mcpvisor-demo-") as directory:
             trio.run(_tour, Path(directory), out)
-    except (TourFailed, DaemonUnreachable, Refused) as error:
+    except (TourFailed, DaemonUnreachable, RequestRefused) as error:
         console(stderr=True).print(f"The demo failed: {error}", markup=False)
         return 1
     return 0
@@ -76,7 +76,7 @@ def _waiting(out: Console) -> Iterator[None]:
 class Steps:
     """The steps, in order; later ones use what earlier ones did."""
 
-    def __init__(self, daemon: Daemon, client: DaemonClient, out: Console) -> None:
+    def __init__(self, daemon: DemoDaemon, client: DaemonClient, out: Console) -> None:
         self._daemon = daemon
         self._client = client
         self._out = out

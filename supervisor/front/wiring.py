@@ -13,7 +13,7 @@ from supervisor.config import Settings
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.asgi import Application, Receive, Scope, Send, respond
 from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.connection import Counters
+from supervisor.front.edge.connection import ConnectionCounters
 from supervisor.front.edge.guard import Guard
 from supervisor.front.edge.serve import serve
 from supervisor.front.http.endpoint import McpHttp
@@ -26,7 +26,7 @@ from supervisor.front.pages.welcome import welcome_routes
 from supervisor.front.settings import buffered_bytes, http_settings, serve_settings, websocket_settings
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.host.datadir import DataDir
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Service
 from supervisor.store import Store
 
@@ -46,9 +46,9 @@ class Front:
         store: Store,
         clock: Callable[[], float],
         conditions: Conditions,
-        drain: Drain,
+        drain: RequestDrain,
         budget: Budget,
-        counters: Counters,
+        counters: ConnectionCounters,
     ) -> None:
         self._settings = settings
         self._conditions = conditions
@@ -72,10 +72,10 @@ class Front:
         store: Store,
         clock: Callable[[], float],
         conditions: Conditions,
-        counters: Counters,
+        counters: ConnectionCounters,
     ) -> Front:
         """Read the ended sessions and build the application. `counters` are those that `view` shows."""
-        drain, budget = Drain(service, view.closing), Budget(buffered_bytes(settings))
+        drain, budget = RequestDrain(service, view.closing), Budget(buffered_bytes(settings))
         http = McpHttp(
             _nothing_here,
             drain,

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 import msgspec
 
-from actors.catalogue.entries import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode

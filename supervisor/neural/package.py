@@ -78,7 +78,7 @@ class Model(msgspec.Struct, frozen=True):
     vocab: dict[str, int]
 
 
-class Tokenizer(msgspec.Struct, frozen=True):
+class TokenizerFile(msgspec.Struct, frozen=True):
     """The part of a tokenizer's description that is used."""
 
     model: Model
@@ -138,7 +138,7 @@ def _vocabulary(packed: zipfile.ZipFile, source: Source) -> dict[str, int]:
         content = file.read(_MAX_TOKENIZER_BYTES)
     if hashlib.sha256(content).hexdigest() != source.tokenizer_sha256:
         raise ValueError("its tokenizer is another one than was tried")
-    return msgspec.json.decode(content, type=Tokenizer).model.vocab
+    return msgspec.json.decode(content, type=TokenizerFile).model.vocab
 
 
 def _unpack(packed: zipfile.ZipFile, weights: Path, source: Source) -> None:

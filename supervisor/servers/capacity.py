@@ -30,7 +30,7 @@ AHEAD = 1
 """So many more than one start needs: the next one does not wait then."""
 
 
-class Room:
+class Capacity:
     """Makes room for one daemon; the deployment says which servers never sleep."""
 
     def __init__(

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import trio
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import trio
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.errors import ServerDisabled, UnknownServer
 from actors.kit import Address, Latest
 from actors.life.states import State

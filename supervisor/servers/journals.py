@@ -22,7 +22,7 @@ LINE_S = 6.0
 _LEVELS: dict[Level, int] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 
-class Voice:
+class JournalLog:
     """What one server says in the daemon's log. `now` is a clock in seconds that is never set back."""
 
     def __init__(self, server: str, now: Callable[[], float]) -> None:
@@ -58,7 +58,7 @@ class Journals:
     def make(self, server: str, mask: Mask) -> Journal:
         """Return the journal of a configured server; `mask` hides its secrets."""
         if server not in self._journals:
-            voice = Voice(server, self._now)
+            voice = JournalLog(server, self._now)
             self._journals[server] = Journal(self._clock, mask=mask, tell=voice.tell)
         return self._journals[server]
 

@@ -14,7 +14,7 @@ from supervisor.service.exchange import Exchange
 from supervisor.service.port import Answer, Service, answer, failure
 
 
-class Drain:
+class RequestDrain:
     """The requests in flight at a service. `closing` begins the drain, `end` ends it."""
 
     def __init__(self, service: Service, closing: trio.Event) -> None:

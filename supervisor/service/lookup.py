@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from actors.catalogue.entries import Tool
 from actors.catalogue.naming import resource_path, tool_path
+from actors.catalogue.offer import Tool
 from actors.catalogue.resolution import Absent, Ambiguous, Meaning, Resolution, Resolved, Undiscovered
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.uris import resolve_bare, resolve_named

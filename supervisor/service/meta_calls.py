@@ -159,7 +159,9 @@ class MetaCalls:
         heavy = native_lists.weight(seen, "resources", "templates")
         return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
 
-    def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: resources.Listing) -> bytes:
+    def _resources(
+        self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: resources.ResourceQuery
+    ) -> bytes:
         found = {name: server_named(name, seen) for name in asked.servers}
         named = frozenset(found.values()) - {""}
         unknown = [clean(name)[:64] for name, server in found.items() if not server]

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.catalogue.entries import Tool
 from actors.catalogue.naming import tool_path
+from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.principal import Principal

@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 import trio
 
-from actors.catalogue.entries import Offer, decode_offer, encode_offer
+from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.messages import EraLearned
 from actors.protocol.versions import Era
 from supervisor.store import Store

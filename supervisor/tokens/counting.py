@@ -9,7 +9,7 @@ from pathlib import Path
 
 import trio
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from supervisor.tokens.tokenizer import Tokenizer, count_tool, load_tokenizer
 
 META_TOKENS = 350

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from supervisor.client import DaemonClient, connect
-from supervisor.demo.setting import Daemon, configuration, running_daemon
+from supervisor.demo.setting import DemoDaemon, configuration, running_daemon
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -20,7 +20,7 @@ MAX_LINES = 60
 
 
 @asynccontextmanager
-async def small_daemon(directory: Path) -> AsyncIterator[tuple[Daemon, DaemonClient]]:
+async def small_daemon(directory: Path) -> AsyncIterator[tuple[DemoDaemon, DaemonClient]]:
     """A daemon with three of the demo's servers, all discovered."""
     document = configuration()
     document["mcpServers"] = {name: document["mcpServers"][name] for name in ("calculator", "notes", "weather-desk")}

@@ -16,7 +16,7 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import WebSocketSettings
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange as ServiceExchange
 from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy
 from tests.fakes.service import FakeService
@@ -50,7 +50,7 @@ class HttpDoor:
 
     def __init__(self) -> None:
         self.service = Everything()
-        self._app = McpHttp(_nothing, Drain(self.service, trio.Event()), sealer=Sealer(b"k" * 32))
+        self._app = McpHttp(_nothing, RequestDrain(self.service, trio.Event()), sealer=Sealer(b"k" * 32))
         self._token = ""
 
     async def open(self, version: str) -> None:
@@ -108,7 +108,7 @@ class WebSocketDoor:
 async def websocket_door(service: FakeService, version: str | None) -> AsyncIterator[WebSocketDoor]:
     """A connection for the block, with a session of this version if there is one."""
     settings = WebSocketSettings(max_message_bytes=MAX_BYTES)
-    door = WebSocketDoor(McpWebSocket(Drain(service, trio.Event()), settings))
+    door = WebSocketDoor(McpWebSocket(RequestDrain(service, trio.Event()), settings))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(door.run)
         if version is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.kit import Mailbox, Starts
 from actors.life.states import State
 from actors.messages import CallServer, ReadServer, ServerChanged, ServerStatus

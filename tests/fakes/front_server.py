@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from supervisor.front.edge.asgi import Application
 from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.connection import Counters
+from supervisor.front.edge.connection import ConnectionCounters
 from supervisor.front.edge.serve import ServeSettings, open_sockets, serve
 
 
@@ -37,7 +37,7 @@ class Started:
 class Running:
     """A server under test and how to talk to it in bytes."""
 
-    def __init__(self, port: int, closing: trio.Event, counters: Counters) -> None:
+    def __init__(self, port: int, closing: trio.Event, counters: ConnectionCounters) -> None:
         self.port = port
         self.closing = closing
         self.counters = counters
@@ -135,7 +135,7 @@ async def answer(send: Any, body: bytes = b"ok", status: int = 200) -> None:
 async def running(
     app: Application = plain, closing: trio.Event | None = None, budget: Budget | None = None, **settings: Any
 ) -> AsyncIterator[Running]:
-    counters = Counters()
+    counters = ConnectionCounters()
     closing = trio.Event() if closing is None else closing
     sockets = open_sockets("127.0.0.1:0", 5.0)
     async with trio.open_nursery() as nursery:

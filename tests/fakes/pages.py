@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from actors.catalogue.draft import Draft
-from actors.catalogue.entries import Offer
-from actors.catalogue.pages import Page, Room, read_page
+from actors.catalogue.offer import Offer
+from actors.catalogue.pages import ListPage, ListRoom, read_page
 from actors.protocol.era import Agreement
 from actors.protocol.listing import MEMBERS, METHODS, Kind, Listed, ListLimits, PageArrived
 
 AGREEMENT = Agreement(era="legacy", version="2025-11-25", instructions="read me")
 ID = b'"s1-1"'
 LIMITS = ListLimits()
-ROOM = Room(10_000, 32 * 1024 * 1024)
+ROOM = ListRoom(10_000, 32 * 1024 * 1024)
 
 
 def line(kind: Kind, entries: Iterable[bytes], more: bytes = b"") -> bytes:
@@ -24,7 +24,9 @@ def line(kind: Kind, entries: Iterable[bytes], more: bytes = b"") -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":{"%b":[%b]%b}}' % (ID, member, b",".join(entries), more)
 
 
-def page(*entries: Any, kind: Kind = "tools", room: Room = ROOM, more: bytes = b"", draft: Draft | None = None) -> Page:
+def page(
+    *entries: Any, kind: Kind = "tools", room: ListRoom = ROOM, more: bytes = b"", draft: Draft | None = None
+) -> ListPage:
     """Read a page of these entries, each bytes or a value to be encoded."""
     texts = [entry if isinstance(entry, bytes) else json.dumps(entry).encode() for entry in entries]
     arrived = PageArrived(kind, line(kind, texts, more), ID)

@@ -14,7 +14,7 @@ import trio
 from jsonschema.validators import validator_for
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.catalogue.resolution import ServerNames
 from actors.kit import Latest, Starts
 from actors.kit.directory import Directory

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.criteria import Usage
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.validation import tool
 from actors.search import Index

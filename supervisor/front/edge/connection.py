@@ -47,7 +47,7 @@ AHEAD_S = 1.0
 CLOSE_S = 1.0
 
 
-class Counters(msgspec.Struct, kw_only=True):
+class ConnectionCounters(msgspec.Struct, kw_only=True):
     """What happened on the connections of one `serve`; read by whoever reports it."""
 
     open: int = 0
@@ -60,7 +60,7 @@ class Counters(msgspec.Struct, kw_only=True):
     """Connections whose peer took nothing for the send deadline."""
 
 
-class Connection(TCPServer):
+class ClientConnection(TCPServer):
     """A connection that can fail, stall or be aborted without anybody else noticing."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Connection(TCPServer):
         context: WorkerContext,
         stream: trio.SocketStream,
         *,
-        counters: Counters,
+        counters: ConnectionCounters,
         send_timeout_s: float,
         frames: FrameSettings,
         budget: Budget,

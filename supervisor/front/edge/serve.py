@@ -29,7 +29,7 @@ from supervisor.config.address import split_address
 from supervisor.front.edge.accept import accept_for_ever
 from supervisor.front.edge.asgi import Application
 from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.connection import Connection, Counters
+from supervisor.front.edge.connection import ClientConnection, ConnectionCounters
 from supervisor.front.edge.websocket_frames import FrameSettings
 from supervisor.host import descriptors
 
@@ -184,14 +184,14 @@ def hypercorn_config(settings: ServeSettings) -> Config:
 class _Server:
     """The connections of one `serve`."""
 
-    def __init__(self, app: Application, settings: ServeSettings, counters: Counters, budget: Budget) -> None:
+    def __init__(self, app: Application, settings: ServeSettings, counters: ConnectionCounters, budget: Budget) -> None:
         self._settings = settings
         self._budget = budget
         self._counters = counters
         self._config = hypercorn_config(settings)
         self._app = wrap_app(app, self._config.wsgi_max_body_size, "asgi")
         self._context = WorkerContext(None)
-        self._open: set[Connection] = set()
+        self._open: set[ClientConnection] = set()
         self._left = trio.lowlevel.ParkingLot()
         self._refusing = 0
 
@@ -200,7 +200,7 @@ class _Server:
         if len(self._open) >= most or not descriptors.spare():
             await self._refuse(stream)
             return
-        connection = Connection(
+        connection = ClientConnection(
             self._app,
             self._config,
             self._context,
@@ -253,7 +253,7 @@ async def serve(
     settings: ServeSettings,
     closing: trio.Event,
     *,
-    counters: Counters | None = None,
+    counters: ConnectionCounters | None = None,
     budget: Budget | None = None,
     conditions: Conditions | None = None,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
@@ -263,7 +263,7 @@ async def serve(
     Started with the list of base URLs (`http://127.0.0.1:3001`). The sockets are closed at once when `closing` is
     set; the rest takes at most `graceful_timeout_s`. Cancelling it closes everything at once.
     """
-    server = _Server(app, settings, counters or Counters(), budget or Budget())
+    server = _Server(app, settings, counters or ConnectionCounters(), budget or Budget())
     conditions = conditions or Conditions()
     urls = [_url(listener) for listener in sockets]
     listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(listener)) for listener in sockets]

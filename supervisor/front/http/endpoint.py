@@ -34,7 +34,7 @@ from supervisor.front.http.sessions import Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, read
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 
 ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
 RETRY: Final[Headers] = ((b"retry-after", b"%d" % RETRY_S),)
@@ -52,7 +52,7 @@ class McpHttp:
     def __init__(
         self,
         inner: Application,
-        drain: Drain,
+        drain: RequestDrain,
         *,
         sealer: Sealer,
         settings: HttpSettings | None = None,

@@ -26,7 +26,7 @@ from supervisor.front.http.exchange import EventStream, Headers, reply
 from supervisor.front.http.head import Accepts, Head
 from supervisor.front.http.ladder import legacy_version
 from supervisor.front.http.refusal import refuse, refused_message
-from supervisor.front.http.sessions import Session, Sessions
+from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.envelope import Key
@@ -43,7 +43,7 @@ from supervisor.front.mcp.messages import (
 )
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
 from supervisor.service.client import Client
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange, Voice
 from supervisor.service.port import failure
 
@@ -60,7 +60,7 @@ class LegacyFront:
 
     def __init__(
         self,
-        drain: Drain,
+        drain: RequestDrain,
         sessions: Sessions,
         *,
         settings: HttpSettings,
@@ -134,7 +134,7 @@ class LegacyFront:
         await self._kept()  # who is told that it is over must not find it alive again, whatever ends us
         await reply(send, 204, b"")
 
-    async def _notify(self, session: Session, stream: EventStream, receive: Receive) -> None:
+    async def _notify(self, session: HttpSession, stream: EventStream, receive: Receive) -> None:
         settings = self._settings
         watch = Watch(
             self._service,
@@ -180,7 +180,7 @@ class LegacyFront:
         self,
         request: Request,
         client: Client,
-        session: Session | None,
+        session: HttpSession | None,
         accepts: Accepts,
         receive: Receive,
         send: Send,
@@ -199,7 +199,7 @@ class LegacyFront:
         else:
             await _respond(send, accepts, body)
 
-    async def _answer(self, exchange: Exchange, key: Key, session: Session | None) -> bytes:
+    async def _answer(self, exchange: Exchange, key: Key, session: HttpSession | None) -> bytes:
         # Of two requests with the same id, the newer one is the one that can be cancelled; both are answered.
         with trio.CancelScope() as scope:
             if session is not None:
@@ -214,7 +214,7 @@ class LegacyFront:
         last = self._drain.last_answer(scope, exchange.id)
         return last.body if last else jsonrpc.failure(exchange.id, CANCELLED, "the request was cancelled")
 
-    async def _batch(self, batch: Batch, session: Session | None, accepts: Accepts, send: Send) -> None:
+    async def _batch(self, batch: Batch, session: HttpSession | None, accepts: Accepts, send: Send) -> None:
         if session is None or session.client.version != BATCH_VERSION:
             refused = refused_message(NO_BATCHES)
             await reply(send, refused.status, refused.body)
@@ -230,7 +230,7 @@ class LegacyFront:
             await reply(send, 202, b"")
 
     async def _batched(
-        self, message: LegacyMessage | Invalid, session: Session, answers: list[bytes], place: int
+        self, message: LegacyMessage | Invalid, session: HttpSession, answers: list[bytes], place: int
     ) -> None:
         if isinstance(message, Invalid):
             answers[place] = message.answer()
@@ -244,7 +244,7 @@ class LegacyFront:
                 answers[place] = await self._answer(exchange, message.key, session)
 
 
-def _exchange(request: Request, client: Client, session: Session | None, voice: Voice | None) -> Exchange:
+def _exchange(request: Request, client: Client, session: HttpSession | None, voice: Voice | None) -> Exchange:
     if session is None:
         return Exchange(client, request.id, request.method, request.params, voice=voice)
     return Exchange(
@@ -258,7 +258,7 @@ def _exchange(request: Request, client: Client, session: Session | None, voice: 
     )
 
 
-def _answer_here(request: Request, session: Session | None) -> bytes:
+def _answer_here(request: Request, session: HttpSession | None) -> bytes:
     """Answer what belongs to the transport, or is not there in this era."""
     if request.method == "ping":
         return jsonrpc.success(request.id, b"{}")
@@ -275,7 +275,7 @@ def _sessionless(principal: Principal, head: Head) -> Client:
     return Client(principal=principal, version=legacy_version(head) or ASSUMED_LEGACY)
 
 
-def _received(session: Session, message: Notification | Response) -> None:
+def _received(session: HttpSession, message: Notification | Response) -> None:
     """Take what is not answered."""
     if isinstance(message, Response):
         session.questions.answered(message.key, message.result, message.error)

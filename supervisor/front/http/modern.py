@@ -25,7 +25,7 @@ from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_subscription
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.front.mcp.modern import client_of, removed
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Answer, failure
 
@@ -37,7 +37,7 @@ class ModernFront:
 
     def __init__(
         self,
-        drain: Drain,
+        drain: RequestDrain,
         *,
         settings: HttpSettings,
         keep_alive: KeepAlive,

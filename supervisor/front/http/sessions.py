@@ -35,7 +35,7 @@ NONCE_BYTES: Final = 16
 MAX_REMEMBERED: Final = 20_000
 
 
-class Session:
+class HttpSession:
     """One live legacy session.
 
     `told` is what its client was last told of the lists; `stream` is the scope of its one event stream. `log_level` is
@@ -108,7 +108,7 @@ class Sessions:
         self._on_ended_until = ended_until
         self._ended: dict[str, float] = {}
         self._ended_until = 0.0
-        self._live: dict[bytes, Session] = {}
+        self._live: dict[bytes, HttpSession] = {}
         self.take_ended(already_ended)
 
     def __len__(self) -> int:
@@ -123,7 +123,7 @@ class Sessions:
         client_version: str,
         capabilities: msgspec.Raw,
         told: Revisions,
-    ) -> Session:
+    ) -> HttpSession:
         """Return a new session; its id is `session.token`."""
         now = self._now()
         token = self._sealer.seal(
@@ -141,7 +141,7 @@ class Sessions:
         # Unsealed again: a session has the same (fitted) claims before and after a restart.
         return self._admit(token, session_digest(token), self._sealer.unseal(token, now), told)
 
-    def find(self, token: bytes, principal: Principal) -> Session | None:
+    def find(self, token: bytes, principal: Principal) -> HttpSession | None:
         """Return the live session with this id, made alive if it has to be; None if there is none for `principal`."""
         session = self._live.get(token)
         if session is None:
@@ -160,7 +160,7 @@ class Sessions:
         session.last_used = moment
         return session
 
-    def end(self, session: Session) -> None:
+    def end(self, session: HttpSession) -> None:
         """End a session for good; its stream ends, its requests in flight are cancelled."""
         self._forget(session)
         for scope in list(session.in_flight.values()):
@@ -168,7 +168,7 @@ class Sessions:
         self._remember(session.digest, session.expires_at)
         self._on_ended(session.digest, session.expires_at)
 
-    def touch(self, session: Session) -> bool:
+    def touch(self, session: HttpSession) -> bool:
         """Count the open stream of a session as use; False if the session is over."""
         if self._live.get(session.token) is not session or self._now() >= session.expires_at:
             return False
@@ -177,7 +177,7 @@ class Sessions:
         session.last_used = self._clock()
         return True
 
-    def _revive(self, token: bytes, principal: Principal) -> Session | None:
+    def _revive(self, token: bytes, principal: Principal) -> HttpSession | None:
         try:
             text = token.decode("ascii")
             claims = self._sealer.unseal(text, self._now())
@@ -189,9 +189,9 @@ class Sessions:
         # What its client was told is not known any more, so it is told once that everything may have changed.
         return self._admit(text, digest, claims, NOTHING_TOLD)
 
-    def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions) -> Session:
+    def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions) -> HttpSession:
         self._sweep()
-        session = Session(token.encode("ascii"), digest, claims, told)
+        session = HttpSession(token.encode("ascii"), digest, claims, told)
         session.last_used = self._clock()
         self._live[session.token] = session
         return session
@@ -211,7 +211,7 @@ class Sessions:
             else:
                 return
 
-    def _forget(self, session: Session) -> None:
+    def _forget(self, session: HttpSession) -> None:
         self._live.pop(session.token, None)
         session.questions.close()
         if session.stream is not None:

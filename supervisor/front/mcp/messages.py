@@ -22,7 +22,7 @@ from actors.errors import CallTooLarge, ProtocolViolation
 from actors.protocol import jsonrpc
 from actors.protocol.exchanges import LogLevel
 from actors.protocol.fragment import request_id
-from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PARSE_ERROR, Envelope
+from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PARSE_ERROR, JsonRpcMessage
 from actors.protocol.versions import META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSIONS, Era
 from actors.protocol.weight import LARGE_BYTES, TooHeavy, examine
 from supervisor.front.mcp.envelope import (
@@ -148,7 +148,7 @@ def unsupported(requested: str) -> dict[str, Any]:
     return {"code": UNSUPPORTED_VERSION, "message": "unsupported protocol version", "data": data}
 
 
-def _open(text: bytes) -> Envelope | Invalid:
+def _open(text: bytes) -> JsonRpcMessage | Invalid:
     try:
         return jsonrpc.decode(text)
     except TooHeavy as error:
@@ -187,19 +187,19 @@ def _batch(text: bytes) -> Batch | Invalid:
     if not 1 <= len(elements) <= MAX_BATCH:
         return _BAD_COUNT
     opened = [_open(bytes(element)) for element in elements]
-    if any(isinstance(one, Envelope) and envelope_of(one.params) is not None for one in opened):
+    if any(isinstance(one, JsonRpcMessage) and envelope_of(one.params) is not None for one in opened):
         return NO_BATCHES
     return Batch(tuple(one if isinstance(one, Invalid) else _batched(one) for one in opened))
 
 
-def _batched(envelope: Envelope) -> LegacyMessage | Invalid:
+def _batched(envelope: JsonRpcMessage) -> LegacyMessage | Invalid:
     message = _legacy(envelope)
     if isinstance(message, Request) and message.method == "initialize":  # 2025-03-26, basic/lifecycle: MUST NOT
         return Invalid(id=message.id, code=INVALID_REQUEST, message="initialize must not be in a batch")
     return message
 
 
-def _legacy(envelope: Envelope) -> LegacyMessage | Invalid:
+def _legacy(envelope: JsonRpcMessage) -> LegacyMessage | Invalid:
     method, params = envelope.method, envelope.params
     if method is None:
         return _response(envelope)
@@ -219,7 +219,7 @@ def _legacy(envelope: Envelope) -> LegacyMessage | Invalid:
     return Request(id=id_, key=key, method=method, params=params)
 
 
-def _response(envelope: Envelope) -> Response | Invalid:
+def _response(envelope: JsonRpcMessage) -> Response | Invalid:
     """An `error` that is null beside a result is taken for absent; beside any other error a result counts for nothing:
     whoever says that something failed is believed."""
     result, error = envelope.result, envelope.error
@@ -233,7 +233,7 @@ def _response(envelope: Envelope) -> Response | Invalid:
     return Response(key=key, error=error) if error else Response(key=key, result=result)
 
 
-def _modern(envelope: Envelope, meta: Meta, params: Enveloped) -> Notification | ModernRequest | Invalid:
+def _modern(envelope: JsonRpcMessage, meta: Meta, params: Enveloped) -> Notification | ModernRequest | Invalid:
     method, id_ = envelope.method, bytes(envelope.id)
     version = text_of(meta.version)
     if method is None:

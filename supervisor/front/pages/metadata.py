@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.catalogue.entries import Tool
 from actors.catalogue.metadata import Metadata, describe_all
+from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import is_want
 

@@ -22,10 +22,10 @@ from actors.protocol import jsonrpc
 from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from supervisor.front.edge.asgi import Receive, Scope, Send, respond
 from supervisor.front.edge.budget import Budget
-from supervisor.front.websocket.outgoing import Outgoing
-from supervisor.front.websocket.session import Session
+from supervisor.front.websocket.outgoing import OutgoingQueue
+from supervisor.front.websocket.session import SocketSession
 from supervisor.front.websocket.settings import WebSocketSettings
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def choose_subprotocol(offered: Sequence[str]) -> str | None:
 class McpWebSocket:
     """The ASGI application for WebSockets. One per daemon; each connection has its own session."""
 
-    def __init__(self, drain: Drain, settings: WebSocketSettings, budget: Budget | None = None) -> None:
+    def __init__(self, drain: RequestDrain, settings: WebSocketSettings, budget: Budget | None = None) -> None:
         """`drain` performs the requests; when it begins, every connection winds up and closes with 1001.
 
         `budget` counts the bytes of requests over all transports.
@@ -71,13 +71,13 @@ class McpWebSocket:
 class _Connection:
     """The tasks of one accepted connection."""
 
-    def __init__(self, drain: Drain, settings: WebSocketSettings, budget: Budget) -> None:
+    def __init__(self, drain: RequestDrain, settings: WebSocketSettings, budget: Budget) -> None:
         self._drain = drain
         self._settings = settings
         self._budget = budget
         self._scope = trio.CancelScope()
         self._close: tuple[int, str] | None = None
-        self._outgoing = Outgoing(
+        self._outgoing = OutgoingQueue(
             settings.max_queued_messages,
             settings.max_queued_bytes,
             settings.stall_s,
@@ -89,7 +89,7 @@ class _Connection:
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    session = Session(self._drain, self._settings, self._outgoing, self._budget, nursery)
+                    session = SocketSession(self._drain, self._settings, self._outgoing, self._budget, nursery)
                     nursery.start_soon(self._write, send)
                     nursery.start_soon(self._wind_up, session)
                     await self._read(receive, session)
@@ -107,7 +107,7 @@ class _Connection:
             self._close = (code, reason)
         self._scope.cancel()
 
-    async def _read(self, receive: Receive, session: Session) -> None:
+    async def _read(self, receive: Receive, session: SocketSession) -> None:
         while (event := await receive())["type"] == "websocket.receive":
             if event.get("text") is None:
                 self._end(1003, "text messages only")
@@ -123,7 +123,7 @@ class _Connection:
             message = await self._outgoing.next()
             await send({"type": "websocket.send", "text": message.decode()})
 
-    async def _wind_up(self, session: Session) -> None:
+    async def _wind_up(self, session: SocketSession) -> None:
         await self._drain.closing.wait()
         await session.wind_up()
         self._end(1001, "the daemon is shutting down")

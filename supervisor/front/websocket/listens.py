@@ -14,7 +14,7 @@ from actors.protocol import jsonrpc
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
 from supervisor.front.mcp.messages import Request
-from supervisor.front.websocket.outgoing import Outgoing
+from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
 from supervisor.service.port import Service, failure
@@ -33,7 +33,7 @@ class Listens:
     """The subscriptions of one connection; each is followed by a task of its nursery."""
 
     def __init__(
-        self, service: Service, settings: WebSocketSettings, outgoing: Outgoing, nursery: trio.Nursery
+        self, service: Service, settings: WebSocketSettings, outgoing: OutgoingQueue, nursery: trio.Nursery
     ) -> None:
         self._service = service
         self._settings = settings

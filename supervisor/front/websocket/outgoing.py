@@ -15,7 +15,7 @@ LEAST_BYTES_PER_S = 64 * 1024
 """A long message that is under way has the time that it takes at this rate besides."""
 
 
-class Outgoing:
+class OutgoingQueue:
     """Messages for the client. `stalled` is called when it does not read."""
 
     def __init__(self, max_messages: int, max_bytes: int, stall_s: float, stalled: Callable[[], None]) -> None:

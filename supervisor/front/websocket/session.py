@@ -43,10 +43,10 @@ from supervisor.front.mcp.messages import (
 from supervisor.front.mcp.modern import client_of, removed
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
 from supervisor.front.websocket.listens import Listens
-from supervisor.front.websocket.outgoing import Outgoing
+from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange, QuestionTable
 from supervisor.service.port import failure
 
@@ -60,11 +60,16 @@ class _Unanswered(msgspec.Struct, eq=False):
     share: Share | None
 
 
-class Session:
+class SocketSession:
     """The state of one connection. `nursery` is the connection's."""
 
     def __init__(
-        self, drain: Drain, settings: WebSocketSettings, outgoing: Outgoing, budget: Budget, nursery: trio.Nursery
+        self,
+        drain: RequestDrain,
+        settings: WebSocketSettings,
+        outgoing: OutgoingQueue,
+        budget: Budget,
+        nursery: trio.Nursery,
     ) -> None:
         self._drain = drain
         self._service = drain.service

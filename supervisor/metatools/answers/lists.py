@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.entries import Resource, Tool
 from actors.catalogue.naming import resource_path, tool_path
+from actors.catalogue.offer import Resource, Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.search import Document, Hit, Kind
 from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences
 from supervisor.metatools.answers.rows import Row, list_row, other_row, row_tokens
-from supervisor.metatools.arguments.resources import Listing as ResourceListing
+from supervisor.metatools.arguments.resources import ResourceQuery as ResourceListing
 from supervisor.metatools.inventory import MAX_ITEMS, Item, Position, Thing, encode_cursor, items, shown, total
 from supervisor.metatools.texts import clean, fitted
 

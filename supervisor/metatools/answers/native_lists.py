@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.catalogue.entries import Prompt, Resource
 from actors.catalogue.naming import resource_path, resource_uri
+from actors.catalogue.offer import Prompt, Resource
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode

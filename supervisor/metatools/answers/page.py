@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State
 from actors.messages import ServerStatus

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.entries import Tool
 from actors.catalogue.naming import tool_path
+from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
 from actors.protocol.jsonrpc import encode
 from actors.search import Hit

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.offer import Tool
 from supervisor.metatools.lenient_json import Members, NotAnObject, TooManyMembers, is_json, members, plain, taken_apart
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.entries import NO_RAW, Tool
+from actors.catalogue.offer import NO_RAW, Tool
 from supervisor.metatools.arguments.coercion import properties_of
 from supervisor.metatools.arguments.synonyms import MAX_NAME_CHARS, OTHER, SPELLED, SYNONYM, likeness, words
 from supervisor.metatools.lenient_json import Members, NotAnObject, plain, taken_apart

@@ -24,7 +24,7 @@ from supervisor.metatools.lenient_json import first, holds_object, is_prose, pla
 URI_KEYS = ("uri", "resource_uri", "resource", "path")
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which resources to list. No `servers`: of all. `words`: all of them must be there."""
 
     words: tuple[str, ...] = ()
@@ -32,13 +32,13 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     after: Position | None = None
 
 
-def list_resources(arguments: msgspec.Raw) -> Listing:
+def list_resources(arguments: msgspec.Raw) -> ResourceQuery:
     """Read the arguments of `list_mcp_resources`. Raises `InvalidArguments`."""
     short(LIST_RESOURCES, arguments)
     found = {QUERY_KEYS[0]: arguments} if is_prose(arguments) else members(LIST_RESOURCES, arguments)
     servers = listed(found, "servers", SERVER_KEYS, MAX_PATH_CHARS, LIST_RESOURCES)
     words = " ".join(listed(found, "queries", QUERY_KEYS, tool=LIST_RESOURCES)).casefold().split()
-    return Listing(
+    return ResourceQuery(
         words=tuple(word for word in words if word != "*")[:MAX_LISTED],
         servers=frozenset(filter(None, map(str.strip, servers))),
         after=cursor(LIST_RESOURCES, found),

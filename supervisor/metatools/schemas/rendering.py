@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.offer import Tool
 from actors.protocol.jsonrpc import encode
 from actors.search.text import squash
 from supervisor.metatools.lenient_json import EMPTY, NotAnObject, lacking, object_text

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.entries import NO_RAW, Tool
+from actors.catalogue.offer import NO_RAW, Tool
 from supervisor.metatools.lenient_json import EMPTY, Members, NotAnObject, TooManyMembers, members, plain
 from supervisor.metatools.texts import clean
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.offer import Tool
 from actors.search.words.common import VERB_CLASS
 from supervisor.metatools.texts import clean
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from actors.catalogue import validation
 from actors.catalogue.diff import Change, compare
-from actors.catalogue.entries import Offer, decode_offer, encode_offer
 from actors.catalogue.naming import resource_path, resource_uri, split_resource
+from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.search import Index
 from tests.fakes.pages import offer_of

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.catalogue.criteria import Criteria, Usage, incompatible, select, server_version
-from actors.catalogue.entries import Offer
 from actors.catalogue.metadata import describe_all
+from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.search import Index
 from tests.fakes.tool_catalogue import CATALOGUE, USED, entry

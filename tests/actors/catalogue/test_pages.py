@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.draft import Draft
-from actors.catalogue.entries import Offer, Prompt, Resource, Tool
-from actors.catalogue.pages import MAX_PROBLEMS, Page, Room, read_page
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool
+from actors.catalogue.pages import MAX_PROBLEMS, ListPage, ListRoom, read_page
 from actors.protocol.listing import Listed, ListLimits, PageArrived
 from tests.fakes.pages import AGREEMENT, ID, LIMITS, ROOM, line, offer_of, page
 
@@ -24,7 +24,7 @@ def broken(value: bytes) -> bytes:
     return b'{"name":"bad","inputSchema":{"default":' + value + b"}}"
 
 
-def read(message: bytes, id_: bytes | None = ID) -> Page:
+def read(message: bytes, id_: bytes | None = ID) -> ListPage:
     return read_page(PageArrived("tools", message, id_), ROOM, Draft(LIMITS, None).known)
 
 
@@ -116,11 +116,11 @@ def test_the_limit_of_entries_holds_within_a_page_and_over_pages() -> None:
 
 
 def test_exactly_as_many_entries_as_allowed_are_not_cut() -> None:
-    assert not page(*({"name": f"t{n}"} for n in range(5)), room=Room(5, 10_000)).cut
+    assert not page(*({"name": f"t{n}"} for n in range(5)), room=ListRoom(5, 10_000)).cut
 
 
 def test_the_limit_of_bytes_holds() -> None:
-    found = page(*({"name": f"t{n}", "text": "x" * 1000} for n in range(50)), room=Room(100, 10_000))
+    found = page(*({"name": f"t{n}", "text": "x" * 1000} for n in range(50)), room=ListRoom(100, 10_000))
     assert 0 < found.size <= 10_000
     assert "for their size" in found.cut
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actors.catalogue.entries import Offer, Prompt, Tool
 from actors.catalogue.naming import namespaced, tool_path
+from actors.catalogue.offer import Offer, Prompt, Tool
 from actors.catalogue.resolution import (
     MAX_PATH_CHARS,
     Absent,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.entries import Offer, Resource
 from actors.catalogue.naming import resource_path, resource_uri
+from actors.catalogue.offer import Offer, Resource
 from actors.catalogue.resolution import Ambiguous, Resolution, Resolved, ServerNames, Undiscovered, Unknown
 from actors.catalogue.uris import MAX_EXPRESSIONS, fits, resolve_bare, resolve_named
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.protocol.listing import Kind, Listing, ListLimits, PageSummary
+from actors.protocol.listing import Kind, ListLimits, ListWalk, PageSummary
 
 ALL = msgspec.Raw(b'{"tools":{},"resources":{},"prompts":{}}')
 TOOLS = msgspec.Raw(b'{"tools":{}}')
@@ -17,8 +17,8 @@ def page(**more: Any) -> PageSummary:
     return PageSummary(**{"fresh": True, **more})
 
 
-def walking(capabilities: msgspec.Raw = TOOLS, **limits: Any) -> Listing:
-    return Listing(capabilities, ListLimits(**limits), 0.0)
+def walking(capabilities: msgspec.Raw = TOOLS, **limits: Any) -> ListWalk:
+    return ListWalk(capabilities, ListLimits(**limits), 0.0)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol import outline as module
-from actors.protocol.outline import Malformed, Outline, Span, extent
+from actors.protocol.outline import MalformedJson, Outline, Span, extent
 
 TEXTS = st.text(alphabet='ab"\\{}[],:é ', max_size=8)
 VALUES = st.recursive(
@@ -57,13 +57,13 @@ def test_no_text_raises_anything_else(text: bytes) -> None:
     try:
         found = Outline(text, 3, 10)
         found.elements(found.members(found.root())[b"a"])
-    except (Malformed, KeyError):
+    except (MalformedJson, KeyError):
         pass
 
 
 @pytest.mark.parametrize("text", [b"", b"7", b"[", b"]", b'{"a":[1}', b'{"a":"}', b'{"a":[1]'])
 def test_what_does_not_match_is_malformed(text: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedJson):
         members(text)
 
 

@@ -15,7 +15,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.catalogue.entries import Offer, Resource, Tool
+from actors.catalogue.offer import Offer, Resource, Tool
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions

@@ -13,15 +13,15 @@ import msgspec
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.kit import Mailbox, Starts
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
 from actors.messages import (
+    Caller,
     CallServer,
     EraLearned,
-    Exchange,
     ReadServer,
     Refreshed,
     RefreshServer,
@@ -72,7 +72,7 @@ class Rig:
         self,
         tool: str = "echo",
         deadline_s: float = 60.0,
-        exchange: Exchange | None = None,
+        exchange: Caller | None = None,
         interest: Interest = NOTHING,
         **arguments: Any,
     ) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.entries import Offer, Tool
+from actors.catalogue.offer import Offer, Tool
 from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, SpawnFailed
 from actors.kit import Starts
 from actors.life.events import Spawned, SpawnRefused, Violated

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.entries import Offer, Tool
+from actors.catalogue.offer import Offer, Tool
 from actors.life.states import State
 from actors.messages import ServerListed
 from actors.protocol.listing import ListLimits

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from actors.catalogue import pages
-from actors.catalogue.pages import Page
+from actors.catalogue.pages import ListPage
 from actors.errors import ServerExited
 from actors.life.states import State
 from actors.server import ServerSettings
@@ -32,7 +32,7 @@ class Reading:
         self.threads: list[threading.Thread] = []
         monkeypatch.setattr("actors.server.discovery.read_page", self.read)
 
-    def read(self, *arguments: object) -> Page:
+    def read(self, *arguments: object) -> ListPage:
         self.threads.append(threading.current_thread())
         self.begun.set()
         assert self.go_on.wait(20)

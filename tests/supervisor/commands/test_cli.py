@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 
 from supervisor import cli as cli_module
 from supervisor.cli import cli
-from supervisor.client import DaemonClient, DaemonUnreachable, Refused, connect, open_socket
+from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect, open_socket
 from supervisor.commands import common, run, status, watch
 from supervisor.commands.check import clashes
 from supervisor.config import Settings
@@ -249,7 +249,7 @@ async def test_a_daemon_that_does_not_answer_is_given_up(autojump_clock: trio.te
 async def test_a_json_rpc_error_keeps_code_message_and_data() -> None:
     error = {"code": -31502, "message": "it is down", "data": {"outcome": "unknown"}}
     answer = httpx2.Response(400, json={"jsonrpc": "2.0", "id": 1, "error": error})
-    with pytest.raises(Refused, match="it is down") as refused:
+    with pytest.raises(RequestRefused, match="it is down") as refused:
         await client_of(answer).call("a-b", {})
     assert (refused.value.code, refused.value.data) == (-31502, {"outcome": "unknown"})
 

@@ -16,7 +16,7 @@ import pytest
 import trio
 from rich.console import Console, RenderableType
 
-from supervisor.client import DaemonClient, DaemonUnreachable, Refused, base_url
+from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, base_url
 from supervisor.commands import logs, status, tools
 from supervisor.demo.setting import configuration, running_daemon
 from tests.supervisor.commands.test_cli import ROOT, ask, client_of, invoke
@@ -159,7 +159,7 @@ async def test_something_else_at_that_address_is_said_to_be_that(body: bytes) ->
 
 async def test_a_daemon_that_refuses_is_not_called_unreachable() -> None:
     error = {"code": -32600, "message": 'this daemon does not answer to the host "x"', "data": None}
-    with pytest.raises(Refused, match="does not answer to the host"):
+    with pytest.raises(RequestRefused, match="does not answer to the host"):
         await client_of(httpx2.Response(421, json={"jsonrpc": "2.0", "id": None, "error": error})).status()
 
 

@@ -15,7 +15,7 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Criteria
 from actors.kit import Latest
 from supervisor.cli import cli
-from supervisor.client import Refused, connect
+from supervisor.client import RequestRefused, connect
 from supervisor.commands.tokens import MAX_ROWS
 from supervisor.commands.tools import COLUMNS, parameters, tools
 from supervisor.front.pages.api import View, routes
@@ -135,7 +135,7 @@ async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
     app = QuartTrio(__name__, static_folder=None)
     tool_routes(view_of())(app)
     async with running(app) as server, connect(f"http://127.0.0.1:{server.port}") as daemon:
-        with trio.fail_after(10), pytest.raises(Refused) as caught:
+        with trio.fail_after(10), pytest.raises(RequestRefused) as caught:
             await daemon.page("/api/tools", [("limit", "none")])
     assert (caught.value.code, caught.value.data["parameter"]) == (400, "limit")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ConfigError
-from supervisor.config.jsonc import MAX_DEPTH, MAX_VALUES, Document, read_document, show_path
+from supervisor.config.jsonc import MAX_DEPTH, MAX_VALUES, ConfigText, read_document, show_path
 
 json_values = st.recursive(
     st.none()
@@ -23,7 +23,7 @@ json_values = st.recursive(
 )
 
 
-def outcome(text: str) -> Document | ConfigError:
+def outcome(text: str) -> ConfigText | ConfigError:
     try:
         return read_document(text, "f.json")
     except ConfigError as error:
@@ -43,7 +43,7 @@ def test_garbage_raises_only_config_errors_that_name_file_and_line(text: str) ->
         case ConfigError(path=path, line=int(line)):
             assert path == "f.json"
             assert 1 <= line <= lines
-        case Document(lines=found):
+        case ConfigText(lines=found):
             assert all(1 <= line <= lines for line in found.values())
         case other:
             raise AssertionError(other)

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.entries import Offer, Prompt, Resource, Tool, decode_offer, encode_offer
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.search import Document, Index, analyse

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from supervisor.metatools.arguments.execution import Execute
-from supervisor.metatools.arguments.resources import Listing
+from supervisor.metatools.arguments.resources import ResourceQuery
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.definitions import SCHEMAS
 from tests.supervisor.test_settings import read
@@ -36,6 +36,6 @@ def test_every_argument_of_a_definition_is_read(tool: str) -> None:
     assert SCHEMAS[tool]["properties"].keys() <= known()
 
 
-@pytest.mark.parametrize("struct", [Discover, Execute, Listing])
+@pytest.mark.parametrize("struct", [Discover, Execute, ResourceQuery])
 def test_everything_that_is_read_of_arguments_is_used(struct: type[msgspec.Struct]) -> None:
     assert set(struct.__struct_fields__) - read() == set()

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.entries import Offer
+from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.catalogue.validation import tool
 from actors.protocol.jsonrpc import encode

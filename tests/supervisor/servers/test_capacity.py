@@ -17,7 +17,7 @@ from actors.messages import ReadServer, ServerStatus, SleepServer
 from actors.server import ServerMessage
 from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT
 from supervisor.config import ServerConfig
-from supervisor.servers.capacity import Room
+from supervisor.servers.capacity import Capacity
 from tests.fakes.deployments import deployment
 
 
@@ -58,7 +58,7 @@ async def running(*servers: Server, free: int, kept: tuple[str, ...] = ()) -> As
             for each in servers:
                 await nursery.start(each.run)
                 stack.enter_context(directory.registered(each.status.server, each.address))
-            nursery.start_soon(Room(directory, conditions, entries, free_now).run)
+            nursery.start_soon(Capacity(directory, conditions, entries, free_now).run)
             yield conditions
             nursery.cancel_scope.cancel()
 

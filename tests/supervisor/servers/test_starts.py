@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.catalogue.entries import Offer, Tool
+from actors.catalogue.offer import Offer, Tool
 from actors.kit import Gate, Starts, Turn
 from actors.transport.memory import MemoryPeer
 from tests.fakes.fleet import fleet

@@ -17,7 +17,7 @@ from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import WebSocketSettings
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from tests.fakes.asgi import JSON_HEADERS, legacy, modern, modern_headers
 from tests.fakes.front_server import Running, answer, frame, read_all, running, until
 from tests.fakes.service import FakeService, returning
@@ -56,7 +56,7 @@ async def front(
 ) -> AsyncIterator[Front]:
     service = service or FakeService(echo=returning(b"{}"))
     budget = budget or Budget()
-    drain = Drain(service, trio.Event())
+    drain = RequestDrain(service, trio.Event())
     http = McpHttp(elsewhere, drain, sealer=Sealer(bytes(32)), budget=budget, settings=HttpSettings(**more))
     websocket = McpWebSocket(drain, WebSocketSettings(), budget)
 

@@ -19,7 +19,7 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import WebSocketSettings
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from tests.fakes.asgi import modern, modern_headers
 from tests.fakes.front_server import Running, Ticker, answer, frame, read_all, running, until
 from tests.fakes.service import FakeService, forever, returning
@@ -48,7 +48,7 @@ def pages(app: QuartTrio) -> None:
 @asynccontextmanager
 async def front(service: FakeService | None = None, **settings: Any) -> AsyncIterator[Running]:
     service = service or FakeService(tools__list=returning(b'{"tools":[]}'), hold=forever)
-    drain = Drain(service, trio.Event())
+    drain = RequestDrain(service, trio.Event())
     http = McpHttp(missing, drain, sealer=Sealer(bytes(32)))
     sockets = McpWebSocket(drain, WebSocketSettings())
     app = create_app(guard=Guard("127.0.0.1", []), mcp_http=http, mcp_websocket=sockets, register=pages)

@@ -19,7 +19,7 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer, session_digest
 from supervisor.front.http.settings import HttpSettings
 from supervisor.service.client import Client
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy, opened, scope_of, serving
 from tests.fakes.front_server import running
 from tests.fakes.service import FakeService, forever, raising, returning
@@ -49,7 +49,7 @@ class Front:
     def __init__(self, service: FakeService, **settings: Any) -> None:
         self.service = service
         self.wall = Wall()
-        self.drain = Drain(service, trio.Event())
+        self.drain = RequestDrain(service, trio.Event())
         self.ended: dict[str, float] = {}
         self.principal = LOCAL
         self.settings = HttpSettings(**settings)

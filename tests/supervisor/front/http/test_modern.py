@@ -17,7 +17,7 @@ from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.service.client import Client
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from tests.fakes.asgi import META, MODERN, Exchange, fetch, legacy, modern, modern_headers, opened, serving
 from tests.fakes.service import FakeService, forever, raising, returning
 
@@ -33,7 +33,7 @@ async def inner(scope: Any, receive: Any, send: Any) -> None:
 def app_of(service: FakeService, *, closing: trio.Event | None = None, limit: int = 1024, **settings: Any) -> McpHttp:
     return McpHttp(
         inner,
-        Drain(service, trio.Event() if closing is None else closing),
+        RequestDrain(service, trio.Event() if closing is None else closing),
         sealer=Sealer(b"k" * 32),
         settings=HttpSettings(**settings),
         limit=StreamLimit(limit),
@@ -301,7 +301,7 @@ async def test_the_daemons_end_is_told_to_every_subscription() -> None:
 
 
 async def test_a_request_that_is_under_way_when_the_daemon_ends_is_told_so() -> None:
-    drain = Drain(FakeService(slow=forever), trio.Event())
+    drain = RequestDrain(FakeService(slow=forever), trio.Event())
     app = McpHttp(inner, drain, sealer=Sealer(b"k" * 32))
     async with opened(app, "POST", modern_headers("slow"), modern("slow")) as call:
         await wait_all_tasks_blocked()

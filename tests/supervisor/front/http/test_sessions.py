@@ -11,7 +11,7 @@ import trio
 from actors.principal import LOCAL, Principal
 from supervisor.front.http import sessions as sessions_module
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import Session, Sessions
+from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.service.port import Revisions
 from supervisor.store import ALL_UNTIL
 
@@ -34,7 +34,7 @@ def sessions_of(times: Times, **settings: Any) -> Sessions:
     )
 
 
-def open_one(sessions: Sessions, principal: Principal = LOCAL) -> Session:
+def open_one(sessions: Sessions, principal: Principal = LOCAL) -> HttpSession:
     return sessions.open(
         principal=principal,
         version="2025-11-25",

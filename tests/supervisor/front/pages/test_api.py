@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio_websocket
 
-from actors.catalogue.entries import Offer, Tool
+from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ConfigError
 from actors.kit import Actor, Feed, Latest, Reply

@@ -22,7 +22,7 @@ from supervisor.front.edge.guard import Guard
 from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
-from supervisor.service.drain import Drain
+from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions
 from tests.fakes.asgi import modern
@@ -129,7 +129,7 @@ class Peer:
 class Front:
     """A server, its service and how to connect."""
 
-    def __init__(self, server: Running, service: FakeService, drain: Drain) -> None:
+    def __init__(self, server: Running, service: FakeService, drain: RequestDrain) -> None:
         self.server = server
         self.service = service
         self.drain = drain
@@ -154,7 +154,7 @@ class Front:
 @asynccontextmanager
 async def front(graceful_timeout_s: float = 5.0, **settings: Any) -> AsyncIterator[Front]:
     service, closing = FakeService(), trio.Event()
-    drain = Drain(service, closing)
+    drain = RequestDrain(service, closing)
     websocket = McpWebSocket(
         drain,
         WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.entries import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode
@@ -16,7 +16,7 @@ from actors.search import Index
 from supervisor.metatools import inventory
 from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
-from supervisor.metatools.arguments.resources import Listing, list_resources
+from supervisor.metatools.arguments.resources import ResourceQuery, list_resources
 from supervisor.metatools.arguments.tools import discover
 from supervisor.metatools.discovery import DiscoverySettings, discovered
 from supervisor.tokens.tokenizer import Tiktoken, load_encoding
@@ -283,14 +283,14 @@ def test_where_no_resource_is_found_that_is_said(asked: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ({}, Listing()),
-        (None, Listing()),
-        ("notes", Listing(words=("notes",))),
-        ({"q": "Two Words", "server_name": " git "}, Listing(words=("two", "words"), servers=frozenset({"git"}))),
-        ({"query": "*", "cursor": ""}, Listing()),
+        ({}, ResourceQuery()),
+        (None, ResourceQuery()),
+        ("notes", ResourceQuery(words=("notes",))),
+        ({"q": "Two Words", "server_name": " git "}, ResourceQuery(words=("two", "words"), servers=frozenset({"git"}))),
+        ({"query": "*", "cursor": ""}, ResourceQuery()),
     ],
 )
-def test_a_list_is_asked_for_in_many_ways(written: Any, expected: Listing) -> None:
+def test_a_list_is_asked_for_in_many_ways(written: Any, expected: ResourceQuery) -> None:
     assert list_resources(raw(written)) == expected
 
 

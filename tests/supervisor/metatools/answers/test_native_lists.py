@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.entries import Offer, Prompt, Resource
+from actors.catalogue.offer import Offer, Prompt, Resource
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.entries import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.life.states import State

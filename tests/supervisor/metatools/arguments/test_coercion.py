@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.offer import Tool
 from supervisor.metatools.arguments.coercion import fitted_to
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.entries import NO_RAW, Tool
+from actors.catalogue.offer import NO_RAW, Tool
 from supervisor.metatools.arguments.names import Slip, slip_of
 
 TEXT = {"type": "string"}

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import trio
 
-from actors.catalogue.entries import Offer, Tool
+from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import ErrorObject, RemoteError

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.offer import Tool
 from actors.protocol.jsonrpc import encode
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.schemas.signatures import signature

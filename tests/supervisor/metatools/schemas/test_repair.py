@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from jsonschema.validators import validator_for
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.offer import Tool
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.schemas.repair import mended
 from tests.fakes.instances import Instances

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.catalogue.entries import Tool
+from actors.catalogue.offer import Tool
 from supervisor.metatools.schemas.signatures import signature
 
 
