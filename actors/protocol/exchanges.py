@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -44,15 +45,6 @@ UNSAID: Final = Interest(log_level="")
 """Of a client that could have said what it wants, and did not."""
 
 
-class _InFlight:
-    __slots__ = ("id", "interest", "progress")
-
-    def __init__(self, id_: bytes, interest: Interest) -> None:
-        self.id = id_
-        self.interest = interest
-        self.progress: float | None = None
-
-
 class _Progress(msgspec.Struct):
     token: str = msgspec.field(name="progressToken")
     progress: float
@@ -72,20 +64,23 @@ class Exchanges:
     """The calls in flight at one server. `unheard` counts what was dropped: nobody wanted it, or nobody knows whose."""
 
     def __init__(self) -> None:
-        self._calls: dict[int, _InFlight] = {}
+        self._calls: dict[int, tuple[bytes, Interest]] = {}
+        self._progress: dict[int, float] = {}
         self._by_id: dict[bytes, int] = {}
         self.unheard = 0
 
     def begin(self, call: int, id_: bytes, interest: Interest) -> None:
         """A call was sent as the request with this id (JSON text)."""
-        self._calls[call] = _InFlight(id_, interest)
+        self._calls[call] = (id_, interest)
         self._by_id[id_] = call
 
     def end(self, call: int) -> None:
         """A call has its answer, or nobody waits for it any more."""
         found = self._calls.pop(call, None)
         if found is not None:
-            del self._by_id[found.id]
+            del self._by_id[found[0]]
+            if self._progress:
+                self._progress.pop(call, None)
 
     def of(self, stream: bytes) -> int | None:
         """Return the call that what arrived on `stream` is about; None if that cannot be known."""
@@ -98,28 +93,28 @@ class Exchanges:
         found = None
         if len(memoryview(params)) <= MAX_NOTE_BYTES:
             try:
-                found = self._progress(params) if method == PROGRESS else self._message(params, stream)
+                found = self._advanced(params) if method == PROGRESS else self._message(params, stream)
             except _UNREADABLE:
                 found = None
         self.unheard += found is None
         return found
 
-    def _progress(self, params: msgspec.Raw) -> CallNoted | None:
+    def _advanced(self, params: msgspec.Raw) -> CallNoted | None:
         told = _progress.decode(params)
         call = self._by_id.get(b'"%b"' % told.token.encode())
         if call is None:
             return None
-        state = self._calls[call]
-        if not state.interest.progress or (state.progress is not None and told.progress <= state.progress):
+        token = self._calls[call][1].progress
+        if not token or told.progress <= self._progress.get(call, -math.inf):
             return None
-        state.progress = told.progress
+        self._progress[call] = told.progress
         members = _members.decode(params)
-        members["progressToken"] = msgspec.Raw(state.interest.progress)
+        members["progressToken"] = msgspec.Raw(token)
         return CallNoted(call, PROGRESS, encode(members))
 
     def _message(self, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         call = self.of(stream)
-        if call is None or (least := self._calls[call].interest.log_level) is None:
+        if call is None or (least := self._calls[call][1].log_level) is None:
             return None
         level = LOG_LEVELS.index(_message.decode(params).level)
         if level < (LOG_LEVELS.index(least) if least else UNASKED):

@@ -70,8 +70,7 @@ class Outbound:
         """Send a request of a client. Return the id; see `Conversation.call`."""
         self._ids[call] = id_ = self.peer.expect(call)
         own = self._meta if interest is NOTHING or interest is UNSAID else self._telling(id_, interest)
-        all_meta = b",".join(part for part in (own, meta) if part)
-        rest = b'"_meta":{' + all_meta + b"}" if all_meta else b""
+        rest = b'"_meta":{' + own + (b"," if own and meta else b"") + meta + b"}" if own or meta else b""
         # Members may be large: they are copied once, by the transport.
         separator = b"," if members and rest else b""
         parts = (jsonrpc.request_head(id_, method), b',"params":{', members, separator, rest, b"}}")

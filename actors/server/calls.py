@@ -97,7 +97,7 @@ class Calls:
     @property
     def open(self) -> int:
         """How many calls wait or are in flight."""
-        return self.waiting + self.in_flight
+        return len(self._waiting) + len(self._in_flight)
 
     # Coming and going -----------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Calls:
         """Take a new call; it waits until `sendable` takes it."""
         self._number += 1
         call = Call(self._number, message, reply, now)
-        self._deadlines.note(call.deadline, call.number, self.open)
+        self._deadlines.note(call.deadline, call.number, len(self._waiting) + len(self._in_flight))
         self._waiting[call.number] = call
         self.waiting_bytes += call.size
         self.total += 1

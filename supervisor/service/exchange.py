@@ -30,6 +30,9 @@ _OVER: Final = "the request that this was about is over"
 _UNREAD: Final = "the client does not read what it is sent"
 
 
+NO_QUESTIONS: Final[dict[str, Reply[msgspec.Raw]]] = {}
+
+
 class Voice(Protocol):
     """How a client is spoken to before its request is answered."""
 
@@ -95,10 +98,11 @@ class Exchange:
     """One request; implements `actors.messages.Exchange`. `id` is JSON text.
 
     `voice` is None where nothing can be said before the answer; `questions` where the client has no session.
-    `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot.
+    `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot. `asking` are the
+    questions that were asked.
     """
 
-    __slots__ = ("_open", "_questions", "_voice", "client", "dropped", "id", "log_level", "method", "params")
+    __slots__ = ("_questions", "_voice", "asking", "client", "dropped", "id", "log_level", "method", "params")
 
     def __init__(
         self,
@@ -119,7 +123,7 @@ class Exchange:
         self.dropped = 0
         self._voice = voice
         self._questions = questions
-        self._open: dict[str, Reply[msgspec.Raw]] | None = None
+        self.asking: dict[str, Reply[msgspec.Raw]] = NO_QUESTIONS
 
     def interest(self, meta: msgspec.Raw) -> Interest:
         """Return what the client wants to hear meanwhile; `meta` is the `_meta` of its request."""
@@ -167,7 +171,7 @@ class Exchange:
         if not voice.say(jsonrpc.request(jsonrpc.encode(id_), question.method, bytes(question.params))):
             questions.take(id_)
             raise CannotAsk(_UNREAD)
-        self._open = {**(self._open or {}), id_: reply}
+        self.asking = {**self.asking, id_: reply}
         reply.on_abandon(lambda: self._withdraw(id_))
 
     def _withdraw(self, id_: str) -> None:
@@ -177,7 +181,7 @@ class Exchange:
 
     def close(self) -> None:
         """The request is over: what it asked is not answered any more."""
-        for id_, reply in (self._open or {}).items():
+        for id_, reply in self.asking.items():
             if self._questions is not None and self._questions.take(id_) is not None:
                 reply.fail(CannotAsk(_OVER))
 

@@ -87,7 +87,8 @@ async def answer(service: Service, exchange: Exchange) -> Answer:
         log.exception("a bug while performing %s", method)
         return Answer(jsonrpc.failure(id_, jsonrpc.INTERNAL_ERROR, "internal error; the daemon's log says more"))
     finally:
-        exchange.close()
+        if exchange.asking:
+            exchange.close()
 
 
 def failure(id_: bytes, error: SupervisorError) -> Answer:
