@@ -12,6 +12,7 @@ import importlib
 LATE = (
     "mmap",  # np.memmap
     "concurrent.futures.thread",  # tiktoken
+    "encodings.cp437",  # zipfile, of the sentence model
     "encodings.idna",  # names of hosts
     "tiktoken",
     "tiktoken.load",
