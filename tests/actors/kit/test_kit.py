@@ -374,6 +374,16 @@ async def test_a_timer_is_moved_forward_but_never_back(autojump_clock: MockClock
     assert fired == [5]
 
 
+async def taken(box: Mailbox[Any]) -> list[Any]:
+    """Everything that comes until nobody has anything to add."""
+    found = []
+    await wait_all_tasks_blocked()
+    while len(box):
+        found.append((await box.receive()).message)
+        await wait_all_tasks_blocked()
+    return found
+
+
 async def test_a_reporter_conflates_what_finds_no_room_and_delivers_the_last(autojump_clock: MockClock) -> None:
     box: Mailbox[Any] = Mailbox(1)
     reporter = Reporter(box.address)
@@ -382,16 +392,34 @@ async def test_a_reporter_conflates_what_finds_no_room_and_delivers_the_last(aut
         for number in range(5):
             reporter.report(number)
             reporter.report(str(number))
-        found: list[Any] = []
-        for _ in range(5):
-            await wait_all_tasks_blocked()
-            while len(box):
-                found.append((await box.receive()).message)
+        assert await taken(box) == [0, "4", 4]
         nursery.cancel_scope.cancel()
-    assert found[0] == 0
-    assert [fact for fact in found if isinstance(fact, int)][-1] == 4
-    assert [fact for fact in found if isinstance(fact, str)][-1] == "4"
-    assert len(found) <= 5
+
+
+async def test_a_fact_that_comes_while_the_older_of_its_kind_waits_for_room_is_delivered_too() -> None:
+    box: Mailbox[Any] = Mailbox(1)
+    reporter = Reporter(box.address)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(reporter.run)
+        reporter.report("fills the box")
+        reporter.report(1)
+        await wait_all_tasks_blocked()
+        reporter.report(2)
+        assert await taken(box) == ["fills the box", 1, 2]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_fact_does_not_pass_those_that_wait_when_there_is_room_again() -> None:
+    box: Mailbox[Any] = Mailbox(1)
+    reporter = Reporter(box.address)
+    reporter.report("first")
+    reporter.report(2)
+    assert (await box.receive()).message == "first"
+    reporter.report(3.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(reporter.run)
+        assert await taken(box) == [2, 3.0]
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_reporter_whose_reader_is_gone_drops_its_facts(autojump_clock: MockClock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -13,10 +14,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, CallTooLarge, ServerExited, SupervisorError, TooManyCalls
 from actors.life.states import State
 from actors.messages import CallServer, Result
+from actors.protocol.weight import LARGE_BYTES
 from actors.server import ServerSettings
 from actors.transport.memory import MemoryConnection, MemoryPeer, MemoryTransport
 from tests.actors.server.rig import running_server
-from tests.fakes.mcp_server import FakeServer
+from tests.actors.server.test_calls_of_servers import Outcomes
+from tests.fakes.mcp_server import Exits, FakeServer
 
 
 class Slow(FakeServer):
@@ -224,26 +227,22 @@ async def test_the_last_words_of_a_killed_server_are_kept_for_operators(autojump
         assert "out of luck" in ((await rig.status()).last_error or "")
 
 
+class Parting(FakeServer):
+    """Says much before it answers a call, and exits at once: most of it is still to be read then."""
+
+    async def _call(self, peer: MemoryPeer, message: dict[str, Any]) -> None:
+        told = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * LARGE_BYTES}}
+        await peer.write((json.dumps(told).encode() + b"\n") * 20)
+        await super()._call(peer, message)
+        raise Exits(0)
+
+
 async def test_an_answer_written_just_before_the_exit_still_counts(autojump_clock: MockClock) -> None:
-    class Parting(FakeServer):
-        async def notify(self, method: str, times: int = 1) -> None:
-            await super().notify(method, times)
-            assert self.peer is not None
-            self.peer.close_input()
-
-    fake = Parting()
-    async with running_server(fake) as rig, trio.open_nursery() as nursery:
+    async with running_server(Parting()) as rig:
         await rig.wake()
-        results = []
-
-        async def call() -> None:
-            results.append(await rig.call(a=1))
-
-        nursery.start_soon(call)
-        await wait_all_tasks_blocked()
-        await fake.notify("notifications/tools/list_changed")
+        assert await rig.call(a=1) == {"a": 1}
         await rig.reach(State.DORMANT)
-        assert results == [{"a": 1}]
+        assert (rig.fake.starts, rig.fake.exits) == (1, 1)
 
 
 async def test_a_server_that_answers_nothing_any_more_is_replaced_after_a_call_timed_out(
@@ -280,3 +279,38 @@ async def test_a_slow_tool_of_a_server_that_answers_pings_costs_no_restart(autoj
             await trio.sleep(10)
         assert rig.fake.count("ping") == 3
         assert rig.fake.starts == 1
+
+
+async def test_a_server_that_spoke_while_a_call_was_late_is_not_asked_whether_it_lives(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        calls = Outcomes(rig, nursery)
+        calls.start("hang", deadline_s=10)
+        await trio.sleep(5)
+        assert await rig.call(a=1) == {"a": 1}
+        await trio.sleep(6)
+        assert [type(error) for error in calls.errors] == [CallTimedOut]
+        assert rig.fake.count("ping") == 0
+
+
+async def test_one_silent_call_among_several_that_are_late_is_enough_to_ask(autojump_clock: MockClock) -> None:
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        calls = Outcomes(rig, nursery)
+        calls.start("hang", deadline_s=10)
+        await trio.sleep(5)
+        assert await rig.call(a=1) == {"a": 1}
+        calls.start("hang", deadline_s=5)  # late at the same moment, and nothing came since
+        await trio.sleep(6)
+        assert [type(error) for error in calls.errors] == [CallTimedOut] * 2
+        assert rig.fake.count("ping") == 1
+
+
+async def test_what_a_server_said_before_it_was_sent_a_call_is_no_sign_of_life(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(start_s=3, silent_at={"tools/call"})) as rig:
+        with pytest.raises(CallTimedOut):
+            await rig.call(deadline_s=10)
+        await wait_all_tasks_blocked()
+        assert rig.fake.count("ping") == 1

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -19,9 +20,13 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import (
     InvalidArguments,
+    MailboxFull,
     MalformedRequest,
     ProtocolViolation,
+    ServerDisabled,
     ServerError,
+    ServerGaveUp,
+    ShuttingDown,
     UnknownMethod,
     UnknownPrompt,
 )
@@ -407,6 +412,24 @@ async def test_no_secret_of_a_server_is_in_its_errors() -> None:
         found = await answer(rig.gateway, exchange(LEGACY, "tools/call", b'{"name":"files-leaks"}'))
         assert SECRET.encode() not in found.body
         assert failure(json.loads(found.body))["data"]["data"] == {"key": "***"}
+
+
+@pytest.mark.parametrize(
+    ("error", "used"),
+    [
+        (MailboxFull("too many messages wait"), []),
+        (ServerDisabled("it is disabled", server="files"), []),
+        (ShuttingDown(), []),
+        (ServerGaveUp("it does not start", server="files"), [False]),
+        (RemoteError(ErrorObject(-32000, "no"), "files"), [False]),
+    ],
+)
+async def test_what_we_refuse_ourselves_is_no_use_of_a_tool(error: Exception, used: list[bool]) -> None:
+    async with gateway() as rig:
+        with mock.patch.object(Forwarder, "ask", side_effect=error):
+            call = b'{"name":"execute_mcp_tool","arguments":{"tool_path":"files:read_file","arguments":{"path":"a"}}}'
+            await answer(rig.gateway, exchange(LEGACY, "tools/call", call))
+        assert [good for _, _, good in rig.used] == used
 
 
 async def test_a_cancelled_call_is_neither_a_failure_nor_left_behind() -> None:
