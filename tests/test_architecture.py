@@ -320,6 +320,12 @@ def test_an_ignored_type_error_has_its_code_and_its_reason() -> None:
                 assert re.fullmatch(r"\[[a-z-]+(, ?[a-z-]+)*\]\s+# \S.*", found["rest"]), f"{name}:{number}"
 
 
+def test_what_coverage_does_not_count_has_its_reason() -> None:
+    for name, file in modules().items():
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            assert "pragma" not in line or re.search(r"# pragma: no (cover|branch) - \S.*", line), f"{name}:{number}"
+
+
 def test_nothing_queues_without_a_bound() -> None:
     for name in modules():
         for node in ast.walk(tree(name)):

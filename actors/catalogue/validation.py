@@ -129,8 +129,6 @@ def _decode(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw) -> tuple[dict[st
 
 
 def _check_extent(data: bytes) -> None:
-    if len(data) > MAX_DEFINITION_BYTES:
-        raise Unusable(f"its definition is over {MAX_DEFINITION_BYTES} bytes")
     opening = data.count(b"{") + data.count(b"[")
     if opening <= MAX_DEPTH and data.count(b",") <= MAX_MARKS // 2:
         return  # most are neither so deep nor have so many values

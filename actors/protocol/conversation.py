@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from actors.protocol import jsonrpc
-from actors.protocol.era import Action, Agree, Agreement, Identity, Negotiation, NoAgreement, Send
+from actors.protocol.era import Action, Agree, Agreement, Identity, Negotiation, Send
 from actors.protocol.exchanges import MESSAGE, NOTHING, PROGRESS, Exchanges, Interest
 from actors.protocol.facts import (
     AllListed,
@@ -247,10 +247,9 @@ class Conversation:
                 return None
             case Malformed(reason=reason) if self._listing is not None and event.tag in METHODS and not message:
                 return self._listing.take(event.tag, b"", f"it answered with {reason}")
-            case _ if self._listing is not None and event.tag in METHODS:
-                return self._listing.take(event.tag, message)
             case _:
-                return None
+                listing = self._listing
+                return listing.take(event.tag, message) if listing is not None and event.tag in METHODS else None
 
     def _finish_listing(self) -> AllListed | None:
         if self._listing is None or not self._listing.done:
@@ -270,5 +269,4 @@ class Conversation:
                 if notify is not None:
                     self._out.write(notify, method=INITIALIZED)
                 return agreement
-            case NoAgreement():
-                return action
+        return action

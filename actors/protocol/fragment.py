@@ -84,7 +84,7 @@ class _Outermost:
         self._open: list[bytes] = []
         self._name = b""
         self._wanted = "object"
-        for token in _TOKEN.finditer(text):
+        for token in _TOKEN.finditer(text):  # pragma: no branch - the end of the text is a `half`
             kind, part = token.lastgroup, token[0].strip()
             if kind == "half" or (kind == "scalar" and token.end() == len(text) and not whole):
                 break

@@ -175,12 +175,14 @@ def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
 
 def test_the_scripts_are_executable_and_test_the_same_way() -> None:
     assert ".ci/test" in shell_lines(README)
-    for name in ("run", "test", "environment", "lint", "trio-lint", "site"):
+    for name in ("run", "test", "coverage", "environment", "lint", "trio-lint", "site"):
         script = ROOT / ".ci" / name
         assert os.access(script, os.X_OK)
         assert script.read_text().startswith("#!/usr/bin/env bash\n")
         assert "set -euo pipefail" in script.read_text()
-    assert "\n.ci/test || " in (ROOT / ".ci" / "run").read_text()
+    run = (ROOT / ".ci" / "run").read_text()
+    assert "\n.ci/test || " in run
+    assert run.index("export COVERAGE=1\n.ci/test") < run.index("\n.ci/coverage || ")
 
 
 def test_every_dependency_is_pinned() -> None:

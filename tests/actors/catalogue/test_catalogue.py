@@ -71,6 +71,11 @@ def test_a_bad_tool_is_left_out_with_a_reason_and_the_others_stay(entry: Any, re
     assert reason in found.problems[0]
 
 
+def test_a_definition_that_closes_more_than_it_opens_is_no_json() -> None:
+    with pytest.raises(validation.Unusable, match="not JSON"):
+        validation.tool(msgspec.Raw(b"[" * 200 + b"]" * 201))
+
+
 def test_of_two_tools_of_one_name_the_first_stays() -> None:
     found = offer_of({"name": "a", "description": "first"}, {"name": "a", "description": "second"})
     assert [tool.description for tool in found.tools] == ["first"]
@@ -229,6 +234,14 @@ def test_counts_are_filled_in_without_a_revision() -> None:
     found = with_(EMPTY, entry("s", "a")).with_counts("s", {"a": 7}, exact=True)
     assert found.entries["s"].offer.token_counts == {"a": 7}
     assert (found.revision, found.find_tool("s:a")) != (2, None)
+
+
+def test_a_problem_is_noted_once_without_a_revision() -> None:
+    before = with_(EMPTY, entry("s", "a"))
+    found = before.with_problem("s", "too many words")
+    assert (found.entries["s"].offer.problems, revisions(found)) == (("too many words",), revisions(before))
+    assert found.with_problem("s", "too many words") is found
+    assert found.with_problem("gone", "too many words") is found
 
 
 def test_a_tool_is_found_by_any_of_its_names_even_if_hidden() -> None:

@@ -83,6 +83,12 @@ def test_an_answer_that_is_no_page_is_a_failure_with_a_reason(message: bytes, fa
     assert found.cursor is None
 
 
+def test_a_message_that_was_over_its_limit_fails_with_the_reason_it_comes_with() -> None:
+    why = "it answered with 2000 bytes, over its limit of 1000 bytes (max_line_bytes)"
+    found = read_page(PageArrived("tools", b"", None, why), ROOM, Draft(LIMITS, None).known)
+    assert (found.failure, found.entries, found.foreign) == (why, {}, False)
+
+
 def test_a_cursor_is_passed_on_and_one_that_cannot_be_used_cuts_the_list() -> None:
     assert page(GOOD, more=b',"nextCursor":"x y"').cursor == "x y"
     assert page(GOOD, more=b',"nextCursor":""').cursor == ""
@@ -151,6 +157,14 @@ def test_a_page_that_repeats_what_was_there_brings_nothing_new() -> None:
 
 def test_problems_are_bounded() -> None:
     assert len(offer_of(*range(1000)).problems) == MAX_PROBLEMS
+
+
+def test_problems_are_bounded_over_pages_too() -> None:
+    draft = Draft(LIMITS, None)
+    for start in (0, MAX_PROBLEMS // 2):
+        draft.add("tools", page(*range(start, start + MAX_PROBLEMS)))
+    found = draft.offer(AGREEMENT, Listed()).problems
+    assert len(found) == len(set(found)) == MAX_PROBLEMS
 
 
 CUT = Listed(missing=frozenset({"tools"}))

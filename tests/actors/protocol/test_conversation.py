@@ -261,3 +261,23 @@ def test_a_handshake_over_the_limit_is_refused_and_says_why() -> None:
     assert line.talk.receive(Oversized(2000, 1000, head, b"")) == NoAgreement(
         "the server refused the handshake: it answered with 2000 bytes, over its limit of 1000 bytes (max_line_bytes)"
     )
+
+
+def test_pages_of_a_walk_that_is_over_change_nothing() -> None:
+    line = ready("legacy")
+    assert line.talk.on_page("tools", PageSummary(fresh=True, cursor="2"), 0.0) is None
+    assert line.talk.stop_listing(60.0) is None
+    assert line.talk.receive_other(b'{"jsonrpc":"2.0","id":"s1-9","result":{}}', "tools") is None
+    assert (line.sent(), line.talk.listing, line.talk.strays) == ([], False, 1)
+
+
+def test_a_question_that_is_not_open_is_not_answered() -> None:
+    line = ready("legacy")
+    line.talk.answer(b'"q1"', b"{}")
+    assert line.sent() == []
+
+
+def test_what_is_told_of_no_call_is_counted() -> None:
+    line = ready("legacy")
+    assert line.say(method="notifications/progress", params={"progressToken": "s1-7", "progress": 1}) is None
+    assert line.talk.unheard == 1

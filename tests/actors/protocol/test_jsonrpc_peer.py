@@ -92,6 +92,13 @@ def test_the_same_id_in_another_spelling_is_the_same_id(id_: bytes) -> None:
     assert found.tag == "tag"
 
 
+def test_an_answer_whose_id_is_no_text_that_can_be_read_is_a_violation() -> None:
+    found = peer()
+    with pytest.raises(ProtocolViolation, match="an id that is not JSON"):
+        found.receive(rb'{"jsonrpc":"2.0","result":{},"id":"\x"}')
+    assert len(found) == 1
+
+
 def test_the_first_answer_wins() -> None:
     found = peer()
     message = answer(id="p-1", result={"a": 1})
@@ -213,7 +220,9 @@ def test_half_an_emoji_in_an_answer_is_read_as_a_replacement_character(text: byt
     bytes(found.result).decode()
 
 
-@pytest.mark.parametrize("text", [rb"\ud83d\x", rb"\ud83d" * 30_000, b"\\" * 1000 + rb"\ud83d"])
+@pytest.mark.parametrize(
+    "text", [rb"\ud83d\x", rb"\ud83d" * 30_000, b"\\" * 1000 + rb"\ud83d", rb"\ud83d" + b"x" * (4 << 20)]
+)
 def test_what_cannot_be_mended_is_no_json(text: bytes) -> None:
     start = time.process_time()
     with pytest.raises(ProtocolViolation):

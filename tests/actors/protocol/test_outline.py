@@ -67,6 +67,10 @@ def test_what_does_not_match_is_malformed(text: bytes) -> None:
         members(text)
 
 
+def test_a_member_whose_name_cannot_be_told_is_left_out() -> None:
+    assert members(b'{"\\u0061":1,"b":2,3,"' + b"c" * 300 + b'":4}') == {b"b": Span(16, 17)}
+
+
 def test_a_text_with_too_many_parts_is_cut_and_what_comes_before_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PIECE_BYTES", 16)
     text = json.dumps({"first": 1, "list": list(range(1000))}).encode()

@@ -144,10 +144,26 @@ def test_a_glued_word_nobody_wrote_is_taken_apart() -> None:
     assert keys(index, "invoicereminder zz") == ["s:show_invoice", "s:show_reminder"]
 
 
+def test_a_glued_word_with_a_short_part_is_taken_apart_unless_it_is_nearly_a_known_one() -> None:
+    index = small(("show_map", "Show a map."), ("show_reminder", "Show a reminder."))
+    assert set(keys(index, "mapreminder zz")) == {"s:show_map", "s:show_reminder"}
+
+
+def test_a_glued_word_is_taken_apart_into_the_fewest_words() -> None:
+    index = small(("show_notebook", "Show a notebook."), ("show_sale", "Show a sale."), ("note", "Note a book."))
+    assert set(keys(index, "notebooksale zz")) == {"s:show_notebook", "s:show_sale"}
+
+
 def test_a_likely_typing_error_is_not_taken_apart() -> None:
     index = small(("forecast", "Look ahead."), ("cast", "Assign an actor."), ("fox", "Not a word for it: fore."))
     assert keys(index, "forcast")[0] == "s:forecast"
     assert keys(small(("pod_cast", "Listen."), ("podiast", "Something else.")), "podxast")[0] == "s:podiast"
+
+
+def test_what_is_far_from_a_word_is_not_taken_for_its_synonyms() -> None:
+    index = small(("duplicate_page", "Duplicate a page."), ("copy_sheet", "Copy a sheet."), ("unrelated", "A fox."))
+    assert keys(index, "duplicaate zz") == ["s:duplicate_page", "s:copy_sheet"]
+    assert keys(index, "dupllicaate zz") == ["s:duplicate_page"]
 
 
 def test_a_known_glued_word_also_means_the_name_it_begins_with() -> None:
@@ -315,10 +331,19 @@ def test_an_empty_index_finds_nothing() -> None:
     assert Index.empty().search("*").total == 0
 
 
+def test_a_query_of_several_wishes_can_be_read_as_one() -> None:
+    one = Tuning(whole_wish=0)
+    index = Index.build([analyse(server, documents(server), one) for server in CATALOGUE], one)
+    wishes, words = index.search("delete a pod and create an issue"), index.search("delete pod create issue")
+    assert [hit.document for hit in wishes.hits] == [hit.document for hit in words.hits]
+    assert [hit.distance for hit in wishes.hits] == pytest.approx([hit.distance for hit in words.hits])
+
+
 def test_every_technique_can_be_switched_off() -> None:
     plain = Tuning(
         stemming=False, splitting=False, joining=False, spans=False, synonym=0, abbreviation=0, typo_one=0, typo_two=0,
         prefix=0, phrases=0, name_coverage=0, query_coverage=0, server_prior=0, verb_contradiction=0, sentences_from=0,
+        named_server=0, whole_wish=0,
     )  # fmt: skip
     index = Index.build([analyse(server, documents(server), plain) for server in CATALOGUE], plain)
     assert keys(index, "forecast")[0] == "weather:get_forecast"

@@ -7,8 +7,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, ServerExited, ServerGaveUp, ServerStarting
-from actors.life.lifecycle import State
 from actors.life.policy import RestartPolicy
+from actors.life.states import State
 from actors.server import ServerSettings
 from tests.actors.server.rig import running_server
 from tests.actors.server.test_calls_of_servers import Outcomes

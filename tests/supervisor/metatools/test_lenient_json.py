@@ -156,3 +156,18 @@ def test_integers_are_found_wherever_they_are(parts: list[Any], offset: int) -> 
     values = [b"7" * part if isinstance(part, int) else json.dumps(part).encode() for part in parts]
     text = b'{"x":"' + b"-" * offset + b'","a":[' + b",".join(values) + b"]}"
     assert lenient_json.has_endless_integer(text) is any(isinstance(part, int) and part > 4300 for part in parts)
+
+
+def test_members_are_of_an_object_only() -> None:
+    for text in (b"{oops}", b"[1]", b'{"a":1', b"\xff"):
+        with pytest.raises(NotAnObject):
+            lenient_json.taken_apart(msgspec.Raw(text))
+
+
+@pytest.mark.parametrize(
+    ("written", "held"),
+    [(b'{"a":1}', True), (b'" {} "', True), (b'"{oops}"', False), (b'"\\x{}"', False), (b"[]", False), (b"", False)],
+)
+def test_an_object_may_be_held_in_a_text(written: bytes, held: bool) -> None:
+    assert lenient_json.holds_object(msgspec.Raw(written)) is held
+    assert not lenient_json.holds_object(None)

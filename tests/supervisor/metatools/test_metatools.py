@@ -92,6 +92,11 @@ def test_words_for_the_path_stay_arguments_where_there_is_a_path() -> None:
     assert execute({"arguments": {"tool_path": PATH, "name": "x"}}) == (PATH, {"name": "x"})
 
 
+def test_an_object_of_thousands_that_names_a_path_is_no_call_in_a_call() -> None:
+    own = {"tool_path": PATH, "arguments": {}, **{f"k{number}": 0 for number in range(2000)}}
+    assert execute({"tool_path": PATH, "arguments": own}) == (PATH, own)
+
+
 def test_a_plain_value_under_another_word_for_arguments_is_an_argument() -> None:
     assert execute({"tool_path": PATH, "input": "some text"}) == (PATH, {"input": "some text"})
     found = execution.execute(raw({"tool_path": PATH, "input": {"a": 1}}))
@@ -226,6 +231,13 @@ def test_the_uri_of_a_resource_may_have_another_name(key: str) -> None:
 def test_a_resource_without_a_uri_is_refused(written: Any) -> None:
     with pytest.raises(InvalidArguments, match="read_mcp_resource"):
         resources.read_resource(raw(written))
+
+
+def test_a_resource_of_one_server_with_another_beside_it_is_refused() -> None:
+    assert resources.read_resource(raw({"uri": "docs|file:///a", "server": "Docs"})) == "docs|file:///a"
+    assert resources.read_resource(raw({"uri": "http://a|b", "server": "docs"})) == "docs|http://a|b"
+    with pytest.raises(InvalidArguments, match="'uri' is of server 'docs', and beside it stands another"):
+        resources.read_resource(raw({"uri": "docs|file:///a", "server": "wiki"}))
 
 
 values = st.recursive(

@@ -53,6 +53,12 @@ def test_other_members_of_meta_stay() -> None:
     assert fit(result(body, "modern"), "legacy", "s") == b'{"_meta":{"own":' + NESTED + b"}}"
 
 
+def test_a_meta_that_only_mentions_the_server_information_stays() -> None:
+    meta = b'{"own":"io.modelcontextprotocol/serverInfo","deep":{' + INFO + b"}}"
+    body = b'{"resultType":"complete","_meta":' + meta + b"}"
+    assert fit(result(body, "modern"), "legacy", "s") == b'{"_meta":' + meta + b"}"
+
+
 @pytest.mark.parametrize("meta", [b"null", b"5", b'"io.modelcontextprotocol/serverInfo"', b"[]"])
 def test_meta_that_is_no_object_is_no_bug(meta: bytes) -> None:
     body = b'{"resultType":"complete","_meta":' + meta + b"}"

@@ -89,3 +89,15 @@ def test_an_allowance_is_so_many_a_second_and_a_seconds_worth_at_once() -> None:
     assert [allowed.spend(0.0) for _ in range(11)] == [True] * 10 + [False]
     assert [allowed.spend(0.25) for _ in range(3)] == [True, True, False]
     assert [allowed.spend(100.0) for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_a_request_that_has_arrived_is_held_until_it_is_answered() -> None:
+    budget = Budget(1000)
+    assert budget.hold(FREE_BYTES) is None
+    share = budget.hold(FREE_BYTES + 1000)
+    assert share is not None
+    with share:
+        with pytest.raises(MailboxFull):
+            budget.hold(FREE_BYTES + 1)
+        assert (budget.used, budget.refused, share.taken_away) == (1000, 1, False)
+    assert budget.used == 0

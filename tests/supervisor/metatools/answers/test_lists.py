@@ -18,6 +18,7 @@ from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
 from supervisor.metatools.arguments.resources import ResourceQuery, list_resources
 from supervisor.metatools.arguments.tools import discover
+from supervisor.metatools.definitions import KINDS
 from supervisor.metatools.discovery import DiscoverySettings, discovered
 from supervisor.tokens.tokenizer import Tiktoken, load_encoding
 
@@ -298,3 +299,15 @@ def test_a_list_is_asked_for_in_many_ways(written: Any, expected: ResourceQuery)
 def test_a_size_that_is_none_is_left_out(definition: bytes) -> None:
     item = Resource(uri="x", name="x", definition=msgspec.Raw(definition))
     assert "size" not in listed(catalogue(a=Offer(resources=(item,))))["resources"][0]
+
+
+def test_a_list_where_nothing_can_be_used_says_so() -> None:
+    found = ask(catalogue(), "*")
+    assert (found["tools"], found["total_found"]) == ([], 0)
+    assert "No server is configured." in found["notice"]
+
+
+def test_a_cursor_at_a_kind_that_is_not_asked_for_counts_none_of_it() -> None:
+    seen = catalogue(a=Offer(tools=tools(3), prompts=(Prompt(name="p"),)), b=Offer(tools=tools(2)))
+    at = inventory.Position("a", KINDS.index("resource"), "x")
+    assert inventory.shown(seen, ["a", "b"], {"tool", "prompt"}, at) == 3

@@ -134,3 +134,16 @@ def test_a_page_of_long_definitions_ends_early_and_the_next_one_goes_on() -> Non
 def test_a_cursor_of_megabytes_is_none_of_ours() -> None:
     with pytest.raises(InvalidArguments):
         native_lists.native_page(catalogue(), "resources", "A" * 4_000_000)
+
+
+@pytest.mark.parametrize("meta", [b'"resourceUri"', b'["resourceUri"]', b'{"resourceUri":7}', b"{}"])
+def test_a_meta_without_a_resource_of_its_own_shows_none(meta: bytes) -> None:
+    assert native_lists.ui_meta("s", msgspec.Raw(meta)) == {}
+
+
+def test_the_resource_that_a_definition_points_at_gets_its_name_here() -> None:
+    meta = {"ui": {"resourceUri": "ui://x"}, "own": 1}
+    shown = Resource(uri="x:1", definition=raw({"uri": "x:1", "_meta": meta}))
+    ((found,),) = walk(catalogue(s=Offer(resources=(shown,))), "resources")
+    assert found["_meta"]["ui"] == {"resourceUri": "mcp://s/ui://x"}
+    assert found["_meta"]["own"] == 1

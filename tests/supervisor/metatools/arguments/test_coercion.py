@@ -108,3 +108,8 @@ def test_right_arguments_keep_their_bytes(value: Any) -> None:
     assert isinstance(json.loads(bytes(found)), dict)
     if value.keys() != {"arguments"} and not any(item is None or isinstance(item, str) for item in value.values()):
         assert found is text
+
+
+def test_an_object_of_thousands_of_members_passes_as_it_is() -> None:
+    given = msgspec.Raw(json.dumps({"count": "5", **{f"k{number}": 0 for number in range(2000)}}).encode())
+    assert fitted_to(TOOL, given, ARGUMENT_KEYS) is given

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import NO_RAW, Tool
-from supervisor.metatools.arguments.names import Slip, slip_of
+from supervisor.metatools.arguments.names import Slip, slip_of, stray, takes_no_others
+from supervisor.metatools.arguments.synonyms import OTHER, likeness
 
 TEXT = {"type": "string"}
 
@@ -150,3 +151,30 @@ def test_names_are_clean_and_few() -> None:
 def test_a_schema_without_properties_and_an_object_of_thousands_are_only_said_to_lack_something() -> None:
     assert slip({}, {"a": 1}, "b").told == "missing b"
     assert slip({"b": TEXT}, {f"k{number}": 0 for number in range(5000)}, "b").told == "missing b"
+
+
+def test_of_an_object_that_is_none_only_what_it_lacks_is_said() -> None:
+    made = Tool(name="t", input_schema=msgspec.Raw(b'{"properties":{"b":{}}}'), required=("b",))
+    broken = msgspec.Raw(b"{oops}")
+    assert slip_of(made, broken, ["b"]) == Slip(missing=("b",))
+    assert stray(made, broken) is None
+
+
+def test_a_schema_that_cannot_be_read_does_not_exclude_anything() -> None:
+    assert takes_no_others(Tool(name="t", input_schema=msgspec.Raw(b"7"))) is False
+
+
+def test_among_too_many_properties_none_is_guessed() -> None:
+    many = {f"p{number}": TEXT for number in range(200)}
+    assert slip({"path": TEXT, **many}, {"file_path": "x"}, "path").told == "missing path; unknown: file_path"
+
+
+@pytest.mark.parametrize("schema", [True, {}, {"type": "null"}, {"const": "x", "type": "string"}])
+def test_a_property_that_does_not_say_what_it_takes_is_meant_and_not_mended(schema: Any) -> None:
+    found = slip({"path": schema}, {"file_path": "x"}, "path")
+    assert (found.mended, dict(found.meant)) == (None, {"file_path": "path"})
+
+
+@pytest.mark.parametrize("name", ["", "__", "-"])
+def test_a_name_without_a_letter_is_like_no_other(name: str) -> None:
+    assert likeness(name, name) == likeness(name, "path") == OTHER

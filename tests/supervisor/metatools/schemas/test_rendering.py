@@ -207,3 +207,14 @@ def test_an_older_dialect_stays_where_the_newest_one_would_read_it_otherwise() -
         "properties": {"a": {"items": [{"type": "string"}]}},
     }
     assert json.loads(encode(rendering.complete(Tool(name="t", input_schema=raw(schema))))) == schema
+
+
+@pytest.mark.parametrize("schema", [b"7", b'{"properties":7}', b'{"properties":[]}', b"{oops}", b"{}"])
+def test_a_schema_of_another_shape_has_no_parameter(schema: bytes) -> None:
+    assert not rendering.has_parameter(Tool(name="t", input_schema=msgspec.Raw(schema)), "a")
+
+
+@pytest.mark.parametrize("schema", [b'["title"]', b'{"title":oops}', b'"$schema"'])
+def test_what_is_no_schema_is_not_made_quieter(schema: bytes) -> None:
+    found = rendering.quiet(msgspec.Raw(schema))
+    assert (bytes(found) if isinstance(found, msgspec.Raw) else msgspec.json.encode(found)) == schema

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import Tool
-from supervisor.metatools.schemas.signatures import signature
+from supervisor.metatools.schemas.signatures import requirements, signature
 
 
 def shown(schema: Any, *required: str) -> str:
@@ -34,6 +34,9 @@ def shown(schema: Any, *required: str) -> str:
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "p?: integer"),
         ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "p?: integer|string"),
         ({"anyOf": [{"type": "integer"}, {"$ref": "#/x"}]}, "p?"),
+        ({"anyOf": 7}, "p?"),
+        ({"anyOf": [{"type": "integer"}] * 5}, "p?: integer"),
+        ({"anyOf": [{"type": "integer"}] * 6}, "p?"),
         ({"$ref": "#/$defs/x"}, "p?"),
         ({"type": "any"}, "p?"),
         ({"type": {"x": 1}}, "p?"),
@@ -81,3 +84,9 @@ ITEM = {
 def test_what_an_object_must_have_is_told_where_a_call_needs_it(schema: Any, expected: str) -> None:
     assert shown(schema, "p") == f"t({expected})"
     assert "{" not in shown(schema)
+
+
+def test_what_is_required_of_too_many_parameters_is_told_with_dots() -> None:
+    for count, expected in ((2, "(p1, ...)"), (1, "(p1)"), (5000, "(p1, ...)")):
+        text = msgspec.json.encode({"properties": {f"p{n}": {} for n in range(1, count + 1)}})
+        assert requirements(Tool(name="t", input_schema=msgspec.Raw(text), required=("p1",)), 3) == expected

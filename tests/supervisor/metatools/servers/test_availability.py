@@ -8,7 +8,7 @@ import pytest
 
 from actors.life.states import State
 from actors.messages import ServerStatus
-from supervisor.metatools.servers.availability import is_coming, late
+from supervisor.metatools.servers.availability import is_coming, late, standing
 
 
 def status(state: State, **more: Any) -> ServerStatus:
@@ -52,3 +52,18 @@ def test_a_server_that_is_late_says_why_and_when_to_ask_again(
 )
 def test_only_a_server_that_has_not_failed_is_on_its_way(how: ServerStatus | None, expected: bool) -> None:
     assert is_coming(how) == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        (None, "s is being discovered"),
+        (status(State.STOPPED, disabled=True, reason="switched off"), "s is not available (switched off)"),
+        (status(State.DORMANT), "s is dormant and was never discovered"),
+        (status(State.FAILED, reason="exit code 1", restarts=1), "s could not be started (exit code 1)"),
+    ],
+)
+def test_how_a_server_without_known_tools_is_doing_is_said_in_a_few_words(
+    how: ServerStatus | None, expected: str
+) -> None:
+    assert standing("s", how) == expected

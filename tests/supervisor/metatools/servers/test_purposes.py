@@ -96,6 +96,7 @@ def test_a_purpose_is_configured_or_the_servers_own_or_made_of_its_tools(
             "table, row: get, list",
         ),
         (tuple(map(named, ("search", "ask"))), "search, ask"),
+        (tuple(map(named, ("get_the_weather", "list_of_alerts"))), "weather, alerts: get, list"),
     ],
 )
 def test_a_server_that_says_nothing_is_known_by_its_tools(tools: tuple[Tool, ...], expected: str) -> None:
@@ -185,7 +186,14 @@ def test_a_phrase_ends_where_a_part_of_the_sentence_does(chars: int, expected: s
         ("records, tables, field: list, create, update", 32, "records, tables, field: list"),
         ("Create, read and edit Excel workbooks without it", 32, "Create, read and edit Excel"),
         ("Keeps nothing whatever it may be of", 33, "Keeps nothing whatever it may be"),
+        ("Reads everything of the department", 25, "Reads everything"),
     ],
 )
 def test_a_phrase_keeps_enough_and_ends_in_no_little_word(text: str, chars: int, expected: str) -> None:
     assert brief(text, chars) == expected
+
+
+@pytest.mark.parametrize("info", [b"7", b'{"title":7', b"[]"])
+def test_a_server_whose_information_cannot_be_read_is_known_by_its_tools(info: bytes) -> None:
+    offer = Offer(tools=(named("ask"),), server_info=msgspec.Raw(info))
+    assert purpose(Entry.make("github", "stdio", offer)) == "ask"
