@@ -11,6 +11,7 @@ import trio
 from actors.kit import Latest
 from actors.transport.base import Work
 from actors.transport.memory import MemoryPeer
+from tests.fakes.lines import Lines, line
 
 Probe = Literal["error", "silent", "exit", "modern"]
 
@@ -91,8 +92,7 @@ class FakeServer:
     async def notify(self, method: str, times: int = 1) -> None:
         """Send a notification, in one write."""
         assert self.peer is not None
-        line = json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n"
-        await self.peer.write(line * times)
+        await self.peer.write(line(method=method) * times)
 
     async def write(self, data: bytes) -> None:
         """Send any bytes."""
@@ -104,11 +104,10 @@ class FakeServer:
         return sum(asked.count(method) for asked in self.asked)
 
     async def _read(self, peer: MemoryPeer, nursery: trio.Nursery) -> None:
-        rest = b""
-        while not self.deaf and (data := await peer.read()):
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                await self._on_message(peer, json.loads(line), nursery)
+        lines = Lines(peer)
+        while not self.deaf and (found := await lines.read()) is not None:
+            for each in found:
+                await self._on_message(peer, json.loads(each), nursery)
 
     async def _on_message(self, peer: MemoryPeer, message: dict[str, Any], nursery: trio.Nursery) -> None:
         method = message.get("method", "")
@@ -214,4 +213,4 @@ class FakeServer:
         return answer.value
 
     async def _send(self, peer: MemoryPeer, message: dict[str, Any]) -> None:
-        await peer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        await peer.write(line(**message))

@@ -34,6 +34,7 @@ from supervisor.service.client import Client
 from supervisor.service.gateway import Gateway
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
+from tests.fakes.lines import Lines, line
 
 CLIENT = Client(version="2025-11-25")
 
@@ -53,14 +54,12 @@ class Publisher:
     wrong: list[str] = field(default_factory=list)
 
     async def serve(self, peer: MemoryPeer) -> int:
-        rest = b""
-        while data := await peer.read():
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                message = json.loads(line)
+        lines = Lines(peer)
+        while (found := await lines.read()) is not None:
+            for message in map(json.loads, found):
                 if "id" in message:
                     body = self.answer(message["method"], message.get("params", {}))
-                    await peer.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}).encode() + b"\n")
+                    await peer.write(line(id=message["id"], **body))
         return 0
 
     def answer(self, method: str, params: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import msgspec
@@ -16,6 +15,7 @@ from actors.messages import ServerListed
 from actors.protocol.listing import ListLimits
 from actors.server import ServerSettings
 from tests.actors.server.rig import running_server
+from tests.fakes.lines import line
 from tests.fakes.mcp_server import FakeServer, tool
 
 CHANGED = "notifications/tools/list_changed"
@@ -57,8 +57,7 @@ async def test_a_change_during_the_first_reading_is_not_lost(autojump_clock: Moc
         sent = next(found for found in fake.messages if found["method"] == "tools/list")
         fake.silent_at.clear()
         fake.tools.append(tool("more"))
-        answer = {"jsonrpc": "2.0", "id": sent["id"], "result": {"tools": [tool("echo")]}}
-        await fake.write(json.dumps(answer).encode() + b"\n")
+        await fake.write(line(id=sent["id"], result={"tools": [tool("echo")]}))
         await trio.sleep(2)
         assert rig.listed == [["echo"], ["echo", "more"]]
 

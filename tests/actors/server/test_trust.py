@@ -19,6 +19,7 @@ from actors.server import ServerSettings
 from actors.transport.memory import MemoryConnection, MemoryPeer, MemoryTransport
 from tests.actors.server.rig import running_server
 from tests.actors.server.test_calls_of_servers import Outcomes
+from tests.fakes.lines import Lines, line
 from tests.fakes.mcp_server import Exits, FakeServer
 
 
@@ -30,15 +31,11 @@ class Slow(FakeServer):
         self._pause_s = pause_s
 
     async def _read(self, peer: MemoryPeer, nursery: trio.Nursery) -> None:
-        line = bytearray()
-        while data := await peer.read():
+        lines = Lines(peer)
+        while (found := await lines.read()) is not None:
             await trio.sleep(self._pause_s)
-            *ends, rest = data.split(b"\n")
-            for end in ends:
-                line += end
-                await self._on_message(peer, json.loads(line), nursery)
-                line.clear()
-            line += rest
+            for each in found:
+                await self._on_message(peer, json.loads(each), nursery)
 
 
 async def test_a_server_that_stops_reading_is_replaced_and_what_was_not_written_was_not_sent(
@@ -231,8 +228,7 @@ class Parting(FakeServer):
     """Says much before it answers a call, and exits at once: most of it is still to be read then."""
 
     async def _call(self, peer: MemoryPeer, message: dict[str, Any]) -> None:
-        told = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * LARGE_BYTES}}
-        await peer.write((json.dumps(told).encode() + b"\n") * 20)
+        await peer.write(line(method="notifications/message", params={"data": "x" * LARGE_BYTES}) * 20)
         await super()._call(peer, message)
         raise Exits(0)
 

@@ -55,6 +55,7 @@ from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.exchanges import exchange
 from tests.fakes.failures import failure
+from tests.fakes.lines import Lines
 from tests.fakes.published import Nothing, uncounted
 
 NO_META = msgspec.Raw(b"")
@@ -99,10 +100,9 @@ class FileServer:
         return json.loads(self.asked[-1])["params"]
 
     async def serve(self, peer: MemoryPeer) -> int:
-        rest = b""
-        while data := await peer.read():
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
+        lines = Lines(peer)
+        while (found := await lines.read()) is not None:
+            for line in found:
                 message = json.loads(line)
                 self.asked.append(line)
                 if "id" in message and (body := self.body(message["method"], message.get("params", {}))):
