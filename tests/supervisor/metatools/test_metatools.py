@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
 from actors.protocol import jsonrpc
+from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments import execution, resources, tools
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.service import failures
@@ -210,6 +211,15 @@ def test_other_kinds_are_refused(kinds: Any) -> None:
 )
 def test_a_query_is_read_generously(written: Any, query: str) -> None:
     assert tools.discover(raw(written), 50).query == query
+
+
+def test_a_query_is_unwrapped_a_few_times_and_no_more() -> None:
+    written: Any = {"query": "read"}
+    for _ in range(lenient_json.MAX_NESTING):
+        written = {"query": written}
+    assert tools.discover(raw(written), 50).query == "read"
+    with pytest.raises(InvalidArguments, match="'query' must be a string"):
+        tools.discover(raw({"query": written}), 50)
 
 
 @pytest.mark.parametrize("written", [{}, None, {"query": None}, {"query": 5}, {"query": {"a": 1}}, {"query": [1]}])
