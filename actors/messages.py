@@ -41,8 +41,8 @@ class Question(msgspec.Struct, frozen=True):
 class Caller(Protocol):
     """The address of whoever made a call: one request of one client, until it has its result."""
 
-    def note(self, note: Note) -> None:
-        """Tell the client something. Never waits; dropped, and counted, if the client cannot take it now."""
+    def note(self, note: Note) -> bool:
+        """Tell the client something. Never waits; False if it was dropped, as the client cannot take it now."""
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         """Ask the client something; the reply is its result, a JSON object.
@@ -131,7 +131,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing may start it, and
     a call that names it is told so. `reason`: why it failed, in words that may reach clients. `last_error` is what is
     wrong now, for operators, since `last_error_at`; a server that recovered has none. `strays` are answers that matched
-    nothing, `unheard` notifications about calls that went to nobody.
+    nothing, `unheard` notifications about calls that went to nobody: unwanted, of no known call, or too many for their
+    client.
     """
 
     server: str

@@ -81,8 +81,7 @@ class Calls:
         self._in_flight: dict[int, Call] = {}
         self._deadlines = Deadlines(self._is_due)
         self.waiting_bytes = 0
-        self.total = 0
-        self.failures = 0
+        self.total = self.failures = self.unheard = 0
 
     @property
     def waiting(self) -> int:
@@ -221,7 +220,7 @@ class Calls:
         call = self._in_flight.get(fact.call)
         if call is None or call.message.exchange is None:
             return
-        call.message.exchange.note(Note(fact.method, fact.params))
+        self.unheard += not call.message.exchange.note(Note(fact.method, fact.params))
         if fact.method == PROGRESS and not call.questions:
             self._move(call, now + call.message.deadline_s, earlier=False)
 

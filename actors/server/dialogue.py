@@ -58,9 +58,9 @@ class Dialogue:
         return None
 
     def answered(self, answered: QuestionAnswered, link: Link | None) -> None:
-        """Pass on what a client answered, or that nobody did."""
+        """Pass on what a client answered, or that nobody did; the deadline of its call counts again."""
         self._calls.resume(answered.call, trio.current_time())
-        if link is not None:
+        if link is not None and answered.result is not None:
             link.talk.answer(answered.id, answered.result)
 
     def drop(self) -> None:
@@ -90,6 +90,7 @@ class Dialogue:
                 result = remote.error
             except SupervisorError as error:
                 result = ErrorObject(METHOD_NOT_FOUND, error.message)
-        if not scope.cancelled_caught:
+        withdrawn = scope.cancelled_caught
+        if not withdrawn:
             self._open.pop(asked.id, None)
-            await self._post.tell(QuestionAnswered(incarnation, asked.call, asked.id, result))
+        await self._post.tell(QuestionAnswered(incarnation, asked.call, asked.id, None if withdrawn else result))

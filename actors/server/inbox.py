@@ -36,12 +36,16 @@ class PageRead(msgspec.Struct, frozen=True):
 
 
 class QuestionAnswered(msgspec.Struct, frozen=True):
-    """The client of a call has answered what the server asked, or nobody has; see `Conversation.answer`."""
+    """The client of a call has answered what the server asked, or nobody has; see `Conversation.answer`.
+
+    `result` is None where the server took its question back: nothing is to be sent, but the deadline of the call counts
+    again.
+    """
 
     incarnation: int
     call: int
     id: bytes
-    result: bytes | ErrorObject
+    result: bytes | ErrorObject | None
 
 
 ServerMessage = (

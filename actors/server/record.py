@@ -149,7 +149,7 @@ class Record:
             failures=calls.failures,
             noise=self.noise + (link.noise if link is not None else 0),
             strays=link.talk.strays if link is not None else 0,
-            unheard=link.talk.unheard if link is not None else 0,
+            unheard=calls.unheard + (link.talk.unheard if link is not None else 0),
             reason=life.reason,
         )
 

@@ -30,7 +30,7 @@ _OVER: Final = "the request that this was about is over"
 _UNREAD: Final = "the client does not read what it is sent"
 
 
-NO_QUESTIONS: Final[dict[str, Reply[msgspec.Raw]]] = {}
+_NO_QUESTIONS: Final[dict[str, Reply[msgspec.Raw]]] = {}
 
 
 class Voice(Protocol):
@@ -95,14 +95,14 @@ class QuestionTable:
 
 
 class Exchange:
-    """One request; implements `actors.messages.Exchange`. `id` is JSON text.
+    """One request; implements `actors.messages.Caller`. `id` is JSON text.
 
     `voice` is None where nothing can be said before the answer; `questions` where the client has no session.
     `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot. `asking` are the
     questions that were asked.
     """
 
-    __slots__ = ("_questions", "_voice", "asking", "client", "dropped", "id", "log_level", "method", "params")
+    __slots__ = ("_questions", "_voice", "asking", "client", "id", "log_level", "method", "params")
 
     def __init__(
         self,
@@ -120,10 +120,9 @@ class Exchange:
         self.method = method
         self.params = params
         self.log_level = log_level
-        self.dropped = 0
         self._voice = voice
         self._questions = questions
-        self.asking: dict[str, Reply[msgspec.Raw]] = NO_QUESTIONS
+        self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS
 
     def interest(self, meta: msgspec.Raw) -> Interest:
         """Return what the client wants to hear meanwhile; `meta` is the `_meta` of its request."""
@@ -144,14 +143,12 @@ class Exchange:
             return NOTHING if level is None else UNSAID
         return Interest(token, level)
 
-    def note(self, note: Note) -> None:
-        """Tell the client something; dropped, and counted, if it cannot take it now."""
-        message = jsonrpc.notification(note.method, note.params)
-        if self._voice is None or not self._voice.say(message):
-            self.dropped += 1
+    def note(self, note: Note) -> bool:
+        """Tell the client something; see `actors.messages.Caller.note`."""
+        return self._voice is not None and self._voice.say(jsonrpc.notification(note.method, note.params))
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
-        """Ask the client something; see `actors.messages.Exchange.ask`."""
+        """Ask the client something; see `actors.messages.Caller.ask`."""
         reply: Reply[msgspec.Raw] = Reply()
         try:
             self._ask(question, reply)

@@ -208,6 +208,7 @@ class FakeServer:
         if "s" in arguments:
             await trio.sleep(arguments["s"])
             await self._send(peer, {"method": "notifications/cancelled", "params": {"requestId": id_}})
+            await trio.sleep(arguments.get("pause_s", 0))
             return None
         await answer.changed(answer.version)
         return answer.value

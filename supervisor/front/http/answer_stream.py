@@ -18,7 +18,7 @@ from supervisor.front.http.exchange import EventStream, disconnected
 log = logging.getLogger(__name__)
 
 MAX_SAID: Final = 256
-MAX_SAID_BYTES: Final = 1024 * 1024
+MAX_SAID_BYTES: Final = 512 * 1024
 """What may wait to be said to the client of one request."""
 LOOK_S: Final = 0.01
 """How long is looked whether the client is still there before its answer becomes a stream."""
@@ -168,14 +168,19 @@ class KeepAlive:
 
     async def run(self) -> None:
         """Run until cancelled. A task is spent on a request only when it is late, or something is said before."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            while True:
-                while not self._waiting:
-                    await self._bell.park()
-                # Nothing that is added later can be due sooner, so nobody has to wake us before.
-                await trio.sleep_until(next(iter(self._waiting)).deadline)
-                now = trio.current_time()
-                while self._waiting and (late := next(iter(self._waiting))).deadline <= now:
-                    del self._waiting[late]
-                    nursery.start_soon(late.keep_alive, self._interval_s)
+        async with trio.open_nursery() as self._nursery:
+            try:
+                await self._watch(self._nursery)
+            finally:
+                self._nursery = None  # a server may tell of a call until its actor has ended, after us
+
+    async def _watch(self, nursery: trio.Nursery) -> None:
+        while True:
+            while not self._waiting:
+                await self._bell.park()
+            # Nothing that is added later can be due sooner, so nobody has to wake us before.
+            await trio.sleep_until(next(iter(self._waiting)).deadline)
+            now = trio.current_time()
+            while self._waiting and (late := next(iter(self._waiting))).deadline <= now:
+                del self._waiting[late]
+                nursery.start_soon(late.keep_alive, self._interval_s)

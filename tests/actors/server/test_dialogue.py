@@ -31,8 +31,9 @@ class Caller:
         self.questions: list[tuple[Question, Reply[msgspec.Raw]]] = []
         self.asked = trio.Event()
 
-    def note(self, note: Note) -> None:
+    def note(self, note: Note) -> bool:
         self.notes.append((note.method, json.loads(note.params)))
+        return True
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         reply: Reply[msgspec.Raw] = Reply()
@@ -140,6 +141,24 @@ async def test_a_question_that_the_server_takes_back_is_taken_back_at_the_caller
         await wait_all_tasks_blocked()
         assert caller.questions[0][1].settled
         assert all("result" not in message and "error" not in message for message in rig.fake.messages)
+
+
+async def test_after_a_question_that_was_taken_back_the_deadline_counts_again(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ASKING) as rig:
+        began = trio.current_time()
+        with pytest.raises(CallTimedOut):
+            await rig.call("ask", exchange=Caller(), deadline_s=20, s=5, pause_s=1000)
+        assert trio.current_time() - began == pytest.approx(25)
+
+
+async def test_what_a_caller_does_not_take_is_counted(autojump_clock: MockClock) -> None:
+    class Deaf(Caller):
+        def note(self, note: Note) -> bool:
+            return not super().note(note)
+
+    async with running_server() as rig:
+        await rig.call("progress", exchange=Deaf(), interest=Interest(b"1"), progress=[1, 2])
+        assert (await rig.status()).unheard == 2
 
 
 async def test_questions_end_with_their_process(autojump_clock: MockClock) -> None:

@@ -15,7 +15,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CannotAsk
 from actors.messages import Note, Question
 from actors.protocol.jsonrpc import RemoteError
-from supervisor.front.http.answer_stream import MAX_SAID
+from supervisor.front.http.answer_stream import MAX_SAID, KeepAlive
 from supervisor.service.client import Client
 from supervisor.service.exchange import MAX_OPEN, Exchange
 from tests.fakes.asgi import JSON_HEADERS, legacy, modern, modern_headers, opened
@@ -107,7 +107,7 @@ async def test_a_client_that_only_takes_json_gets_only_the_result(accept: str) -
     async with keeping_alive(front):
         answer = await front.post(legacy("work"), accept=accept)
     assert answer.json["result"] == {"done": True}
-    assert front.service.exchanges[0].dropped == 2
+    assert not front.service.exchanges[0].note(PROGRESS)
 
 
 async def test_a_question_is_answered_by_a_post_of_the_same_session(autojump_clock: MockClock) -> None:
@@ -212,17 +212,14 @@ async def test_what_waits_for_a_client_is_bounded(
     autojump_clock: MockClock,
 ) -> None:
     async def work(exchange: Exchange) -> bytes:
-        for _ in range(10_000):
-            exchange.note(PROGRESS)
-        return b"{}"
+        return b"%d" % sum(exchange.note(PROGRESS) for _ in range(10_000))
 
     front = front_that(work)
     async with keeping_alive(front), opened(front.app, "POST", JSON_HEADERS, legacy("work")) as call:
         heard = 0
-        while "method" in await call.event():
+        while "method" in (told := await call.event()):
             heard += 1
-    assert heard == MAX_SAID
-    assert front.service.exchanges[0].dropped == 10_000 - MAX_SAID
+    assert heard == told["result"] == MAX_SAID
 
 
 async def test_conversations_side_by_side_reach_each_its_own_client(autojump_clock: MockClock) -> None:
@@ -252,8 +249,9 @@ async def test_a_client_that_reads_nothing_over_a_real_socket_holds_up_nobody_el
         if exchange.id != b'"deaf"':
             return await tells(exchange)
         note = Note("notifications/message", b'{"level":"info","data":"' + b"x" * 60_000 + b'"}')
-        while exchange.dropped < 100:  # its socket is full, and so is what may wait for it
-            exchange.note(note)
+        dropped = 0
+        while dropped < 100:  # its socket is full, and so is what may wait for it
+            dropped += not exchange.note(note)
             await trio.lowlevel.checkpoint()
         flooding.set()
         await trio.sleep_forever()
@@ -276,3 +274,16 @@ async def test_a_client_that_reads_nothing_over_a_real_socket_holds_up_nobody_el
         assert '"id":"other"' in answer.text
         assert len(front.service.exchanges) == 2
         nursery.cancel_scope.cancel()
+
+
+async def test_what_is_told_after_the_end_starts_no_task(autojump_clock: MockClock) -> None:
+    async def send(message: object) -> None:
+        raise AssertionError(message)
+
+    keep_alive = KeepAlive(15)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keep_alive.run)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    stream = keep_alive.add(send, None)
+    assert stream.say(b"{}")
