@@ -49,27 +49,31 @@ class TooManyMembers(NotAnObject):
     """It is an object, but one that is too large to be taken apart."""
 
 
+class Object(msgspec.Struct, frozen=True):
+    """The JSON text of an object, and its members, each as it was written; None for more than are taken apart."""
+
+    text: msgspec.Raw
+    members: Members | None
+
+
+_NOTHING = Object(EMPTY, {})
+
+
 def members(raw: msgspec.Raw) -> Members:
     """Return the members of an object, each as it was written. Raises `NotAnObject`, `TooManyMembers`."""
-    return taken_apart(object_text(raw))
-
-
-def taken_apart(text: msgspec.Raw) -> Members:
-    """Return the members of what is the text of an object already; see `members`."""
-    data = bytes(text)
-    if data.count(b":") > _MAX_COLONS:
-        raise TooManyMembers
-    try:
-        found = _members.decode(data)
-    except _NOT_JSON:
-        raise NotAnObject from None
-    if len(found) > MAX_MEMBERS:
+    found = read(raw).members
+    if found is None:
         raise TooManyMembers
     return found
 
 
 def object_text(raw: msgspec.Raw) -> msgspec.Raw:
-    """Return the JSON text of an object: as it is, or out of the strings it was wrapped in.
+    """Return the JSON text of an object. Raises `NotAnObject`."""
+    return read(raw).text
+
+
+def read(raw: msgspec.Raw) -> Object:
+    """Return an object: as it is, or out of the strings it was wrapped in.
 
     Nothing, `null`, an empty string and an empty list are an empty object. Raises `NotAnObject` for the rest.
     """
@@ -84,7 +88,7 @@ def object_text(raw: msgspec.Raw) -> msgspec.Raw:
         if data[:1] == b"{":
             return _object(data, text)
         if data in (b"", b"null") or (data[:1] == b"[" and not data[1:].strip().removesuffix(b"]")):
-            return EMPTY
+            return _NOTHING
     except (*_NOT_JSON, UnicodeEncodeError):
         pass
     raise NotAnObject
@@ -99,16 +103,25 @@ def _unfenced(text: str) -> str:
     return rest.strip() if newline and (not word or (word.isascii() and word.isalpha())) else text
 
 
-def _object(data: bytes, text: msgspec.Raw) -> msgspec.Raw:
+def _object(data: bytes, text: msgspec.Raw) -> Object:
     """Return an object as it is, or as Python writes one. Raises `msgspec.MsgspecError`."""
     try:
-        _any.decode(data)
+        return Object(text, _taken_apart(data))
     except msgspec.MsgspecError:
         value = _literal(data)
         if value is None:
             raise
-        return msgspec.Raw(msgspec.json.encode(value))
-    return text
+    data = msgspec.json.encode(value)
+    return Object(msgspec.Raw(data), _taken_apart(data))
+
+
+def _taken_apart(data: bytes) -> Members | None:
+    """Return the members of the text of an object, if they are few. Raises `msgspec.MsgspecError`."""
+    if data.count(b":") > _MAX_COLONS:
+        _any.decode(data)
+        return None
+    found = _members.decode(data)
+    return found if len(found) <= MAX_MEMBERS else None
 
 
 def _literal(data: bytes) -> dict[str, Any] | None:
@@ -131,18 +144,13 @@ def _is_json(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-def lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
-    """Return which names an object has no member for; of one that is not taken apart, among the first 200 names.
-
-    `raw` is the text of an object.
-    """
-    if not names:
+def lacking(found: Object, names: Sequence[str]) -> list[str]:
+    """Return which names an object has no member for; of one that is not taken apart, among the first 200 names."""
+    if found.members is None:
+        return _lacking(found.text, list(dict.fromkeys(names))[:_MAX_NAMES]) if names else []
+    if found.members.keys() >= set(names):
         return []
-    try:
-        found = taken_apart(raw)
-    except TooManyMembers:
-        return _lacking(raw, list(dict.fromkeys(names))[:_MAX_NAMES])
-    return [name for name in names if name not in found]
+    return [name for name in names if name not in found.members]
 
 
 def _lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:

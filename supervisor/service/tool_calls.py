@@ -17,10 +17,10 @@ from actors.principal import Principal
 from actors.protocol.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.workbench import Workbench, is_small
 from supervisor.metatools import lenient_json
-from supervisor.metatools.arguments import tools
 from supervisor.metatools.arguments.coercion import fitted_to
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.names import slip_of, stray, takes_no_others
+from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.texts import clean
 from supervisor.service.exchange import Exchange
@@ -98,24 +98,24 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
     that the schema excludes.
     """
     try:
-        arguments = tools.object_text(wanted.arguments)
-    except InvalidArguments:
+        given = lenient_json.read(wanted.arguments)
+    except lenient_json.NotAnObject:
         raise _wrong(entry, tool, "arguments must be a JSON object") from None
     if wanted.wrapper and rendering.has_parameter(tool, wanted.wrapper):
-        arguments = msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(arguments) + b"}")
-    arguments = fitted_to(tool, arguments, tools.ARGUMENT_KEYS)
-    missing = lenient_json.lacking(arguments, tool.required)
+        given = lenient_json.read(msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(given.text) + b"}"))
+    given = fitted_to(tool, given, ARGUMENT_KEYS)
+    missing = lenient_json.lacking(given, tool.required)
     if missing:
-        slip = slip_of(tool, arguments, missing)
+        slip = slip_of(tool, given, missing)
         if slip.mended is None:
             raise _wrong(entry, tool, slip.told, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
         return Checked(slip.mended)
-    others = stray(tool, arguments)
+    others = stray(tool, given)
     if others is None:
-        return Checked(arguments)
+        return Checked(given.text)
     if takes_no_others(tool):
         raise _wrong(entry, tool, others.told, unknown=others.unknown, meant=others.meant)
-    return Checked(arguments, f"{others.told}; {clean(tool_path(entry.server, tool.name))} may have no such argument")
+    return Checked(given.text, f"{others.told}; {clean(tool_path(entry.server, tool.name))} may have no such argument")
 
 
 def with_remark(body: bytes, remark: str) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.offer import Tool
-from supervisor.metatools.lenient_json import Members, NotAnObject, TooManyMembers, is_json, members, plain, taken_apart
+from supervisor.metatools.lenient_json import Members, NotAnObject, Object, is_json, members, plain
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "integer": int,
@@ -32,22 +32,21 @@ _MAX_KNOWN = 128
 """So many schemas of that size are kept taken apart, 5 MiB at the very most: those of the tools that are called."""
 
 
-def fitted_to(tool: Tool, arguments: msgspec.Raw, wrappers: Collection[str]) -> msgspec.Raw:
-    """Return the arguments of a call, set right where that is plain. `arguments` is the text of an object."""
-    properties = properties_of(tool)
-    if not properties:
-        return arguments
-    try:
-        given = taken_apart(arguments)
-    except TooManyMembers:
-        return arguments
-    inner = _inside(given, properties, wrappers)
-    found = given if inner is None else inner
-    needed = frozenset(tool.required)
-    right = {name: _fitted(raw, properties.get(name), needed=name in needed) for name, raw in found.items()}
-    if inner is None and all(right[name] is raw for name, raw in found.items()):
-        return arguments
-    return msgspec.Raw(msgspec.json.encode({name: raw for name, raw in right.items() if raw is not None}))
+def fitted_to(tool: Tool, given: Object, wrappers: Collection[str]) -> Object:
+    """Return the arguments of a call, set right where that is plain; the very same where nothing is to be done."""
+    properties, members = properties_of(tool), given.members
+    if not properties or members is None:
+        return given
+    found = _inside(members, properties, wrappers) if len(members) == 1 else members
+    needed, changed = frozenset(tool.required), dict[str, msgspec.Raw | None]()
+    for name, raw in found.items():
+        fitted = _fitted(raw, properties.get(name), needed=name in needed)
+        if fitted is not raw:
+            changed[name] = fitted
+    if found is members and not changed:
+        return given
+    right = {name: raw for name, raw in {**found, **changed}.items() if raw is not None}
+    return Object(msgspec.Raw(msgspec.json.encode(right)), right)
 
 
 def properties_of(tool: Tool) -> Mapping[str, Any]:
@@ -65,15 +64,15 @@ def _properties(schema: bytes) -> Mapping[str, Any]:
 _known_properties = lru_cache(maxsize=_MAX_KNOWN)(_properties)
 
 
-def _inside(given: Members, properties: Mapping[str, Any], wrappers: Collection[str]) -> Members | None:
-    """Return what the only member holds, if it is a wrapper and no parameter."""
-    name = next(iter(given), "")
-    if len(given) != 1 or name not in wrappers or name in properties:
-        return None
+def _inside(given: Members, properties: Mapping[str, Any], wrappers: Collection[str]) -> Members:
+    """Return what the only member holds, if it is a wrapper and no parameter; else what was given."""
+    (name,) = given
+    if name not in wrappers or name in properties:
+        return given
     try:
         return members(given[name])
     except NotAnObject:
-        return None
+        return given
 
 
 def _fitted(raw: msgspec.Raw, schema: Any, *, needed: bool) -> msgspec.Raw | None:

@@ -19,7 +19,7 @@ import msgspec
 from actors.catalogue.offer import NO_RAW, Tool
 from supervisor.metatools.arguments.coercion import properties_of
 from supervisor.metatools.arguments.synonyms import MAX_NAME_CHARS, OTHER, SPELLED, SYNONYM, likeness, words
-from supervisor.metatools.lenient_json import Members, NotAnObject, plain, taken_apart
+from supervisor.metatools.lenient_json import Members, Object, plain
 from supervisor.metatools.texts import clean
 
 MAX_NAMED = 20
@@ -63,14 +63,10 @@ class Slip(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(filter(None, (missing and f"missing {missing}", unknown and f"unknown: {unknown}")))
 
 
-def slip_of(tool: Tool, arguments: msgspec.Raw, missing: Sequence[str]) -> Slip:
-    """Return what became of the `missing` arguments of a call; `arguments` is the text of an object."""
+def slip_of(tool: Tool, arguments: Object, missing: Sequence[str]) -> Slip:
+    """Return what became of the `missing` arguments of a call."""
     lacking = tuple(_shown(name) for name in missing[:MAX_NAMED])
-    properties = properties_of(tool)
-    try:
-        given = taken_apart(arguments)
-    except NotAnObject:
-        return Slip(missing=lacking)
+    properties, given = properties_of(tool), arguments.members or {}
     unknown = [name for name in given if name not in properties]
     if not properties or not unknown:
         return Slip(missing=lacking)
@@ -80,18 +76,12 @@ def slip_of(tool: Tool, arguments: msgspec.Raw, missing: Sequence[str]) -> Slip:
     return Slip(missing=lacking, unknown=tuple(map(_shown, unknown[:MAX_NAMED])), meant=told, mended=mended)
 
 
-def stray(tool: Tool, arguments: msgspec.Raw) -> Slip | None:
+def stray(tool: Tool, arguments: Object) -> Slip | None:
     """Return which arguments of a call that lacks none the tool's schema does not have; None if there are none."""
-    properties = properties_of(tool)
-    if not properties:
-        return None
-    try:
-        given = taken_apart(arguments)
-    except NotAnObject:
+    properties, given = properties_of(tool), arguments.members
+    if not properties or not given or given.keys() <= properties.keys():
         return None
     unknown = [name for name in given if name not in properties][:MAX_NAMED]
-    if not unknown:
-        return None
     meant = _meant(tool, given, unknown, (), properties)
     told = {_shown(name): _shown(right) for name, right in meant.items()}
     return Slip(missing=(), unknown=tuple(map(_shown, unknown)), meant=told)

@@ -93,7 +93,7 @@ def short(tool: str, arguments: msgspec.Raw) -> None:
 
 
 def object_text(raw: msgspec.Raw) -> msgspec.Raw:
-    """Return the arguments of a tool as the JSON text of an object; see `loose`. Raises `InvalidArguments`."""
+    """Return the arguments of a tool as the JSON text of an object. Raises `InvalidArguments`."""
     try:
         return lenient_json.object_text(raw)
     except lenient_json.NotAnObject:

@@ -16,7 +16,7 @@ import msgspec
 from actors.catalogue.offer import Tool
 from actors.protocol.jsonrpc import encode
 from actors.search.text import squash
-from supervisor.metatools.lenient_json import EMPTY, NotAnObject, lacking, object_text
+from supervisor.metatools.lenient_json import EMPTY, NotAnObject, lacking, read
 from supervisor.metatools.schemas.keywords import DATA, DEFINITIONS, NAMED, REMARKS
 from supervisor.metatools.schemas.repair import mended
 from supervisor.metatools.texts import clean, clean_json, cleaned, is_plain, shorten
@@ -44,7 +44,7 @@ _propertied = msgspec.json.Decoder(_Propertied)
 def has_parameter(tool: Tool, name: str) -> bool:
     """Say whether a tool has a top-level parameter of that name, however large its schema is."""
     try:
-        return not lacking(object_text(_propertied.decode(tool.input_schema).properties), [name])
+        return not lacking(read(_propertied.decode(tool.input_schema).properties), [name])
     except (msgspec.MsgspecError, RecursionError, NotAnObject):
         return False
 

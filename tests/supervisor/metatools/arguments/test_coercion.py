@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from actors.catalogue.offer import Tool
 from supervisor.metatools.arguments.coercion import fitted_to
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
+from supervisor.metatools.lenient_json import read
 
 PROPERTIES: dict[str, Any] = {
     "list": {"type": "array"},
@@ -31,7 +32,9 @@ TOOL = Tool(name="t", input_schema=msgspec.Raw(json.dumps(SCHEMA).encode()), req
 
 
 def fitted(value: Any, tool: Tool = TOOL) -> Any:
-    return json.loads(bytes(fitted_to(tool, msgspec.Raw(json.dumps(value).encode()), ARGUMENT_KEYS)))
+    found = fitted_to(tool, read(msgspec.Raw(json.dumps(value).encode())), ARGUMENT_KEYS)
+    assert found == read(found.text)
+    return json.loads(bytes(found.text))
 
 
 @pytest.mark.parametrize(
@@ -91,8 +94,8 @@ def test_a_wrapper_that_is_a_parameter_stays() -> None:
 
 @pytest.mark.parametrize("schema", [b'{"type":"object"}', b'{"properties":5}', b"[]", b"broken", b'{"properties":{}}'])
 def test_a_schema_that_says_nothing_changes_nothing(schema: bytes) -> None:
-    text = msgspec.Raw(b'{ "arguments": {"a": "1"} }')
-    assert fitted_to(Tool(name="t", input_schema=msgspec.Raw(schema)), text, ARGUMENT_KEYS) is text
+    given = read(msgspec.Raw(b'{ "arguments": {"a": "1"} }'))
+    assert fitted_to(Tool(name="t", input_schema=msgspec.Raw(schema)), given, ARGUMENT_KEYS) is given
 
 
 values = st.recursive(
@@ -103,13 +106,13 @@ values = st.recursive(
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from([*PROPERTIES, "arguments", "x"]), values, max_size=5))
 def test_right_arguments_keep_their_bytes(value: Any) -> None:
-    text = msgspec.Raw(json.dumps(value).encode())
-    found = fitted_to(TOOL, text, ARGUMENT_KEYS)
-    assert isinstance(json.loads(bytes(found)), dict)
+    given = read(msgspec.Raw(json.dumps(value).encode()))
+    found = fitted_to(TOOL, given, ARGUMENT_KEYS)
+    assert isinstance(json.loads(bytes(found.text)), dict)
     if value.keys() != {"arguments"} and not any(item is None or isinstance(item, str) for item in value.values()):
-        assert found is text
+        assert found is given
 
 
 def test_an_object_of_thousands_of_members_passes_as_it_is() -> None:
-    given = msgspec.Raw(json.dumps({"count": "5", **{f"k{number}": 0 for number in range(2000)}}).encode())
+    given = read(msgspec.Raw(json.dumps({"count": "5", **{f"k{number}": 0 for number in range(2000)}}).encode()))
     assert fitted_to(TOOL, given, ARGUMENT_KEYS) is given
