@@ -19,13 +19,10 @@ from actors.errors import TooManyCalls
 from actors.kit.want import is_want
 
 SMALL_BYTES = 4096
-"""Of what a model writes; reading that costs a few milliseconds at the very worst."""
+"""Of what a model writes; reading that costs a few milliseconds at the very worst. Work of that size is done at once:
+whoever performs every call looks beforehand, as even a coroutine for it is too much.
+"""
 MAX_WAITING = 64
-
-
-def is_small(size: int) -> bool:
-    """Return whether work of that size is done at once. Asked beforehand where even a coroutine for it is too much."""
-    return size <= SMALL_BYTES
 
 
 T = TypeVar("T")
@@ -44,7 +41,7 @@ class Workbench:
 
         Raises `TooManyCalls` if too much waits already. A checkpoint only if the work is large.
         """
-        if is_small(size):
+        if size <= SMALL_BYTES:
             return work(*arguments)
         if self._turns.statistics().tasks_waiting >= self._max_waiting:
             raise TooManyCalls("busy: too many large requests are being read; retry shortly")

@@ -27,7 +27,7 @@ _MAX_COLONS = 20_000
 _MAX_LITERAL_CHARS = 8_000
 """Python's parser takes two microseconds for each."""
 _MAX_NAMES = 200
-_MAX_INT_DIGITS = 4300
+MAX_INT_DIGITS = 4300
 """What Python reads by default (`sys.get_int_max_str_digits`)."""
 _DIGITS = b"0123456789"
 _RUN = re.compile(rb"[0-9]*")
@@ -168,16 +168,16 @@ def has_endless_integer(data: bytes) -> bool:
     So many digits in a row cover one place of any 4,300, so a few places are enough to look at. In one pass: whether a
     place is inside a string is counted on from the one before.
     """
-    if len(data) <= _MAX_INT_DIGITS:
+    if len(data) <= MAX_INT_DIGITS:
         return False
     end = counted = 0
     quoted = False
-    for place in range(0, len(data), _MAX_INT_DIGITS):
+    for place in range(0, len(data), MAX_INT_DIGITS):
         if place < end or data[place] not in _DIGITS:
             continue
         start, end = _digits_around(data, place)
         whole = data[end : end + 1] not in b".eE" and data[start - 1 : start] not in b".eE+"
-        if end - start > _MAX_INT_DIGITS and whole:
+        if end - start > MAX_INT_DIGITS and whole:
             quoted ^= _ends_other_than_it_began(data[counted:start])
             counted = start
             if not quoted:
@@ -187,7 +187,7 @@ def has_endless_integer(data: bytes) -> bool:
 
 def _digits_around(data: bytes, place: int) -> tuple[int, int]:
     """Return where the digits around a place begin and end; of very many some may be left out at the beginning."""
-    before = data[max(0, place - _MAX_INT_DIGITS) : place]
+    before = data[max(0, place - MAX_INT_DIGITS) : place]
     found = _RUN.match(data, place)
     assert found is not None, "it matches the empty text"
     return place - (len(before) - len(before.rstrip(_DIGITS))), found.end()

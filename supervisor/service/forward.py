@@ -14,8 +14,8 @@ from actors.messages import CallServer, Result
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.versions import Era
 from actors.router import Message as RouterMessage
-from supervisor.host.workbench import Workbench, is_small
-from supervisor.metatools.lenient_json import has_endless_integer, is_json, plain
+from supervisor.host.workbench import SMALL_BYTES, Workbench
+from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer, is_json, plain
 from supervisor.servers.deployment import Deployment
 from supervisor.service.exchange import Exchange
 from supervisor.service.relay import as_tool_result, fit, relayed, travelling_meta
@@ -43,7 +43,7 @@ class Forwarder:
         self._deployment = deployment
 
     def timeout_s(self, server: str) -> float:
-        """Return how long a call of a server may take, waiting for the server included."""
+        """Return how long a call of a server may take; see `Deployment.call_timeout_s`."""
         return self._deployment.value.call_timeout_s(server)
 
     async def ask(
@@ -66,20 +66,17 @@ class Forwarder:
         wrote it. Raises `SupervisorError`, and `RemoteError` in the codes of the client's era. A checkpoint.
         """
         client = exchange.client
-        cost = len(members) // CHECKED_COST
-        if is_small(cost):
-            check(members, meta)
-        else:
-            await self._bench.run(cost, check, members, meta)
+        if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
+            await self._bench.run(len(members) // CHECKED_COST, check, members, meta)
         message = CallServer(
             server=server,
             method=method,
             members=members,
-            meta=travelling_meta(meta),
+            meta=travelling_meta(meta) if len(meta) > len(b"{}") else b"",
             name=name,
             interest=exchange.interest(meta),
             exchange=exchange,
-            deadline_s=max(0.0, since + self.timeout_s(server) - trio.current_time()),
+            deadline_s=max(0.0, since + self._deployment.value.call_timeout_s(server) - trio.current_time()),
             principal=client.principal,
         )
         refused: RemoteError | None = None
@@ -95,7 +92,7 @@ class Forwarder:
             result = failed
         cost = len(result.body) // FITTED_COST
         try:
-            if is_small(cost):
+            if cost <= SMALL_BYTES:
                 return fit(result, era or client.era, server)
             return await self._bench.run(cost, fit, result, era or client.era, server)
         except (msgspec.MsgspecError, RecursionError):

@@ -79,13 +79,13 @@ class Gateway:
         tools = ToolCalls(forward, lookup, bench, used)
         self._reading = reading = Reading(forward, lookup, bench)
         self.introduction = Introduction(self._visible, deployment)
-        self._calls = MetaCalls(self._visible, tools, reading, bench, self.introduction, deployment)
+        calls = MetaCalls(self._visible, tools, reading, bench, self.introduction, deployment, self._own)
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
         self._definitions = encode({"tools": definitions.DEFINITIONS})
         self._methods: dict[str, Handler] = {
             "tools/list": self._list_tools,
-            "tools/call": self._call_tool,
+            "tools/call": calls.perform,
             "resources/list": self._list_resources,
             "resources/templates/list": self._list_templates,
             "resources/read": self._reading.read,
@@ -155,10 +155,6 @@ class Gateway:
     def _first_page_only(self, params: msgspec.Raw) -> None:
         if _cursor(params) is not None:
             raise InvalidArguments("'cursor' is not one that this list gave")
-
-    async def _call_tool(self, exchange: Exchange) -> bytes:
-        found = await self._calls.perform(exchange)
-        return found.body if found.relayed else self._own(exchange.client, found.body)
 
     async def _list_resources(self, exchange: Exchange) -> bytes:
         return await self._listed(exchange, "resources", "resources")

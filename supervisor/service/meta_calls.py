@@ -7,7 +7,7 @@ says so, because that is what a model is shown; see `failures`.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from actors.kit import Latest
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.search.text import squash
-from supervisor.host.workbench import SMALL_BYTES, Workbench, is_small
+from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists, unmet
 from supervisor.metatools.answers.lists import resources_page
@@ -51,13 +51,6 @@ _OWN = {squash(name): name for name in definitions.SCHEMAS}
 """The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
 
 
-class Called(msgspec.Struct, frozen=True):
-    """The JSON text of a tool result. `relayed`: it is a server's, fitted to the client's era already."""
-
-    body: bytes
-    relayed: bool = False
-
-
 class _Call(msgspec.Struct):
     name: str
     arguments: msgspec.Raw = EMPTY
@@ -68,7 +61,7 @@ _call = msgspec.json.Decoder(_Call)
 
 
 class MetaCalls:
-    """Performs `tools/call`."""
+    """Performs `tools/call`. `own` fits a result that we made to the era of a client."""
 
     def __init__(
         self,
@@ -78,7 +71,9 @@ class MetaCalls:
         bench: Workbench,
         introduction: Introduction,
         deployment: Latest[Deployment],
+        own: Callable[[Client, bytes], bytes],
     ) -> None:
+        self._own = own
         self._deployment = deployment
         self._introduction = introduction
         self._visible = visible
@@ -87,48 +82,42 @@ class MetaCalls:
         self._bench = bench
         self._searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
 
-    async def perform(self, exchange: Exchange) -> Called:
+    async def perform(self, exchange: Exchange) -> bytes:
         """Perform one call. Raises `MalformedRequest`, and what `failures` leaves to the client. A checkpoint."""
-        call = await self._envelope(exchange.params)
+        params = exchange.params
+        cost = len(params) // ENVELOPE_COST
+        call = _opened(params) if cost <= SMALL_BYTES else await self._bench.run(cost, _opened, params)
         try:
             return await self._performed(exchange, call)
         except (SupervisorError, RemoteError) as error:
             if failures.is_for_client(error):
                 raise
-            return Called(failures.result(error, self._deployment.value.unset(error.server or "")))
+            said = failures.result(error, self._deployment.value.unset(error.server or ""))
+        return self._own(exchange.client, said)
 
-    async def _envelope(self, params: msgspec.Raw) -> _Call:
-        try:
-            cost = len(params) // ENVELOPE_COST
-            return _call.decode(params) if is_small(cost) else await self._bench.run(cost, _call.decode, params)
-        except (msgspec.MsgspecError, RecursionError):
-            text = "tools/call: params need a 'name' and may have 'arguments'"
-            raise MalformedRequest(text, details={"tools": list(definitions.SCHEMAS)}) from None
-
-    async def _performed(self, exchange: Exchange, call: _Call) -> Called:
-        client = exchange.client
-        match self._own_name(client, call.name):
+    async def _performed(self, exchange: Exchange, call: _Call) -> bytes:
+        client, given, cost = exchange.client, call.arguments, len(call.arguments)
+        name = call.name if call.name in definitions.SCHEMAS else self._meant(client, call.name)
+        match name:
             case definitions.EXECUTE:
-                wanted = await self._execution(call.arguments)
-                return Called(await self._tools.call(exchange, wanted, call.meta), relayed=True)
+                execute = execution.execute
+                wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
+                return await self._tools.call(exchange, wanted, call.meta)
             case definitions.DISCOVER:
-                return Called(await self._discover(client, call.arguments))
+                return self._own(client, await self._discover(client, given))
             case definitions.LIST_RESOURCES:
-                return Called(await self._list_for_model(client, call.arguments))
+                return self._own(client, await self._list_for_model(client, given))
             case definitions.READ_RESOURCE:
-                return Called(await self._reading.for_model(exchange, call.arguments, call.meta))
-        direct = execution.Execute(tool_path=bounded(call.name), arguments=call.arguments)
-        return Called(await self._tools.call(exchange, direct, call.meta), relayed=True)
+                return self._own(client, await self._reading.for_model(exchange, given, call.meta))
+        direct = execution.Execute(tool_path=bounded(name), arguments=given)
+        return await self._tools.call(exchange, direct, call.meta)
 
-    async def _execution(self, given: msgspec.Raw) -> execution.Execute:
-        cost = len(given)
-        return execution.execute(given) if is_small(cost) else await self._bench.run(cost, execution.execute, given)
-
-    def _own_name(self, client: Client, name: str) -> str:
+    def _meant(self, client: Client, name: str) -> str:
         """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""
-        own = _OWN.get(squash(name[:MAX_PATH_CHARS]), name)
-        meant = own == name or isinstance(self._visible.now(client.principal).tool(name), Unknown)
-        return own if meant else name
+        own = _OWN.get(squash(name[:MAX_PATH_CHARS]))
+        if own is not None and isinstance(self._visible.now(client.principal).tool(name), Unknown):
+            return own
+        return name
 
     async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
         configured = self._deployment.value.settings
@@ -170,6 +159,14 @@ class MetaCalls:
         servers = seen.visible & named if asked.servers else seen.visible
         context = Context(seen=seen, statuses=statuses, budget=self._deployment.value.settings.discover_token_budget)
         return _content(resources_page(context, asked, servers, remark))
+
+
+def _opened(params: msgspec.Raw) -> _Call:
+    try:
+        return _call.decode(params)
+    except (msgspec.MsgspecError, RecursionError):
+        text = "tools/call: params need a 'name' and may have 'arguments'"
+        raise MalformedRequest(text, details={"tools": list(definitions.SCHEMAS)}) from None
 
 
 def _content(answer: dict[str, Any]) -> bytes:

@@ -15,7 +15,7 @@ from actors.errors import ProtocolViolation, ServerError
 from actors.messages import Result
 from actors.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, ErrorObject, RemoteError, encode
 from actors.protocol.versions import META_SERVER_INFO, Era
-from supervisor.metatools.lenient_json import has_endless_integer
+from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer
 
 NOT_FOUND_LEGACY = -32002
 HEADER_MISMATCH = -32020
@@ -54,7 +54,7 @@ def fit(result: Result, era: Era, server: str) -> bytes:
     what would break the client, with every other answer on its connection.
     """
     body = bytes(result.body)
-    if has_endless_integer(body):
+    if len(body) > MAX_INT_DIGITS and has_endless_integer(body):
         text = f"server {server!r} answered with an integer of over 4,300 digits, which hardly any client can read"
         raise ProtocolViolation(text, server=server, outcome="completed")
     if result.era == "legacy":

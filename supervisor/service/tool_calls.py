@@ -15,7 +15,7 @@ from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.principal import Principal
 from actors.protocol.jsonrpc import ErrorObject, RemoteError, encode
-from supervisor.host.workbench import Workbench, is_small
+from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments.coercion import fitted_to
 from supervisor.metatools.arguments.execution import Execute
@@ -60,7 +60,7 @@ class ToolCalls:
         since = trio.current_time()
         entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
-        if is_small(cost):
+        if cost <= SMALL_BYTES:
             found = checked(entry, tool, wanted)
         else:
             found = await self._bench.run(cost, checked, entry, tool, wanted)
@@ -78,10 +78,9 @@ class ToolCalls:
                 raise _remarked(error, found.remark) from None
             raise
         self._used(principal, entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
-        cost = len(body) // REMARKED_COST
-        if not found.remark or is_small(cost):
-            return with_remark(body, found.remark)
-        return await self._bench.run(cost, with_remark, body, found.remark)
+        if not found.remark:
+            return body
+        return await self._bench.run(len(body) // REMARKED_COST, with_remark, body, found.remark)
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -120,7 +119,7 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
 
 def with_remark(body: bytes, remark: str) -> bytes:
     """Return the result of a call that failed with a text more; any other, and one that is none, as it is."""
-    if not remark or b'"isError"' not in body:
+    if b'"isError"' not in body:
         return body
     try:
         if not _failed.decode(body).isError:

@@ -52,9 +52,10 @@ def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
     except (msgspec.MsgspecError, RecursionError):
         return None
     path = call.tool_path.strip()
-    if not path or path[0] == "{" or not bytes(call.arguments).startswith(b"{"):
+    given = bytes(call.arguments)
+    if not path or path[0] == "{" or not given.startswith(b"{"):
         return None
-    if _is_envelope(call.arguments, call.tool_path):
+    if b'"tool_path"' in given and _is_envelope(call.arguments, call.tool_path):
         return None
     return Execute(tool_path=bounded(path), arguments=call.arguments)
 
@@ -136,8 +137,6 @@ def _nested(raw: msgspec.Raw) -> tuple[Any, msgspec.Raw]:
 
 def _is_envelope(raw: msgspec.Raw, path: str) -> bool:
     """Whether arguments hold the whole call once more."""
-    if b'"tool_path"' not in bytes(raw):
-        return False
     try:
         inner = lenient_json.members(raw)
     except lenient_json.NotAnObject:
