@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -100,9 +101,39 @@ def object_text(raw: msgspec.Raw) -> msgspec.Raw:
         raise invalid(EXECUTE, "'arguments' must be a JSON object") from None
 
 
+class _Exact(msgspec.Struct, forbid_unknown_fields=True):
+    query: str
+    limit: int | None = None
+    kinds: Annotated[list[Literal["tool", "resource", "template", "prompt"]], msgspec.Meta(max_length=MAX_LISTED)] = []
+
+
+_exact = msgspec.json.Decoder(_Exact)
+
+
 def discover(arguments: msgspec.Raw, max_limit: int) -> Discover:
     """Read the arguments of `discover_mcp_tools`. Raises `InvalidArguments`."""
     short(DISCOVER, arguments)
+    return _as_wanted(arguments, max_limit) or _understood(arguments, max_limit)
+
+
+def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
+    """Return a search that is written as the schema wants it; None for any other."""
+    try:
+        asked = _exact.decode(arguments)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if asked.query.lstrip()[:1] == "{":
+        return None
+    return Discover(
+        query=asked.query,
+        limit=max(1, min(DEFAULT_LIMIT if asked.limit is None else asked.limit, max_limit)),
+        limited=asked.limit is not None,
+        kinds=frozenset(asked.kinds or ("tool",)),
+    )
+
+
+def _understood(arguments: msgspec.Raw, max_limit: int) -> Discover:
+    """Return a search that is written in another way, or goes on with a list."""
     found = _asked(arguments)
     servers = frozenset(filter(None, map(str.strip, listed(found, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
     words = listed(found, "queries", QUERY_KEYS)

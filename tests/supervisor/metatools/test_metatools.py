@@ -14,7 +14,7 @@ from actors.errors import InvalidArguments
 from actors.protocol import jsonrpc
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments import execution, resources, tools
-from supervisor.metatools.definitions import DEFINITIONS
+from supervisor.metatools.definitions import DEFINITIONS, KINDS
 from supervisor.service import failures
 from supervisor.tokens.counting import META_TOKENS
 from supervisor.tokens.tokenizer import Tiktoken, count_tool, load_encoding
@@ -211,6 +211,24 @@ def test_other_kinds_are_refused(kinds: Any) -> None:
 )
 def test_a_query_is_read_generously(written: Any, query: str) -> None:
     assert tools.discover(raw(written), 50).query == query
+
+
+def read(written: Any, most: int) -> tools.Discover | None:
+    try:
+        return tools.discover(raw(written), most)
+    except InvalidArguments:
+        return None
+
+
+QUERIES = st.text(max_size=9) | st.sampled_from(['{"query":"x"}', ' {"q":1}', "{", " ", '"x"', "```{}```"])
+LIMITS = st.none() | st.integers() | st.sampled_from([10**400, 2.0, 2.5, True])
+KIND_LISTS = st.none() | st.lists(st.sampled_from([*KINDS, "tools"]), max_size=3)
+
+
+@given(QUERIES, LIMITS, KIND_LISTS, st.integers(1, 50))
+def test_a_query_as_the_schema_wants_it_is_read_as_any_other(query: str, limit: Any, kinds: Any, most: int) -> None:
+    written = {"query": query, "limit": limit, "kinds": kinds}
+    assert read(written, most) == read({**written, "beside": 0}, most)
 
 
 def test_a_query_is_unwrapped_a_few_times_and_no_more() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -11,6 +12,7 @@ from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.life.states import State
+from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.search import Index
 from supervisor.config import Settings
@@ -88,13 +90,16 @@ async def test_the_instructions_keep_to_their_budget() -> None:
 
 
 async def test_nothing_is_made_while_nothing_changes(mock_clock: MockClock) -> None:
-    async with served({"github": Publisher(tools("create_issue"))}) as found, trio.open_nursery() as nursery:
-        nursery.start_soon(found.gateway.introduction.run)
-        await found.gateway.introduction.made.changed(found.gateway.introduction.made.version)
-        mock_clock.jump(PAUSE_S)
+    statuses = Latest[Mapping[str, ServerStatus]]({})
+    introduction = Introduction(Visible(Latest(Catalogue(index=Index.empty())), statuses), Latest(Deployment()))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(introduction.run)
+        await introduction.made.changed(0)
+        for _ in range(2):
+            await wait_all_tasks_blocked()
+            mock_clock.jump(100 * PAUSE_S)
         await wait_all_tasks_blocked()
-        version = found.gateway.introduction.made.version
-        mock_clock.jump(100 * PAUSE_S)
-        await wait_all_tasks_blocked()
-        assert found.gateway.introduction.made.version == version
+        assert introduction.made.version == 1
+        statuses.set({})
+        await introduction.made.changed(1)
         nursery.cancel_scope.cancel()
