@@ -175,35 +175,41 @@ class Servers:
 
     async def report_failed(self, name: str, reason: str, kind: str = "stdio", *, aloud: bool = True) -> None:
         """Show a server that cannot run at all; in the daemon's log, too, if it is said `aloud`."""
-        text = f"server {name!r} cannot run: {reason}"
-        self.directory.explain(name, lambda: ServerGaveUp(text, server=name))
-        self.journals.make(name, Mask({})).note(f"cannot run: {reason}", "warning", aloud=aloud)
-        status = ServerStatus(
-            server=name,
-            state=State.FAILED,
-            wanted="stopped",
-            since=self._clock(),
-            transport=kind,
-            last_error=reason,
-            reason=reason,
-        )
-        await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
+        said = f"cannot run: {reason}"
+        self.directory.explain(name, lambda: ServerGaveUp(f"server {name!r} {said}", server=name))
+        self.journals.make(name, Mask({})).note(said, "warning", aloud=aloud)
+        await self._show(name, kind, State.FAILED, State.DORMANT, reason=reason, last_error=reason)
 
     async def report_disabled(self, name: str, kind: str, why: str = SWITCHED_OFF) -> None:
         """Show a server that is switched off: its name stays taken, and whoever asks for it is told why."""
         text = f"server {name!r} is not available: {why}"
         self.directory.explain(name, lambda: ServerDisabled(text, server=name))
         self.journals.make(name, Mask({})).note(why)
+        await self._show(name, kind, State.STOPPED, State.STOPPED, reason=why, disabled=True)
+
+    async def _show(
+        self,
+        name: str,
+        kind: str,
+        state: State,
+        previous: State,
+        *,
+        reason: str,
+        last_error: str | None = None,
+        disabled: bool = False,
+    ) -> None:
+        """Report how a server is doing that has no actor to say so."""
         status = ServerStatus(
             server=name,
-            state=State.STOPPED,
+            state=state,
             wanted="stopped",
             since=self._clock(),
             transport=kind,
-            disabled=True,
-            reason=why,
+            disabled=disabled,
+            last_error=last_error,
+            reason=reason,
         )
-        await self._registry.tell(ServerChanged(status=status, previous=State.STOPPED, reason=why))
+        await self._registry.tell(ServerChanged(status=status, previous=previous, reason=reason))
 
     async def discover(self, names: list[str]) -> None:
         """Wake servers whose tools are not known; those that fail are left to their policy.

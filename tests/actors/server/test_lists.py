@@ -209,34 +209,25 @@ async def test_one_bad_tool_costs_that_tool_and_not_the_server(autojump_clock: M
         sys.set_int_max_str_digits(limit)
 
 
-async def test_a_tool_nested_deeper_than_any_parser_goes_costs_that_tool(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        (b'{"name":"deep","inputSchema":' + b'{"a":' * 1600 + b"1" + b"}" * 1601, "deep"),
+        (b'{"name":"bad","description":"\xff\xfe"}', "'bad'"),
+    ],
+    ids=["nested deeper than any parser goes", "no UTF-8"],
+)
+async def test_a_tool_that_no_parser_reads_costs_that_tool(autojump_clock: MockClock, bad: bytes, named: str) -> None:
     fake = FakeServer(silent_at={"tools/list"})
     async with running_server(fake) as rig, trio.open_nursery() as nursery:
         nursery.start_soon(rig.wake)
         await rig.reach(State.DISCOVERING)
         await wait_all_tasks_blocked()
         id_ = next(found["id"] for found in fake.messages if found["method"] == "tools/list")
-        deep = b'{"name":"deep","inputSchema":' + b'{"a":' * 1600 + b"1" + b"}" * 1601
-        await fake.write(
-            b'{"jsonrpc":"2.0","id":"%b","result":{"tools":[%b,{"name":"good"}]}}\n' % (id_.encode(), deep)
-        )
-        await rig.reach(State.READY)
-        assert rig.listed == [["good"]]
-        assert trio.current_time() < 1
-
-
-async def test_a_tool_that_is_no_utf_8_costs_that_tool(autojump_clock: MockClock) -> None:
-    fake = FakeServer(silent_at={"tools/list"})
-    async with running_server(fake) as rig, trio.open_nursery() as nursery:
-        nursery.start_soon(rig.wake)
-        await rig.reach(State.DISCOVERING)
-        await wait_all_tasks_blocked()
-        id_ = next(found["id"] for found in fake.messages if found["method"] == "tools/list")
-        bad = b'{"name":"bad","description":"\xff\xfe"}'
         await fake.write(b'{"jsonrpc":"2.0","id":"%b","result":{"tools":[%b,{"name":"good"}]}}\n' % (id_.encode(), bad))
         await rig.reach(State.READY)
         assert rig.listed == [["good"]]
-        assert "'bad'" in rig.of(ServerListed)[0].offer.problems[0]
+        assert named in rig.of(ServerListed)[0].offer.problems[0]
         assert trio.current_time() < 1
 
 

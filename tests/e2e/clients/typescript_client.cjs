@@ -1,12 +1,8 @@
 // Both official TypeScript clients: `node typescript_client.cjs PACKAGES URL KIND REPOSITORY` prints a report as JSON.
-// KIND is "sdk" (@modelcontextprotocol/sdk 1.x), or what @modelcontextprotocol/client 2.x is to negotiate: "default",
-// "auto", or a pinned revision.
 "use strict";
-const { createRequire } = require("node:module");
+const { connected, run } = require("./typescript.cjs");
 
 const [packages, url, kind, repository] = process.argv.slice(2);
-const load = createRequire(`${packages}/package.json`);
-const DEADLINE_MS = 30_000;
 
 function deferred() {
   let resolve;
@@ -14,31 +10,14 @@ function deferred() {
   return { promise, resolve };
 }
 
-async function connected(changed) {
-  const info = { name: "e2e", version: "1" };
-  if (kind === "sdk") {
-    const { Client } = load("@modelcontextprotocol/sdk/client/index.js");
-    const { StreamableHTTPClientTransport } = load("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    const { ToolListChangedNotificationSchema } = load("@modelcontextprotocol/sdk/types.js");
-    const client = new Client(info);
-    client.setNotificationHandler(ToolListChangedNotificationSchema, (notification) => changed.resolve(notification.method));
-    const transport = new StreamableHTTPClientTransport(new URL(url));
-    await client.connect(transport);
-    return { client, transport, version: transport.protocolVersion };
-  }
-  const { Client, StreamableHTTPClientTransport } = load("@modelcontextprotocol/client");
-  const options = { listChanged: { tools: { autoRefresh: false, onChanged: () => changed.resolve("tools changed") } } };
-  if (kind === "auto") options.versionNegotiation = { mode: "auto" };
-  else if (kind !== "default") options.versionNegotiation = { mode: { pin: kind } };
-  const client = new Client(info, options);
-  const transport = new StreamableHTTPClientTransport(new URL(url));
-  await client.connect(transport);
-  return { client, transport, version: client.getNegotiatedProtocolVersion() };
-}
-
 async function report() {
   const changed = deferred();
-  const { client, transport, version } = await connected(changed);
+  const listChanged = { tools: { autoRefresh: false, onChanged: () => changed.resolve("tools changed") } };
+  const options = kind === "sdk" ? {} : { listChanged };
+  const { client, transport, version } = await connected({ packages, url, kind }, options, (made, types) => {
+    if (!types) return;
+    made.setNotificationHandler(types.ToolListChangedNotificationSchema, ({ method }) => changed.resolve(method));
+  });
   const use = (name, args) => client.callTool({ name, arguments: args });
   const text = (result) => result.content[0].text;
   const execute = async (tool_path, args = {}) => text(await use("execute_mcp_tool", { tool_path, arguments: args }));
@@ -64,17 +43,4 @@ async function report() {
   return found;
 }
 
-setTimeout(() => {
-  console.error("the client's deadline passed");
-  process.exit(1);
-}, DEADLINE_MS).unref();
-report().then(
-  (found) => {
-    console.log(JSON.stringify(found));
-    process.exit(0);
-  },
-  (error) => {
-    console.error(error);
-    process.exit(1);
-  },
-);
+run(report);

@@ -1,11 +1,9 @@
 // What both official TypeScript clients hear and are asked before an answer:
-// `node typescript_conversation.cjs PACKAGES URL KIND` prints a report as JSON. KIND as for typescript_client.cjs.
+// `node typescript_conversation.cjs PACKAGES URL KIND` prints a report as JSON.
 "use strict";
-const { createRequire } = require("node:module");
+const { connected, run } = require("./typescript.cjs");
 
 const [packages, url, kind] = process.argv.slice(2);
-const load = createRequire(`${packages}/package.json`);
-const DEADLINE_MS = 30_000;
 const TOO_LATE_MS = 2_000; // longer than the daemon waits for an answer
 
 const logs = [];
@@ -16,32 +14,12 @@ async function answered(request) {
   return message === "decline" ? { action: "decline" } : { action: "accept", content: { name: "Ada" } };
 }
 
-async function connected() {
-  const info = { name: "e2e", version: "1" };
-  const capabilities = { elicitation: {} };
-  if (kind === "sdk") {
-    const { Client } = load("@modelcontextprotocol/sdk/client/index.js");
-    const { StreamableHTTPClientTransport } = load("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    const { ElicitRequestSchema, LoggingMessageNotificationSchema } = load("@modelcontextprotocol/sdk/types.js");
-    const client = new Client(info, { capabilities });
-    client.setRequestHandler(ElicitRequestSchema, answered);
-    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void logs.push(params.level));
-    await client.connect(new StreamableHTTPClientTransport(new URL(url)));
-    return client;
-  }
-  const { Client, StreamableHTTPClientTransport } = load("@modelcontextprotocol/client");
-  const options = { capabilities };
-  if (kind === "auto") options.versionNegotiation = { mode: "auto" };
-  else if (kind !== "default") options.versionNegotiation = { mode: { pin: kind } };
-  const client = new Client(info, options);
-  client.setRequestHandler("elicitation/create", answered);
-  client.setNotificationHandler("notifications/message", ({ params }) => void logs.push(params.level));
-  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
-  return client;
-}
-
 async function report() {
-  const client = await connected();
+  const { client } = await connected({ packages, url, kind }, { capabilities: { elicitation: {} } }, (made, types) => {
+    const heard = ({ params }) => void logs.push(params.level);
+    made.setRequestHandler(types ? types.ElicitRequestSchema : "elicitation/create", answered);
+    made.setNotificationHandler(types ? types.LoggingMessageNotificationSchema : "notifications/message", heard);
+  });
   const progress = [];
   const onprogress = ({ progress: done }) => progress.push(done);
   const execute = async (tool_path, args = {}, options = {}) => {
@@ -66,17 +44,4 @@ async function report() {
   return found;
 }
 
-setTimeout(() => {
-  console.error("the client's deadline passed");
-  process.exit(1);
-}, DEADLINE_MS).unref();
-report().then(
-  (found) => {
-    console.log(JSON.stringify(found));
-    process.exit(0);
-  },
-  (error) => {
-    console.error(error);
-    process.exit(1);
-  },
-);
+run(report);

@@ -1,0 +1,45 @@
+// What the scripts of the official TypeScript clients have in common: a client that is connected, and a report as JSON.
+//
+// KIND is "sdk" (@modelcontextprotocol/sdk 1.x), or what @modelcontextprotocol/client 2.x is to negotiate: "default",
+// "auto", or a pinned revision.
+"use strict";
+const { createRequire } = require("node:module");
+
+const DEADLINE_MS = 30_000;
+const INFO = { name: "e2e", version: "1" };
+
+// `prepare(client, types)` adds handlers before the client connects; `types` are the schemas of 1.x, undefined for 2.x.
+async function connected({ packages, url, kind }, options, prepare) {
+  const load = createRequire(`${packages}/package.json`);
+  const old = kind === "sdk";
+  const { Client, StreamableHTTPClientTransport } = old
+    ? { ...load("@modelcontextprotocol/sdk/client/index.js"), ...load("@modelcontextprotocol/sdk/client/streamableHttp.js") }
+    : load("@modelcontextprotocol/client");
+  if (kind === "auto") options.versionNegotiation = { mode: "auto" };
+  else if (!old && kind !== "default") options.versionNegotiation = { mode: { pin: kind } };
+  const client = new Client(INFO, options);
+  prepare(client, old ? load("@modelcontextprotocol/sdk/types.js") : undefined);
+  const transport = new StreamableHTTPClientTransport(new URL(url));
+  await client.connect(transport);
+  return { client, transport, version: old ? transport.protocolVersion : client.getNegotiatedProtocolVersion() };
+}
+
+// Prints what `report` finds and ends the process, within a deadline.
+function run(report) {
+  setTimeout(() => {
+    console.error("the client's deadline passed");
+    process.exit(1);
+  }, DEADLINE_MS).unref();
+  report().then(
+    (found) => {
+      console.log(JSON.stringify(found));
+      process.exit(0);
+    },
+    (error) => {
+      console.error(error);
+      process.exit(1);
+    },
+  );
+}
+
+module.exports = { connected, run };
