@@ -103,14 +103,6 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         name = namespaced(server, prompt)
         return name if self.prompt(name) == Resolved(server, prompt) else tool_path(server, prompt)
 
-    def find_tool(self, path: str) -> tuple[Entry, Tool] | None:
-        """Return the tool that a path means; None if it does not mean exactly one."""
-        match self.tool(path):
-            case Resolved(server=server, name=name):
-                entry = self.entries[server]
-                return entry, entry.tools[name]
-        return None
-
     def nearest(self, path: str, limit: int = MOST_NEAREST, *, server: str | None = None) -> list[str]:
         """Return the visible tool paths that may be meant, best first. `server`: of that one, which `path` names."""
         servers = sorted(self.visible if server is None else self.visible & {server})
