@@ -141,8 +141,7 @@ def answered(
         remark = _remark(seen, scope)
         return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
     likely = done.servers - scope.named
-    page = Page(context, settings.discover_limit_max)
-    return page.build(
+    return Page(context).build(
         asked.query,
         done.found,
         done.milliseconds,

@@ -124,10 +124,9 @@ def sentences(*parts: str) -> str:
 class Page:
     """Builds the answer of `discover_mcp_tools` within a budget of tokens."""
 
-    def __init__(self, context: Context, limit_max: int = 50) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
         self._seen = context.seen
-        self._limit_max = limit_max
 
     def build(
         self,
