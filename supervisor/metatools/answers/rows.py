@@ -6,6 +6,7 @@ are scarce its texts are shortened, and whatever fits it fits the server's own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -61,8 +62,7 @@ class Row:
     def complete(self) -> None:
         """Give the complete schema, whatever it costs."""
         if self._tool is not None:
-            value = self._completed(complete(self._tool))
-            self._become(value, row_tokens(value))
+            self._become(self._completed(complete(self._tool)))
 
     def complete_within(self, tokens: int) -> int:
         """Make the row complete if that costs at most so many tokens more; return what it cost.
@@ -76,8 +76,8 @@ class Row:
         if size > MAX_SCHEMA_BYTES or size > 2 * _MOST_CHARS_PER_TOKEN * most:
             return 0
         schema = complete(self._tool)
-        if size > _MOST_CHARS_PER_TOKEN * most or not self._become_within(self._completed(schema), most):
-            self._become_within(self._completed(slim(schema)), most)
+        if size > _MOST_CHARS_PER_TOKEN * most or not self._become(self._completed(schema), most):
+            self._become(self._completed(slim(schema)), most)
         return self.tokens - before
 
     @property
@@ -96,8 +96,7 @@ class Row:
     def name(self) -> None:
         """Say no more than what the thing is called and does: it is hardly what is wanted."""
         self.shrink()
-        value = self._without_signature()
-        self._become(value, row_tokens(value))
+        self._become(self._without_signature())
 
     def _tersely(self) -> tuple[dict[str, Any], int]:
         if self._terse is None:
@@ -117,17 +116,14 @@ class Row:
         value.pop("signature", None)
         return value
 
-    def _become_within(self, value: dict[str, Any], most: int) -> bool:
+    def _become(self, value: dict[str, Any], most: float = math.inf) -> bool:
         """Take another shape if that has at most so many tokens; say whether it has."""
         tokens = row_tokens(value)
         if tokens > most:
             return False
-        self._become(value, tokens)
-        return True
-
-    def _become(self, value: dict[str, Any], tokens: int) -> None:
         self.value, self.tokens = value, tokens
         self._tool = self._terse = None
+        return True
 
 
 def row_tokens(value: dict[str, Any]) -> int:
