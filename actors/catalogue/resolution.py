@@ -117,7 +117,7 @@ class ServerNames:
     def fitting(self, text: str) -> list[str]:
         """Return the server that has this name, or those that have it but for case and punctuation."""
         alike = self._spellings.like(text) if len(text) <= _MAX_SERVER_CHARS else []
-        return sorted({self._names[name] for name in alike})
+        return sorted({self._names[name] for name in alike}) if alike else alike
 
     def meant(self, text: str) -> str | None:
         """Return the only server that fits a name."""
@@ -142,6 +142,8 @@ def resolve(path: str, servers: ServerNames, listed: NamesOf, *, server: str = "
         return Unknown()
     if server.strip():
         return _apart(server.strip(), path, servers, listed)
+    if not _SEPARATOR.search(path):  # most of what is searched for
+        return Unknown()
     return _literally(path, servers, listed) or _read(unwrapped(path), servers, listed)
 
 

@@ -6,6 +6,7 @@ Readers hold a snapshot for as long as they work on one request; the registry pu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -49,7 +50,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, offer=replace(self.offer, problems=(*self.offer.problems, problem)))
 
 
-class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
+class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Everything there is, by server name in sorted order.
 
     `revision` grows with each change a client can see; the three others say which list it was. `indexed`: the index
@@ -76,7 +77,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         del principal
         return self
 
-    @property
+    @cached_property
     def visible(self) -> frozenset[str]:
         """The servers whose tools search may return."""
         return frozenset(name for name, entry in self.entries.items() if entry.available)
@@ -101,14 +102,6 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         """Return the name a prompt is listed under: `server-prompt`, or its path where that could mean another."""
         name = namespaced(server, prompt)
         return name if self.prompt(name) == Resolved(server, prompt) else tool_path(server, prompt)
-
-    def find_tool(self, path: str) -> tuple[Entry, Tool] | None:
-        """Return the tool that a path means; None if it does not mean exactly one."""
-        match self.tool(path):
-            case Resolved(server=server, name=name):
-                entry = self.entries[server]
-                return entry, entry.tools[name]
-        return None
 
     def nearest(self, path: str, limit: int = MOST_NEAREST, *, server: str | None = None) -> list[str]:
         """Return the visible tool paths that may be meant, best first. `server`: of that one, which `path` names."""

@@ -66,7 +66,7 @@ def is_courtesy(sentence: str) -> bool:
 
 def clauses(query: str) -> Sequence[Clause]:
     """Return the wishes of a query, at most six; nothing if it has but one, or is too long to be divided."""
-    if len(query) > _MAX_CHARS:
+    if len(query) > _MAX_CHARS or not _BORDER.search(query):
         return ()
     parts: list[str] = []
     start = 0

@@ -44,6 +44,7 @@ class Corpus:
     sizes: Ints  # per segment: its documents
     kinds: Ints
     all_kinds: frozenset[str]
+    all_servers: frozenset[str]
     server_words: frozenset[str]  # stems of all servers' names
     verbs: Ints
     name_mass: Floats  # per document: the idf of all words of its name
@@ -72,6 +73,7 @@ class Corpus:
             segment_of=none,
             sizes=none,
             all_kinds=frozenset(),
+            all_servers=frozenset(),
             server_words=frozenset(),
             kinds=none,
             verbs=none,
@@ -125,7 +127,7 @@ class Corpus:
         mask: Bools | None = None
         if not self.all_kinds <= kinds:
             mask = np.array([kind in kinds for kind in KINDS], np.bool_)[self.kinds]
-        if servers is not None and not all(segment.server in servers for segment in self.segments):
+        if servers is not None and not self.all_servers <= servers:
             visible = np.array([segment.server in servers for segment in self.segments], np.bool_)[self.segment_of]
             mask = visible if mask is None else mask & visible
         return mask
@@ -169,6 +171,7 @@ def _changed(
         sizes=np.array(sizes, np.int32),
         kinds=kinds,
         all_kinds=frozenset(KINDS[code] for code in np.flatnonzero(np.bincount(kinds)).tolist()),
+        all_servers=frozenset(segment.server for segment in segments),
         server_words=frozenset().union(*(segment.server_words for segment in segments)),
         verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
         name_mass=_name_mass(names, idf, total),

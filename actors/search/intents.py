@@ -75,9 +75,6 @@ class _Rule:
     at_end: bool
     needs: tuple[tuple[str, ...], ...]
 
-    def may_fit(self, said: AbstractSet[str]) -> bool:
-        return all(not said.isdisjoint(step.options) for step in self.steps)
-
 
 Rules = Mapping[str, Sequence[_Rule]]
 """Rules by the stems, or the classes, of one word of their cue: that which the fewest rules have."""
@@ -121,9 +118,10 @@ def _rule(number: int, cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -
 
 @dataclass(frozen=True, slots=True)
 class _Word:
+    """A word of a sentence, and what rules may call it: its stem and its classes."""
+
     text: str
-    stem: str
-    kinds: frozenset[str]
+    names: frozenset[str]
 
 
 _OURS = compiled(RULES)  # here and not with the first query: it takes as long as twenty of these
@@ -134,13 +132,13 @@ def understood(text: str, known: Rules = _OURS) -> Understood:
     sentence = _read(text)
     places: dict[str, list[int]] = defaultdict(list)
     for place, word in enumerate(sentence):
-        for key in (word.stem, *word.kinds):
-            places[key].append(place)
-    # A rule is looked at once, and word by word only if all its words are there in some order.
-    candidates = {rule.number: rule for key in places for rule in known.get(key, ()) if rule.may_fit(places.keys())}
-    found = [
-        _Meaning(rule.needs, met) for _, rule in sorted(candidates.items()) if (met := _met(rule, sentence, places))
-    ]
+        for name in word.names:
+            places[name].append(place)
+    found: list[_Meaning] = []
+    for _, rule in sorted(_candidates(places.keys(), known).items()):
+        met = _met(rule, sentence, places)
+        if met:
+            found.append(_Meaning(rule.needs, met))
     if not found:
         return NOTHING_MEANT
     found.sort(key=lambda meaning: (-len(meaning.places), min(meaning.places)))
@@ -150,35 +148,48 @@ def understood(text: str, known: Rules = _OURS) -> Understood:
         if not meaning.places <= taken:
             taken |= meaning.places
             needs.update(dict.fromkeys(meaning.needs))
-    return Understood(
-        tuple(needs), frozenset(sentence[place].text for place in taken) - {word for need in needs for word in need}
-    )
+    return Understood(tuple(needs), frozenset(sentence[place].text for place in taken).difference(*needs))
+
+
+def _candidates(said: AbstractSet[str], known: Rules) -> dict[int, _Rule]:
+    """Return the rules whose words are all there in some order, by their numbers: only these are read word by word."""
+    found: dict[int, _Rule] = {}
+    for name in said:
+        for rule in known.get(name, ()):
+            for step in rule.steps:
+                if said.isdisjoint(step.options):
+                    break
+            else:
+                found[rule.number] = rule
+    return found
 
 
 def _read(text: str) -> list[_Word]:
     text = without_spans(text)
     files = _FILE.sub(f" {_FILE_WORD} ", text) if "." in text else text
-    kept = [word for word in words(files)[:_MAX_WORDS] if word not in _PASSED_OVER]
-    return [_Word(word, stem(word), _kinds(word)) for word in kept]
+    return [_Word(word, _names(word)) for word in words(files)[:_MAX_WORDS] if word not in _PASSED_OVER]
 
 
-def _kinds(word: str) -> frozenset[str]:
-    kinds = set()
+def _names(word: str) -> frozenset[str]:
+    names = {stem(word)}
     if word in TIMES or _CLOCK.fullmatch(word):
-        kinds.add("#time")
+        names.add("#time")
     if word in _WHO:
-        kinds.add("#who")
+        names.add("#who")
     if _NUMBER.fullmatch(word):
-        kinds.add("#number")
+        names.add("#number")
     if word == _FILE_WORD:
-        kinds.add("#file")
-    return frozenset(kinds)
+        names.add("#file")
+    return frozenset(names)
 
 
 def _met(rule: _Rule, sentence: Sequence[_Word], places: Mapping[str, Sequence[int]]) -> frozenset[int]:
     """Return the places of the words that a rule explains; nothing if its cue is not met."""
-    begins = sorted({place for key in rule.steps[0].options for place in places.get(key, ())})
-    return next((met for place in begins if (met := _match(rule, sentence, place))), frozenset())
+    for begin in sorted({place for name in rule.steps[0].options for place in places.get(name, ())}):
+        met = _match(rule, sentence, begin)
+        if met:
+            return met
+    return frozenset()
 
 
 def _match(rule: _Rule, sentence: Sequence[_Word], place: int) -> frozenset[int]:
@@ -187,15 +198,12 @@ def _match(rule: _Rule, sentence: Sequence[_Word], place: int) -> frozenset[int]
         return frozenset()
     places = [place]
     for step in rule.steps[1:]:
-        within = range(places[-1] + 1, min(len(sentence), places[-1] + 2 + step.gap))
-        following = next((at for at in within if _fits(step, sentence[at])), None)
-        if following is None:
+        for at in range(places[-1] + 1, min(len(sentence), places[-1] + 2 + step.gap)):
+            if not step.options.isdisjoint(sentence[at].names):
+                places.append(at)
+                break
+        else:
             return frozenset()
-        places.append(following)
     if rule.at_end and places[-1] != len(sentence) - 1:
         return frozenset()
     return frozenset(places)
-
-
-def _fits(step: _Step, word: _Word) -> bool:
-    return word.stem in step.options or not step.options.isdisjoint(word.kinds)

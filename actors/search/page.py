@@ -100,9 +100,12 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
         return NOTHING
     if limit < 1:
         return Found(total=len(matching))
-    ordered = _ordered(scores, corpus.segment_of, matching, exact, limit)
-    ordered = _in_turns(_with_originals_first(corpus, query, ordered, exact), exact)
-    chosen = _chosen(corpus, query, ordered, _by_words(scores), exact, limit)
+    # Words alone decide who fits, as nearness in meaning is never far from the next.
+    values = scores.values if scores.words is None else scores.words
+    ordered = _ordered(scores, values, corpus.segment_of, matching, exact, limit)
+    asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
+    ordered = _in_turns(_with_originals_first(corpus, asked, ordered, exact), exact)
+    chosen = _chosen(corpus, asked, ordered, values, exact, limit)
     return Found(hits=_hits(corpus, chosen, scores, exact), total=len(matching))
 
 
@@ -113,16 +116,16 @@ def _is_long_and_familiar(corpus: Corpus, query: str) -> bool:
     return 0 < corpus.tuning.sentences_from <= len(asked) <= _FAMILIAR * known
 
 
-def _by_words(scores: Scores) -> Floats:
-    """Return the scores by words alone: they decide who fits, as nearness in meaning is never far from the next."""
-    return scores.values if scores.words is None else scores.words
+def _ordered(
+    scores: Scores, values: Floats, segment_of: Ints, matching: Ints, exact: Exact, limit: int
+) -> Sequence[int]:
+    """Return matching documents in order, as far down as another server's could still fit the page.
 
-
-def _ordered(scores: Scores, segment_of: Ints, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
-    """Return matching documents in order, as far down as another server's could still fit the page."""
-    found = _by_words(scores)[matching]
+    Who fits is decided by `values`, the scores by words alone.
+    """
+    found = values[matching]
     ranks = np.zeros(len(scores.values))
-    ranks[list(exact)] = [-rank for rank in exact.values()]
+    ranks[list(exact)] = np.negative(list(exact.values()))
     if len(matching) > limit:
         least = np.partition(found, len(found) - limit)[len(found) - limit] * _FITS
         kept = (found >= least) | (ranks[matching] < 0)
@@ -147,9 +150,8 @@ def _places_in(groups: Ints) -> Ints:
     return places
 
 
-def _with_originals_first(corpus: Corpus, query: str, ordered: Sequence[int], exact: Exact) -> Sequence[int]:
+def _with_originals_first(corpus: Corpus, asked: set[str], ordered: Sequence[int], exact: Exact) -> Sequence[int]:
     """Let copies change places: exact hits with one name, and of the others those with one text, if they are many."""
-    asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
 
     def asked_for(number: int) -> int:
         own = corpus.segments[corpus.segment_of[number]].server_words
@@ -195,11 +197,10 @@ def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:
 
 
 def _chosen(
-    corpus: Corpus, query: str, ordered: Sequence[int], values: Floats, exact: Exact, limit: int
+    corpus: Corpus, asked: set[str], ordered: Sequence[int], values: Floats, exact: Exact, limit: int
 ) -> Sequence[int]:
     """Return one page: of each server at most half, unless the query names it or nothing else fits."""
     most = (limit + 1) // 2
-    asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
     taken: Counter[int] = Counter()
     placed: list[int] = []
     held: list[int] = []

@@ -15,7 +15,7 @@ from actors.search.corpus import Corpus
 from actors.search.document import Document
 from actors.search.postings import Bools
 from actors.search.scoring import Scorer, Scores
-from actors.search.terms import Reader, Term, is_verb
+from actors.search.terms import Reader, Term
 
 Allowed = Callable[[Document], bool]
 """A filter on single documents."""
@@ -41,6 +41,8 @@ def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | Non
     if sentences:
         weighted = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
         return _together(corpus.tuning.whole_query, whole, weighted)
+    if not wishes:
+        return whole
     parts = [part for part in map(scorer.score, wishes) if part.values.max(initial=0.0) > 0]
     if len(parts) < 2:
         return whole
@@ -61,8 +63,13 @@ def _together(share: float, whole: Scores, parts: Sequence[tuple[float, Scores]]
 
 def _asks(terms: Sequence[Term]) -> bool:
     """Say whether anything is asked that a document could have; a number beside unknown words alone is noise."""
-    matched = [term for term in terms if term.matches]
-    return any(not term.word.isdigit() for term in matched) or len(matched) == len(terms) > 0
+    is_all_known = bool(terms)
+    for term in terms:
+        if not term.matches:
+            is_all_known = False
+        elif not term.word.isdigit():
+            return True
+    return is_all_known
 
 
 def _narrowed(corpus: Corpus, parts: Sequence[Sequence[Term]], mask: Bools | None, allowed: Allowed) -> Bools:
@@ -106,13 +113,13 @@ def _wishes(reader: Reader, query: str) -> list[list[Term]]:
             share = reader.tuning.referred
             said = {term.word for term in terms}
             terms += [
-                replace(term, weight=term.weight * share)
-                for term in before
-                if not is_verb(term) and term.word not in said
+                replace(term, weight=term.weight * share) for term in before if not term.verb and term.word not in said
             ]
         before = terms
-        out.append(_rarest(reader.corpus, terms))
-    return [terms for terms in out if _asks(terms)]
+        terms = _rarest(reader.corpus, terms)
+        if _asks(terms):
+            out.append(terms)
+    return out
 
 
 def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:

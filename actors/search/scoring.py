@@ -17,7 +17,7 @@ import numpy as np
 from actors.search.corpus import Corpus
 from actors.search.postings import Bools, Floats
 from actors.search.segment import VERB_CODES
-from actors.search.terms import Term, is_object, is_verb
+from actors.search.terms import Term
 from actors.search.text import is_cjk, stem
 from actors.search.words.common import VERB_CLASS
 
@@ -85,17 +85,17 @@ class Scorer:
         for term in terms:
             if not term.matches:
                 mass += _missed(corpus, term)
-                asked += _greatest_idf(corpus) * term.weight if is_object(term) and not term.proper else 0.0
+                asked += _greatest_idf(corpus) * term.weight if term.thing and not term.proper else 0.0
                 continue
             best = self._best(term)
-            weight = term.weight * (tuning.verb if is_verb(term) else 1.0)
+            weight = term.weight * (tuning.verb if term.verb else 1.0)
             own = max(best.top, float(corpus.idf[term.own]) if term.own >= 0 else 0.0) * weight
             mass += own
             total += best.text * np.float32(weight)
             named += best.name * np.float32(min(1.0, term.weight * _NAME_GAIN))
             matched = np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
             shares += matched
-            if is_object(term):
+            if term.thing:
                 things += matched
                 asked += own
         shares /= np.float32(max(mass, _TINY))
@@ -199,8 +199,8 @@ def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats
     if not corpus.tuning.named_server:
         return values
     reduce = stem if corpus.tuning.stemming else str
-    sure = (term.word for term in terms if term.own >= 0 and term.weight > corpus.tuning.in_quotes)
-    said = {reduce(word) for word in sure} & corpus.server_words
+    least = corpus.tuning.in_quotes
+    said = {reduce(term.word) for term in terms if term.own >= 0 and term.weight > least} & corpus.server_words
     if not said:
         return values
     named = [bool(segment.server_words) and segment.server_words <= said for segment in corpus.segments]
@@ -229,7 +229,7 @@ def _with_servers(corpus: Corpus, values: Floats) -> Floats:
 
 def _with_verbs(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
     """Lower documents whose name says another verb than the query's only one."""
-    asked = {VERB_CLASS[term.word] for term in terms if is_verb(term)}
+    asked = {VERB_CLASS[term.word] for term in terms if term.verb}
     if len(asked) != 1 or not corpus.tuning.verb_contradiction:
         return values
     code = VERB_CODES[asked.pop()]

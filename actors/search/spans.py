@@ -71,6 +71,8 @@ def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[We
         hints += hinted
         position = span.end()
     out += [(word, 1.0) for word in query_words(query[position:], known, tuning)]
+    if not hints:
+        return out
     said = {word for word, _ in out}
     return out + [(word, weight) for word, weight in hints if word not in said]
 

@@ -19,6 +19,7 @@ _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_CHAR = re.compile(f"[{_CJK}]")
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
+_DIGIT = re.compile(r"[0-9]")
 _LOWER_UPPER = re.compile(r"([a-z0-9])([A-Z])")
 _ACRONYM_WORD = re.compile(r"([A-Z])([A-Z][a-z])")
 _LETTERS_DIGITS = re.compile(r"(?<=[a-zA-Z]{3})(?=\d)|(?<=\d)(?=[a-zA-Z]{3})")
@@ -73,14 +74,15 @@ def _is_visible(char: str) -> bool:
 
 def words(text: str, *, split: bool = True) -> list[str]:
     """Return the words of a text in order, in lower case; `split` takes camelCase and letters from digits apart."""
-    text = clean(text)
+    if not text.isascii():
+        text = clean(text)
     if "'" in text or "\u2019" in text:
         text = _APOSTROPHE.sub(" ", text)
     if split:
         text = _ACRONYM_WORD.sub(r"\1 \2", _LOWER_UPPER.sub(r"\1 \2", text))
     if text.isascii():
         found = _ASCII_WORD.findall(text.lower())
-        return _apart(found) if split else found
+        return _apart(found) if split and _DIGIT.search(text) else found
     out: list[str] = []
     for word in _WORD.findall(text.lower()):
         if is_cjk(word):
@@ -117,7 +119,10 @@ def spaced(name: str) -> str:
 
 def squash(text: str) -> str:
     """Return letters and digits only, in lower case: `Create-Issue`, `createIssue` and `create issue` are one."""
-    short = text.lower().replace("_", "").replace("-", "")
+    if not text.isascii():
+        text = clean(text)
+    text = text.lower()
+    short = text.replace("_", "").replace("-", "")
     if short.isascii() and short.isalnum():  # most names: a third of the time
         return short
-    return _NOT_ALNUM.sub("", clean(text).lower())
+    return _NOT_ALNUM.sub("", text)

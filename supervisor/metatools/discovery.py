@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.naming import tool_path
-from actors.catalogue.resolution import Absent, Resolved, Undiscovered
+from actors.catalogue.resolution import Absent, Resolution, Resolved, Undiscovered
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
@@ -72,7 +72,7 @@ class Searched(msgspec.Struct, frozen=True):
     """A search that is done, and how long it took.
 
     `asked` has as much of the query as was looked at, `servers` are those the answer has to say something about.
-    `unmet` are the needs of several for which there is nothing.
+    `unmet` are the needs of several for which there is nothing. `tool` is the one that the query means as a path.
     """
 
     asked: Discover
@@ -81,6 +81,7 @@ class Searched(msgspec.Struct, frozen=True):
     servers: frozenset[str]
     milliseconds: float
     unmet: tuple[str, ...] = ()
+    tool: Resolved | None = None
 
 
 def discovered(
@@ -105,7 +106,8 @@ def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[
     Raises `InvalidArguments` for a cursor where nothing is listed.
     """
     started = clock()
-    scope = scope_of(seen, asked)
+    meaning = seen.tool(asked.query.strip())
+    scope = scope_of(seen, asked, meaning)
     found = Found() if scope.listing else _found_in(seen, scope, asked)
     down = seen.names.servers - seen.visible
     about = scope.named & down
@@ -116,7 +118,8 @@ def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[
     missing: tuple[str, ...] = ()
     if not (scope.listing or scope.named or scope.unknown):
         missing = unmet.unmet(asked.query, found, lambda need: _one(seen, asked, scope, need))
-    return Searched(asked, scope, found, about, (clock() - started) * 1000, missing)
+    tool = meaning if isinstance(meaning, Resolved) else None
+    return Searched(asked, scope, found, about, (clock() - started) * 1000, missing, tool)
 
 
 def answered(
@@ -137,14 +140,15 @@ def answered(
         listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
         remark = _remark(seen, scope)
         return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
-    page = Page(context, settings.discover_limit_max)
-    return page.build(
+    likely = done.servers - scope.named
+    return Page(context).build(
         asked.query,
         done.found,
         done.milliseconds,
+        tool=done.tool,
         about=done.servers,
         remark=_remark(seen, scope) or unmet.told(done.unmet),
-        likely=done.servers - scope.named - named_in(asked.query, done.servers),
+        likely=likely - named_in(asked.query, likely) if likely else likely,
         ends=asked.limit <= DEFAULT_LIMIT,
         named=scope.alone in seen.visible or scope.absent is not None,
     )
@@ -162,8 +166,11 @@ def weight(seen: Catalogue, done: Searched) -> int:
     """Return the bytes of the definitions of the tools that were found, or some bytes for each that can be listed."""
     if done.scope.listing:
         return _LISTING_COST * inventory.total(seen, done.scope.servers, done.asked.kinds)
-    tools = (hit.document for hit in done.found.hits if hit.document.kind == "tool")
-    return sum(len(seen.entries[found.server].tools[found.name].definition) for found in tools)
+    found = 0
+    for hit in done.found.hits:
+        if hit.document.kind == "tool":
+            found += len(seen.entries[hit.document.server].tools[hit.document.name].definition)
+    return found
 
 
 _LISTING_COST = 32
@@ -188,24 +195,24 @@ def _alone(tool: Resolved) -> Found:
     return Found(hits=(Hit(document=document, score=1.0, distance=0.0, exact=True),), total=1)
 
 
-def scope_of(seen: Catalogue, wanted: Discover) -> Scope:
-    """Return where a query looks. Raises `InvalidArguments` for a cursor where nothing is listed."""
-    scope = _scope(seen, wanted)
+def scope_of(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
+    """Return where a query looks; `meaning` is what it means as a path.
+
+    Raises `InvalidArguments` for a cursor where nothing is listed.
+    """
+    scope = _scope(seen, wanted, meaning)
     if wanted.after is not None and not scope.listing:
         text = "'cursor' goes on with a list: the query must be '*' or 'server:*' as before"
         raise InvalidArguments(f"discover_mcp_tools: {text}")
     return scope
 
 
-def _scope(seen: Catalogue, wanted: Discover) -> Scope:
-    given = {name: server_named(name, seen) for name in wanted.servers}
-    named = frozenset(given.values()) - {""}
-    unknown = clean(next((name for name, server in given.items() if not server), ""))[:64]
+def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
+    named, unknown = _servers_asked(seen, wanted.servers) if wanted.servers else (wanted.servers, "")
     within = seen.visible & named if wanted.servers else seen.visible
     query = wanted.query.strip() or (EVERYTHING if wanted.servers or wanted.after is not None else "")
     if query.replace(" ", "") in _EVERYTHING and "server" not in seen.names:
         return Scope(query=EVERYTHING, servers=within, named=named, unknown=unknown, listing=True)
-    meaning = seen.tool(query)
     takes_tools = "tool" in wanted.kinds
     if isinstance(meaning, Resolved) and (meaning.server not in within or _is_path(query, seen)) and takes_tools:
         return Scope(query=query, servers=within, named=named | {meaning.server}, exact=meaning)
@@ -230,6 +237,13 @@ def _scope(seen: Catalogue, wanted: Discover) -> Scope:
     return Scope(query=wanted.query, servers=within, named=named, unknown=unknown)
 
 
+def _servers_asked(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str], str]:
+    """Return the servers that are meant by the names beside a query, and one of those that mean none."""
+    given = {name: server_named(name, seen) for name in names}
+    unknown = next((name for name, server in given.items() if not server), "")
+    return frozenset(given.values()) - {""}, clean(unknown)[:64]
+
+
 def _is_path(query: str, seen: Catalogue) -> bool:
     """Say whether a text can only be meant as a path: a hyphen or a dot may be part of a word, or of a tool's name."""
     for separator in (":", "__"):
@@ -245,11 +259,8 @@ def server_named(text: str, seen: Catalogue) -> str:
     What is literally a configured server's name means that server, though nothing of it can be seen. Else case and
     punctuation do not count, and one that can be seen comes first: a search may be generous, a call may not.
     """
-    text = text.strip()
-    literal = seen.names.literal(text)
-    if literal is not None:
-        return literal
-    return min(seen.names.fitting(text), key=lambda name: (name not in seen.visible, name), default="")
+    fitting = seen.names.fitting(text.strip())
+    return min(fitting, key=lambda name: (name not in seen.visible, name), default="")
 
 
 def _filtered(query: str, seen: Catalogue) -> tuple[str, str]:

@@ -17,6 +17,8 @@ _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
 )
 """Invisible, though Unicode counts them as letters or marks; U+FE0E and U+FE0F choose between glyphs and stay."""
+_ESCAPED = re.compile(rb"\\[ubf]")
+"""How JSON writes what cannot be seen."""
 _SENTENCE = re.compile(r"[.!?。](?=\s|$)")
 
 _TOKENS = re.compile(
@@ -76,7 +78,7 @@ def clean_json(raw: msgspec.Raw) -> Any:
 
 def is_plain(data: bytes) -> bool:
     """Say whether nothing that cannot be seen can hide in JSON."""
-    return data.isascii() and not any(escape in data for escape in (b"\\u", b"\\b", b"\\f"))
+    return data.isascii() and not _ESCAPED.search(data)
 
 
 def cleaned(value: Any) -> Any:
@@ -107,4 +109,6 @@ def estimate_tokens(text: str) -> int:
             found += piece != " "
         else:
             found += (len(piece) + 5) // 6
-    return found + sum(len(run) // 2 for run in _RARE.findall(text))
+    for run in _RARE.findall(text):
+        found += len(run) // 2
+    return found

@@ -77,15 +77,16 @@ class Visible:
         A server that did not come while somebody waited is not waited for again: it may take minutes to install.
         """
         principal = client.principal
+        seen = self.now(principal)
         with trio.move_on_after(seconds) as waiting:
-            while self._coming(principal) - self._overdue.get(principal, frozenset()):
+            while coming(seen, self.statuses(principal)) - self._overdue.get(principal, frozenset()):
                 await self._changed()
+                seen = self.now(principal)
         if waiting.cancelled_caught:
-            self._overdue[principal] = self._overdue.get(principal, frozenset()) | self._coming(principal)
-        return self.now(principal)
-
-    def _coming(self, principal: Principal) -> frozenset[str]:
-        return coming(self.now(principal), self.statuses(principal))
+            seen = self.now(principal)
+            late = coming(seen, self.statuses(principal))
+            self._overdue[principal] = self._overdue.get(principal, frozenset()) | late
+        return seen
 
     async def _changed(self) -> None:
         """Wait until there is a newer catalogue, or anything more is reported of a server."""

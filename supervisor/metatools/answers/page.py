@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.offer import Tool
-from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.resolution import Resolved
+from actors.catalogue.snapshot import Catalogue
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
@@ -68,6 +68,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         """
         on_the_way = coming(self.seen, self.statuses)
         down = about - self.seen.visible - on_the_way
+        if not on_the_way and not down:
+            return ""
         told = standings(down - perhaps, self.statuses)
         maybe = standings(down & perhaps, self.statuses)
         names = listed(sorted(on_the_way), NAMES_TOKENS)
@@ -122,10 +124,9 @@ def sentences(*parts: str) -> str:
 class Page:
     """Builds the answer of `discover_mcp_tools` within a budget of tokens."""
 
-    def __init__(self, context: Context, limit_max: int = 50) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
         self._seen = context.seen
-        self._limit_max = limit_max
 
     def build(
         self,
@@ -133,6 +134,7 @@ class Page:
         found: Found,
         milliseconds: float,
         *,
+        tool: Resolved | None = None,
         about: frozenset[str] = frozenset(),
         remark: str = "",
         ends: bool = True,
@@ -141,16 +143,16 @@ class Page:
     ) -> dict[str, Any]:
         """Return the answer's object. It is over the budget only for an exact path, or for its first line.
 
-        `about`: the servers of which it has to say something, `likely` those of them that it does not name; `remark` is
-        said of the query. `ends`: the page may end where the fit ends. `named`: it asks for what a server has, so that
-        all of it fits.
+        `tool` is the one that the query means as a path. `about`: the servers of which it has to say something,
+        `likely` those of them that it does not name; `remark` is said of the query. `ends`: the page may end where the
+        fit ends. `named`: it asks for what a server has, so that all of it fits.
         """
         hits = fitting(found.hits) if ends and not named else found.hits
         weak = self._weak(query, hits, about) if not (named and hits) else ""
         perhaps = likely if hits and hits[0].distance < FITS else frozenset()
         notice = sentences(self._context.unusable(about, perhaps), remark, weak)
         answer = self._context.frame(query, found.total, milliseconds, notice)
-        rows = self._fill(query, hits, self._context.left(answer))
+        rows = self._fill(hits, tool, self._context.left(answer))
         answer["tools"] = [row.value for row in rows]
         more = self._more(hits, len(rows)) if not notice else ""
         told = sentences(notice, more, _long_schema(hits, rows))
@@ -174,9 +176,8 @@ class Page:
         told = f"Servers: {there}." if there else ""
         return sentences("Nothing fits.", self._context.others_down(about), told, f"{_ASK}; or '*' lists all.")
 
-    def _fill(self, query: str, hits: Sequence[Hit], left: int) -> list[Row]:
+    def _fill(self, hits: Sequence[Hit], named: Resolved | None, left: int) -> list[Row]:
         """Choose rows and what they show, in the order of what matters most."""
-        named = self._seen.find_tool(query)
         rows = [self._row(hit, named, first=not place) for place, hit in enumerate(hits[:LINES])]
         for hit, row in zip(hits[KEPT:], rows[KEPT:], strict=False):
             if hit.distance >= FITS:
@@ -210,15 +211,14 @@ class Page:
             return ""
         return f"{shown} of {len(hits)} shown, to save tokens; say more precisely what a tool should do."
 
-    def _row(self, hit: Hit, named: tuple[Entry, Tool] | None, *, first: bool) -> Row:
+    def _row(self, hit: Hit, named: Resolved | None, *, first: bool) -> Row:
         document = hit.document
         if document.kind != "tool":
             return Row(other_row(hit, self._seen.prompt_name))
         entry = self._seen.entries[document.server]
         tool = entry.tools[document.name]
         value = tool_row(entry, tool, hit, first=first) | self._context.availability(entry.server)
-        exact = named is not None and named[0].server == entry.server and named[1] is tool
-        return Row(value, tool, exact=exact)
+        return Row(value, tool, exact=named == Resolved(document.server, document.name))
 
 
 def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:

@@ -6,6 +6,7 @@ are scarce its texts are shortened, and whatever fits it fits the server's own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -63,32 +64,20 @@ class Row:
         if self._tool is not None:
             self._become(self._completed(complete(self._tool)))
 
-    def fitting(self, tokens: int) -> dict[str, Any] | None:
-        """Return the row with its complete schema for at most so many tokens more; None if that is not possible.
+    def complete_within(self, tokens: int) -> int:
+        """Make the row complete if that costs at most so many tokens more; return what it cost.
 
-        Where the server's own texts in it are too long they are shortened.
+        Where the server's own texts in the schema are too long they are shortened.
         """
         if self._tool is None or tokens <= 0:
-            return None
-        size = len(bytes(self._tool.input_schema))
-        most = self.tokens + tokens
-        if size > MAX_SCHEMA_BYTES or size > 2 * _MOST_CHARS_PER_TOKEN * most:
-            return None
-        schema = complete(self._tool)
-        if size <= _MOST_CHARS_PER_TOKEN * most:
-            value = self._completed(schema)
-            if row_tokens(value) <= most:
-                return value
-        value = self._completed(slim(schema))
-        return value if row_tokens(value) <= most else None
-
-    def complete_within(self, tokens: int) -> int:
-        """Make the row complete if that costs at most so many tokens more; return what it cost."""
-        value = self.fitting(tokens)
-        if value is None:
             return 0
-        before = self.tokens
-        self._become(value)
+        size = len(self._tool.input_schema)
+        before, most = self.tokens, self.tokens + tokens
+        if size > MAX_SCHEMA_BYTES or size > 2 * _MOST_CHARS_PER_TOKEN * most:
+            return 0
+        schema = complete(self._tool)
+        if size > _MOST_CHARS_PER_TOKEN * most or not self._become(self._completed(schema), most):
+            self._become(self._completed(slim(schema)), most)
         return self.tokens - before
 
     @property
@@ -107,7 +96,7 @@ class Row:
     def name(self) -> None:
         """Say no more than what the thing is called and does: it is hardly what is wanted."""
         self.shrink()
-        self._become({key: item for key, item in self.value.items() if key != "signature"})
+        self._become(self._without_signature())
 
     def _tersely(self) -> tuple[dict[str, Any], int]:
         if self._terse is None:
@@ -120,12 +109,21 @@ class Row:
         return self._terse
 
     def _completed(self, schema: Any) -> dict[str, Any]:
-        value = {key: item for key, item in self.value.items() if key != "signature"}
-        return {**value, "inputSchema": schema}
+        return {**self._without_signature(), "inputSchema": schema}
 
-    def _become(self, value: dict[str, Any]) -> None:
-        self.value, self.tokens = value, row_tokens(value)
+    def _without_signature(self) -> dict[str, Any]:
+        value = dict(self.value)
+        value.pop("signature", None)
+        return value
+
+    def _become(self, value: dict[str, Any], most: float = math.inf) -> bool:
+        """Take another shape if that has at most so many tokens; say whether it has."""
+        tokens = row_tokens(value)
+        if tokens > most:
+            return False
+        self.value, self.tokens = value, tokens
         self._tool = self._terse = None
+        return True
 
 
 def row_tokens(value: dict[str, Any]) -> int:
@@ -136,7 +134,7 @@ def row_tokens(value: dict[str, Any]) -> int:
 def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, Any]:
     """Return the line of a tool; the `first` one says more of what it does."""
     row: dict[str, Any] = {
-        "tool_path": clean(tool_path(entry.server, tool.name)),
+        "tool_path": clean(hit.document.key),
         "description": fitted(tool.description or tool.title, *(LONG_DESCRIPTION if first else SHORT_DESCRIPTION)),
         "server_name": entry.server,
         "transport": entry.transport,

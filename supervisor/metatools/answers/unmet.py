@@ -23,15 +23,16 @@ def needs(query: str) -> tuple[str, ...]:
     """Return the needs of a query that has two or three, as they are written; nothing for any other."""
     if len(query) > MAX_CHARS:
         return ()
-    found = tuple(clause.text for clause in clauses(query))
-    return found if len(found) <= MAX_NEEDS else ()
+    found = clauses(query)
+    return tuple(clause.text for clause in found) if 0 < len(found) <= MAX_NEEDS else ()
 
 
 def unmet(query: str, found: Found, search: Callable[[str], Found]) -> tuple[str, ...]:
     """Return the needs, as they were written, for which `search` finds nothing at all; `found` is for all of them."""
     if not found.hits or found.hits[0].distance >= FITS or found.hits[0].exact:
         return ()
-    return tuple(need for need in needs(query) if _best(search(need)) >= NOTHING)
+    asked = needs(query)
+    return tuple(need for need in asked if _best(search(need)) >= NOTHING) if asked else asked
 
 
 def told(missing: tuple[str, ...]) -> str:

@@ -25,6 +25,8 @@ _MAX_OBJECT_BYTES = 4000
 MAX_MEMBERS = 5
 """Of an object that a call needs, and that is written out."""
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array"})
+_NAMED = {f'"{kind}"'.encode(): [kind] for kind in _TYPES}
+"""What `type` says nearly always, as it is written."""
 
 
 class _Propertied(msgspec.Struct):
@@ -99,10 +101,9 @@ def _kind(schema: msgspec.Raw, depth: int = 0, *, written: bool = False) -> str:
         found = _typed.decode(schema)
     except _BROKEN:
         return ""
-    choice = _choice(found.enum)
-    if choice:
+    if 2 < len(found.enum) <= MAX_ENUM_BYTES and (choice := _choice(found.enum)):
         return choice
-    kinds = _types(found.type)
+    kinds = _NAMED.get(bytes(found.type)) or _types(found.type)
     if not kinds and depth == 0 and 0 < len(found.anyOf) <= _MAX_ALTERNATIVES_BYTES:
         kinds = _alternatives(found.anyOf)
     if kinds == ["array"] and depth == 0:
@@ -133,9 +134,7 @@ def _members_of(schema: msgspec.Raw) -> str:
 
 
 def _choice(enum: msgspec.Raw) -> str:
-    """Return `"a"|"b"` for a small choice, empty for a large one or none."""
-    if not 2 < len(enum) <= MAX_ENUM_BYTES:
-        return ""
+    """Return `"a"|"b"` for a small choice, empty for a large one, or for one between more than plain values."""
     values = plain(enum)
     if not isinstance(values, list) or len(values) > MAX_CHOICES or any(isinstance(one, list | dict) for one in values):
         return ""

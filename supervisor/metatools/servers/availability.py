@@ -59,6 +59,8 @@ def is_coming(status: ServerStatus | None) -> bool:
 def coming(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozenset[str]:
     """Return the servers that are being discovered for the first time; not those that failed and try again."""
     unknown = seen.names.servers - seen.entries.keys()
+    if not unknown:
+        return unknown
     return frozenset(server for server in unknown if is_coming(statuses.get(server)))
 
 

@@ -15,6 +15,7 @@ from actors.catalogue import validation
 from actors.catalogue.diff import Change, compare
 from actors.catalogue.naming import resource_path, resource_uri, split_resource
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
+from actors.catalogue.resolution import Resolved, Unknown
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.search import Index
 from tests.fakes.pages import offer_of
@@ -233,7 +234,7 @@ def test_removing_a_hidden_server_changes_nothing_that_is_seen() -> None:
 def test_counts_are_filled_in_without_a_revision() -> None:
     found = with_(EMPTY, entry("s", "a")).with_counts("s", {"a": 7}, exact=True)
     assert found.entries["s"].offer.token_counts == {"a": 7}
-    assert (found.revision, found.find_tool("s:a")) != (2, None)
+    assert (found.revision, found.tool("s:a")) == (1, Resolved("s", "a"))
 
 
 def test_a_problem_is_noted_once_without_a_revision() -> None:
@@ -247,10 +248,10 @@ def test_a_problem_is_noted_once_without_a_revision() -> None:
 def test_a_tool_is_found_by_any_of_its_names_even_if_hidden() -> None:
     found = with_(EMPTY, entry("s", "a-b", "c"), entry("s-a", "d", available=False))
     for path, expected in {"s:a-b": "a-b", "s-a-b": "a-b", "mcp__s__c": "c", "s-a:d": "d", "s-a-d": "d"}.items():
-        tool = found.find_tool(path)
-        assert tool is not None
-        assert tool[1].name == expected
-    assert found.find_tool("c") is None
+        tool = found.tool(path)
+        assert isinstance(tool, Resolved)
+        assert tool.name == expected
+    assert found.tool("c") == Unknown()
     assert found.visible == {"s"}
 
 

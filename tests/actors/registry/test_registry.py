@@ -16,7 +16,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Resource, Tool
-from actors.catalogue.resolution import ServerNames
+from actors.catalogue.resolution import Resolved, ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions
 from actors.life.states import State
@@ -195,7 +195,7 @@ async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
         await rig.tell(changed("s", State.FAILED))
         hidden = await rig.until(lambda seen: seen.visible == {"t"})
         assert hidden.revision > first.revision
-        assert hidden.find_tool("s:a") is not None
+        assert hidden.tool("s:a") == Resolved("s", "a")
         await rig.tell(changed("s", State.SPAWNING), changed("s", State.RESPAWNING), changed("s", State.FAILED))
         await rig.tell(changed("s", State.SPAWNING), changed("s", State.READY))
         back = await rig.until(lambda seen: seen.visible == {"s", "t"})
@@ -211,7 +211,7 @@ async def test_a_server_that_is_switched_off_is_hidden_until_it_is_switched_on()
         hidden = await rig.until(lambda seen: seen.visible == {"t"})
         assert rig.registry.offer("s") is not None
         assert rig.registry.offer("nobody") is None
-        assert hidden.find_tool("s:a") is not None
+        assert hidden.tool("s:a") == Resolved("s", "a")
         await rig.tell(changed("s", State.DORMANT))
         await rig.until(lambda seen: seen.visible == {"s", "t"})
 
@@ -453,7 +453,7 @@ async def test_a_bug_with_the_texts_of_one_server_costs_that_server_its_place_in
         await rig.tell(listed("good", offering("a")), listed("poison", offering("b")), listed("other", offering("c")))
         seen = await rig.until(lambda seen: {"good", "poison", "other"} <= seen.entries.keys())
         assert {hit.document.server for hit in seen.index.search("*").hits} == {"before", "good", "other"}
-        assert seen.find_tool("poison:b") is not None
+        assert seen.tool("poison:b") == Resolved("poison", "b")
         assert seen.entries["poison"].offer.problems == (indexer.UNSEARCHABLE,)
         assert rig.kept.offers["poison"].problems == ()
         assert "a bug while indexing poison" in caplog.text

@@ -164,6 +164,7 @@ def test_any_text_is_understood_or_not_without_an_error(text: str) -> None:
         ),
         ("create a table with name and age", []),
         ("show pods and their status", []),
+        ("list the pods, please", []),
         ('search for "find it and tell them" in the notes', []),
         ("and", []),
         ("", []),
