@@ -88,10 +88,10 @@ class Outbound:
             self.ask("log level", "logging/setLevel", jsonrpc.encode({"level": LOG_LEVELS[level]}))
 
     def cancel(self, id_: bytes, reason: str) -> None:
-        """Take the request of a call back, if it has no answer; a late one is dropped."""
-        if self.peer.forget(id_):
-            params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
-            self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
+        """Take back the request of a call that has no answer; a late one is dropped."""
+        self.peer.forget(id_)
+        params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
+        self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 
     def forget(self, tag: Tag) -> None:
         """Drop a request: its answer will be a stray."""

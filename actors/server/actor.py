@@ -26,7 +26,7 @@ from actors.life.events import (
     Violated,
     Wake,
 )
-from actors.life.states import Life
+from actors.life.states import Life, State
 from actors.life.timers import Timer
 from actors.messages import (
     CallServer,
@@ -180,7 +180,8 @@ class ServerActor(Actor[ServerMessage]):
             return
         now = trio.current_time()
         life = self._course.life
-        if not (serving := life.serving):
+        serving = life.state is State.READY
+        if not serving:
             refusal = self._server.recovery.refusal_of_call(life, now + message.deadline_s)
             if refusal is not None:
                 reply.fail(refusal)
