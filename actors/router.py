@@ -26,24 +26,24 @@ ForServer = CallServer | WakeServer | RestartServer | RefreshServer | SleepServe
 Message = ForServer | BeginShutdown | CallSettled
 
 
-class Settlements:
-    """How many calls have settled: the one cell of the router that the tasks of others write.
+class InFlight:
+    """How many calls are in flight over all servers: the one cell of the router that the tasks of others write.
 
     The router reads it with each of its messages. Only while it is `awaited` a settled call sends one of its own: most
     of the time nobody has to hear of it at once, and a message for each call would cost each call a turn of the loop.
     Nothing is lost where the mailbox is full, as the messages in it are still to be handled.
     """
 
-    __slots__ = ("_address", "awaited", "count")
+    __slots__ = ("_address", "awaited", "calls")
 
     def __init__(self, address: Address[Message]) -> None:
         self._address = address
         self.awaited = False
-        self.count = 0
+        self.calls = 0
 
-    def add(self) -> None:
-        """Count one more, in whatever task a call settles."""
-        self.count += 1
+    def settled(self) -> None:
+        """Count one less, in whatever task a call settles."""
+        self.calls -= 1
         if self.awaited:
             with suppress(MailboxFull, ActorStopped):
                 self._address.tell_nowait(CallSettled())
@@ -56,14 +56,8 @@ class Router(Actor[Message]):
         super().__init__(max_in_flight + 64)
         self._directory = directory
         self._max_in_flight = max_in_flight
-        self._admitted = 0
-        self._settlements = Settlements(self.address)
+        self.in_flight = InFlight(self.address)
         self._closing: list[Reply[Any]] = []
-
-    @property
-    def in_flight(self) -> int:
-        """How many calls are in flight over all servers."""
-        return self._admitted - self._settlements.count
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         """Admit and forward, or refuse with a typed error."""
@@ -73,7 +67,7 @@ class Router(Actor[Message]):
                 self._forward(message, reply)
             case BeginShutdown():
                 assert reply is not None
-                self._settlements.awaited = True
+                self.in_flight.awaited = True
                 self._closing.append(reply)
         if self._closing:
             self._report_drained()
@@ -81,7 +75,7 @@ class Router(Actor[Message]):
     def _forward(self, message: ForServer, reply: Reply[Any]) -> None:
         if reply.settled:  # nobody waits any more
             return
-        if self._settlements.awaited:
+        if self.in_flight.awaited:
             reply.fail(ShuttingDown())
             return
         address = self._directory.find(message.server)
@@ -89,15 +83,15 @@ class Router(Actor[Message]):
             reply.fail(self._directory.why_not(message.server))
             return
         if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
-            if self.in_flight >= self._max_in_flight:
-                reply.fail(TooManyCalls(f"the daemon is busy: {self.in_flight} calls are in flight"))
+            if self.in_flight.calls >= self._max_in_flight:
+                reply.fail(TooManyCalls(f"the daemon is busy: {self.in_flight.calls} calls are in flight"))
                 return
-            self._admitted += 1
-            reply.on_settled(self._settlements.add)
+            self.in_flight.calls += 1
+            reply.on_settled(self.in_flight.settled)
         address.forward(message, reply)
 
     def _report_drained(self) -> None:
-        if self.in_flight == 0:
+        if self.in_flight.calls == 0:
             for reply in self._closing:
                 reply.answer(None)
             self._closing.clear()

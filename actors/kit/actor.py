@@ -12,14 +12,11 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from actors.kit.mailbox import Address, Envelope, Mailbox, Reply
+from actors.kit.mailbox import Address, Mailbox, Reply
 
 M = TypeVar("M")
 StartSoon = Callable[..., None]
 """Starts a child task: `Actor.start_soon`, as those see it who work for an actor."""
-
-MAX_BURST = 32
-"""How many messages are handled in one turn of the loop; then others have theirs."""
 
 
 class Actor(ABC, Generic[M]):
@@ -51,17 +48,9 @@ class Actor(ABC, Generic[M]):
                 self.started()
                 task_status.started(self.address)
                 while not self._finished:
-                    self._handle_some(await self._mailbox.receive())
+                    envelope = await self._mailbox.receive()  # what has gathered costs one turn of the loop
+                    self.handle(envelope.message, envelope.reply)
                 self.nursery.cancel_scope.cancel()
-
-    def _handle_some(self, first: Envelope[M]) -> None:
-        """Handle a message and what has gathered behind it, so that a burst costs one turn of the loop."""
-        self.handle(first.message, first.reply)
-        for _ in range(MAX_BURST - 1):
-            envelope = None if self._finished else self._mailbox.receive_nowait()
-            if envelope is None:
-                return
-            self.handle(envelope.message, envelope.reply)
 
     def started(self) -> None:
         """Run once, inside the nursery, before the first message."""

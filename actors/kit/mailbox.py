@@ -23,51 +23,41 @@ from actors.errors import ActorStopped, MailboxFull
 R = TypeVar("R")
 M = TypeVar("M")
 
+MAX_BURST = 32
+"""How many messages are taken in one turn of the loop; then others have theirs."""
+
 
 class Ask(msgspec.Struct, Generic[R], frozen=True):
     """A message that expects exactly one answer of type R."""
 
 
-class Reply(Generic[R]):
-    """A one-shot answer. Settles exactly once: answered, failed or abandoned."""
+class Reply(msgspec.Struct, Generic[R], eq=False):
+    """A one-shot answer. Settles exactly once: answered, failed or abandoned; `settled` says whether it has."""
 
-    __slots__ = ("_error", "_holder", "_on_abandon", "_on_settled", "_settled", "_value")
-
-    def __init__(self) -> None:
-        self._settled = trio.Event()
-        self._value: R | None = None
-        self._error: Exception | None = None
-        self._on_abandon: Callable[[], None] | None = None
-        self._on_settled: Callable[[], None] | None = None
-        self._holder: set[Reply[Any]] | None = None
-
-    @property
-    def settled(self) -> bool:
-        """True once the reply was answered, failed or abandoned."""
-        return self._settled.is_set()
-
-    def held_by(self, holder: set[Reply[Any]]) -> None:
-        """Move to the mailbox whose actor must now settle this reply."""
-        if self._holder is not None:
-            self._holder.discard(self)
-        self._holder = holder
-        holder.add(self)
+    settled: bool = False
+    holder: set[Reply[Any]] | None = None
+    """The replies that one mailbox handed out: its actor must settle this one."""
+    _event: trio.Event = msgspec.field(default_factory=trio.Event)
+    _value: R | None = None
+    _error: Exception | None = None
+    _on_abandon: Callable[[], None] | None = None
+    _on_settled: Callable[[], None] | None = None
 
     def answer(self, value: R) -> None:
         """Give the answer; too late is no error."""
-        if not self._settled.is_set():
+        if not self.settled:
             self._value = value
             self._settle()
 
     def fail(self, error: Exception) -> None:
         """Give an expected failure instead of an answer; too late is no error."""
-        if not self._settled.is_set():
+        if not self.settled:
             self._error = error
             self._settle()
 
     def abandon(self) -> None:
         """Say that nobody waits any more; tells whoever asked by `on_abandon`."""
-        if not self._settled.is_set():
+        if not self.settled:
             self._error = ActorStopped("nobody waits for this answer any more")
             self._settle()
             if self._on_abandon is not None:
@@ -79,7 +69,7 @@ class Reply(Generic[R]):
 
     def on_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` (which must not block or raise) when the reply settles, however it does; now if it has."""
-        if self._settled.is_set():
+        if self.settled:
             callback()
             return
         previous = self._on_settled
@@ -94,16 +84,17 @@ class Reply(Generic[R]):
         self._on_settled = both
 
     def _settle(self) -> None:
-        if self._holder is not None:
-            self._holder.discard(self)
-        self._settled.set()
+        if self.holder is not None:
+            self.holder.discard(self)
+        self.settled = True
+        self._event.set()
         if self._on_settled is not None:
             self._on_settled()
 
     async def wait(self) -> R:
         """Wait for the answer and return it, or raise the failure. Cancelling the wait abandons the reply."""
         try:
-            await self._settled.wait()
+            await self._event.wait()
         except trio.Cancelled:
             self.abandon()
             raise
@@ -112,14 +103,11 @@ class Reply(Generic[R]):
         return cast("R", self._value)
 
 
-class Envelope(Generic[M]):
+class Envelope(msgspec.Struct, Generic[M], frozen=True, eq=False):
     """A message and, if it was asked, where its answer goes."""
 
-    __slots__ = ("message", "reply")
-
-    def __init__(self, message: M, reply: Reply[Any] | None) -> None:
-        self.message = message
-        self.reply = reply
+    message: M
+    reply: Reply[Any] | None
 
 
 class Address(Generic[M]):
@@ -187,25 +175,27 @@ class Mailbox(Generic[M]):
         send, self._receive = trio.open_memory_channel[Envelope[M]](capacity)  # noqa: TID251  (the one place)
         self.address: Address[M] = Address(send)
         self._held: set[Reply[Any]] = set()  # taken from the mailbox, not yet settled or forwarded
+        self._at_once = 0  # how many may still be taken before others have their turn
 
     def __len__(self) -> int:
         return self._receive.statistics().current_buffer_used
 
     async def receive(self) -> Envelope[M]:
-        """Wait for the next message. A checkpoint."""
-        envelope = await self._receive.receive()
-        if envelope.reply is not None:
-            envelope.reply.held_by(self._held)
-        return envelope
-
-    def receive_nowait(self) -> Envelope[M] | None:
-        """Take the next message, None if there is none."""
+        """Take the next message. A checkpoint if it has to be waited for, and after `MAX_BURST` in a row."""
         try:
-            envelope = self._receive.receive_nowait()
-        except (trio.WouldBlock, trio.EndOfChannel):
-            return None
-        if envelope.reply is not None:
-            envelope.reply.held_by(self._held)
+            envelope = self._receive.receive_nowait() if self._at_once else None
+        except trio.WouldBlock:
+            envelope = None
+        if envelope is None:
+            envelope = await self._receive.receive()
+            self._at_once = MAX_BURST
+        self._at_once -= 1
+        reply = envelope.reply
+        if reply is not None:  # from now on this is the mailbox whose actor must settle it
+            if reply.holder is not None:
+                reply.holder.discard(reply)
+            reply.holder = self._held
+            self._held.add(reply)
         return envelope
 
     def __enter__(self) -> Mailbox[M]:

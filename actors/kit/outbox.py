@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import trio
 
 T = TypeVar("T")
@@ -84,16 +85,13 @@ class Outbox(Generic[T]):
         return Mark(self, self.gone + len(self._sizes))
 
 
-class Mark:
+class Mark(msgspec.Struct, frozen=True, eq=False):
     """A place in the row of an outbox's messages."""
 
-    __slots__ = ("_outbox", "_place")
-
-    def __init__(self, outbox: Outbox[Any], place: int) -> None:
-        self._outbox = outbox
-        self._place = place
+    outbox: Outbox[Any]
+    place: int
 
     @property
     def passed(self) -> bool:
         """Whether any byte of what was put there has left."""
-        return self._outbox.gone > self._place
+        return self.outbox.gone > self.place

@@ -1,7 +1,7 @@
 """Everything said with one process of a server, without I/O: handshake, lists, calls, changes.
 
-Messages in, facts out; what must be said is collected and taken with `take_output`. One conversation serves one
-incarnation; the next process gets a new one.
+Messages in, facts out; what must be said is collected in `output`. One conversation serves one incarnation; the next
+process gets a new one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ CHANGES: dict[str, Kind] = {
 class Conversation:
     """One process's worth of MCP. `prefix` makes the ids of this incarnation unlike those of any other.
 
-    `capabilities` are what a server may ask of clients (MCP 2025-11-25, "Capability Negotiation").
+    `capabilities` are what a server may ask of clients (MCP 2025-11-25, "Capability Negotiation"). Whoever hands the
+    `output` over clears it. `era` is the one that was agreed on, legacy before that.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Conversation:
         capabilities: frozenset[str] = frozenset(),
     ) -> None:
         self._out = Outbound(prefix)
+        self.output: list[Outgoing] = self._out.messages
         self._identity = identity
         self._negotiation = Negotiation(identity, known, capabilities)
         self._exchanges = Exchanges()
@@ -63,6 +65,7 @@ class Conversation:
         self._limits = limits
         self._listing: ListWalk | None = None
         self.agreement: Agreement | None = None
+        self.era: Era = "legacy"
 
     @property
     def strays(self) -> int:
@@ -88,10 +91,6 @@ class Conversation:
     def listing(self) -> bool:
         """True while a walk over the lists is under way."""
         return self._listing is not None
-
-    def take_output(self) -> list[Outgoing]:
-        """Return all messages to be sent, and forget them."""
-        return self._out.take()
 
     def greet(self) -> None:
         """Begin the handshake."""
@@ -135,14 +134,13 @@ class Conversation:
 
     def listen(self) -> None:
         """Ask a modern server to tell about changes (`subscriptions/listen`); a legacy one tells unasked."""
-        if self.agreement is not None and self.agreement.era == "modern":
+        if self.era == "modern":
             wanted = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
             self._out.ask("listen", "subscriptions/listen", jsonrpc.encode({"notifications": wanted}))
 
     def ask_for_life(self) -> None:
         """Ask for any answer at all: `ping`, or `server/discover` in the modern era, which has no ping."""
-        modern = self.agreement is not None and self.agreement.era == "modern"
-        self._out.ask("life", "server/discover" if modern else "ping")
+        self._out.ask("life", "server/discover" if self.era == "modern" else "ping")
 
     def call(
         self, call: int, method: str, members: bytes, meta: bytes, name: str = "", interest: Interest = NOTHING
@@ -155,8 +153,9 @@ class Conversation:
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
-        self._exchanges.end(call)
-        self._out.cancel(call, reason)
+        id_ = self._exchanges.end(call)
+        if id_ is not None:
+            self._out.cancel(id_, reason)
 
     def answer(self, id_: bytes, result: bytes | jsonrpc.ErrorObject) -> None:
         """Answer a question of the server: with a result, a JSON object, or an error; nothing if it is not open."""
@@ -190,13 +189,13 @@ class Conversation:
         event = peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message)
         match event:
             case Answered(tag=int(call), result=result):
-                self._over(call)
+                self._exchanges.end(call)
                 return CallAnswered(call, result)
             case Refused(tag=int(call), error=error):
-                self._over(call)
+                self._exchanges.end(call)
                 return CallRefused(call, error)
             case Malformed(tag=int(call), reason=reason, done=done, over=over):
-                self._over(call)
+                self._exchanges.end(call)
                 return CallMalformed(call, reason, done, over)
             case Notified(method=method, params=params):
                 return self._notified(method, params, stream)
@@ -207,10 +206,6 @@ class Conversation:
             case _:
                 return self._receive_own(event, message if not (spoiled_by or isinstance(message, Oversized)) else b"")
 
-    def _over(self, call: int) -> None:
-        self._out.over(call)
-        self._exchanges.end(call)
-
     def _notified(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
         if method in CHANGES:
             return ListsChanged()
@@ -220,7 +215,7 @@ class Conversation:
 
     def _asked(self, asked: Asked, stream: bytes) -> CallAsked | None:
         """Answer a request of a legacy server, or say whom to ask; a modern one may not ask (it is ignored)."""
-        if self.agreement is not None and self.agreement.era == "modern":
+        if self.era == "modern":
             return None
         if asked.method == "ping":
             self._out.write(jsonrpc.success(asked.id, b"{}"))
@@ -264,7 +259,7 @@ class Conversation:
                 self._out.request("negotiation", method, params)
                 return None
             case Agree(agreement=agreement, notify=notify):
-                self.agreement = agreement
+                self.agreement, self.era = agreement, agreement.era
                 self._out.agreed(agreement, self._identity)
                 if notify is not None:
                     self._out.write(notify, method=INITIALIZED)

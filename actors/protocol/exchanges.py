@@ -74,13 +74,15 @@ class Exchanges:
         self._calls[call] = (id_, interest)
         self._by_id[id_] = call
 
-    def end(self, call: int) -> None:
-        """A call has its answer, or nobody waits for it any more."""
+    def end(self, call: int) -> bytes | None:
+        """A call has its answer, or nobody waits for it any more. Return the id of its request if it was in flight."""
         found = self._calls.pop(call, None)
-        if found is not None:
-            del self._by_id[found[0]]
-            if self._progress:
-                self._progress.pop(call, None)
+        if found is None:
+            return None
+        del self._by_id[found[0]]
+        if self._progress:
+            self._progress.pop(call, None)
+        return found[0]
 
     def of(self, stream: bytes) -> int | None:
         """Return the call that what arrived on `stream` is about; None if that cannot be known."""

@@ -88,19 +88,19 @@ class LineSplitter:
         self._parts: list[bytes] = []
         self._size = 0
         self._cut: _Cut | None = None
-        self._endless = False
+        self.endless = False
 
-    def check(self) -> None:
-        """Raise `ProtocolViolation` if the present line does not end."""
-        if self._endless:
-            raise ProtocolViolation(f"a line of the output does not end: it is over {self._max_cut_bytes} bytes")
+    def violation(self) -> ProtocolViolation:
+        """Return the error for a line that does not end."""
+        return ProtocolViolation(f"a line of the output does not end: it is over {self._max_cut_bytes} bytes")
 
     def feed(self, data: bytes) -> list[Line | Pieces]:
         """Return the lines that `data` completes, without their ends and without blank ones.
 
-        A line that does not end comes last, once; then there is nothing more to feed. Raises as `check` does.
+        A line that does not end comes last, once, and the splitter is `endless`: to feed it more raises the violation.
         """
-        self.check()
+        if self.endless:
+            raise self.violation()
         found: list[Line | Pieces] = []
         *ends, rest = data.split(b"\n")
         for end in ends:
@@ -145,7 +145,7 @@ class LineSplitter:
         self._cut.add(part)
         if self._size <= self._max_cut_bytes:
             return True
-        self._endless = True
+        self.endless = True
         head = self._cut.line(self._max_line_bytes).head[: self._max_cut_bytes - len(_BOM)]
         found.append(Oversized(self._max_cut_bytes, self._max_line_bytes, head, b""))
         return False

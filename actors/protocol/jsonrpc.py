@@ -103,22 +103,17 @@ def decode(message: bytes) -> JsonRpcMessage:
     if len(message) >= LARGE_BYTES:
         examine(message)
     try:
-        return _decode(message)
-    except msgspec.DecodeError as error:
-        mended = None if isinstance(error, msgspec.ValidationError) else without_lone_surrogates(message)
-        if mended is None:
-            raise ProtocolViolation(f"a message that is no JSON-RPC: {error}") from None
-    try:
-        return _decode(mended)
-    except msgspec.DecodeError as error:
-        raise ProtocolViolation(f"a message that is no JSON-RPC: {error}") from None
-
-
-def _decode(message: bytes) -> JsonRpcMessage:
-    try:
-        found = _envelope.decode(message)
+        try:
+            found = _envelope.decode(message)
+        except msgspec.DecodeError as error:
+            mended = None if isinstance(error, msgspec.ValidationError) else without_lone_surrogates(message)
+            if mended is None:
+                raise
+            found = _envelope.decode(mended)
         if len(message) < LARGE_BYTES and not message.isascii():
             message.decode()
+    except msgspec.DecodeError as error:
+        raise ProtocolViolation(f"a message that is no JSON-RPC: {error}") from None
     except UnicodeDecodeError:
         raise ProtocolViolation("a message that is not UTF-8") from None
     except RecursionError:

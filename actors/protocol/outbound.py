@@ -21,12 +21,12 @@ Tag = int | Kind | Literal["negotiation", "listen", "life", "log level"]
 
 
 class Outbound:
-    """The messages to one incarnation until somebody takes them. `prefix` makes its ids unlike those of any other."""
+    """The `messages` to one incarnation until somebody takes them. `prefix` makes its ids unlike those of any other."""
 
     def __init__(self, prefix: str) -> None:
         self.peer: Peer[Tag] = Peer(prefix)
         self._ids: dict[Tag, bytes] = {}
-        self._messages: list[Outgoing] = []
+        self.messages: list[Outgoing] = []
         self._modern = False
         self._meta = b""
         self._logs = False
@@ -41,16 +41,9 @@ class Outbound:
             meta = {META_VERSION: agreement.version, META_CAPABILITIES: {}, META_CLIENT_INFO: info}
             self._meta = jsonrpc.encode(meta)[1:-1]
 
-    def take(self) -> list[Outgoing]:
-        """Return all messages to be sent, and forget them."""
-        if not self._messages:  # mostly: it is asked again and again, so that nothing is put behind what comes later
-            return []
-        messages, self._messages = self._messages, []
-        return messages
-
     def write(self, message: bytes, *, method: str = "", id_: bytes = b"", cancels: bytes = b"") -> None:
         """Say something; see `Outgoing`."""
-        self._messages.append(Outgoing(parts=(message,), method=method, id=id_, cancels=cancels))
+        self.messages.append(Outgoing(parts=(message,), method=method, id=id_, cancels=cancels))
 
     def request(self, tag: Tag, method: str, params: bytes | None) -> None:
         """Ask something as it is, before an era was agreed on."""
@@ -68,13 +61,13 @@ class Outbound:
 
     def call(self, call: int, method: str, members: bytes, meta: bytes, name: str, interest: Interest) -> bytes:
         """Send a request of a client. Return the id; see `Conversation.call`."""
-        self._ids[call] = id_ = self.peer.expect(call)
+        id_ = self.peer.expect(call)
         own = self._meta if interest is NOTHING or interest is UNSAID else self._telling(id_, interest)
         rest = b'"_meta":{' + own + (b"," if own and meta else b"") + meta + b"}" if own or meta else b""
         # Members may be large: they are copied once, by the transport.
         separator = b"," if members and rest else b""
         parts = (jsonrpc.request_head(id_, method), b',"params":{', members, separator, rest, b"}}")
-        self._messages.append(Outgoing(parts=parts, method=method, id=id_, name=name))
+        self.messages.append(Outgoing(parts=parts, method=method, id=id_, name=name))
         return id_
 
     def _telling(self, id_: bytes, interest: Interest) -> bytes:
@@ -94,19 +87,14 @@ class Outbound:
             self._log_level = level
             self.ask("log level", "logging/setLevel", jsonrpc.encode({"level": LOG_LEVELS[level]}))
 
-    def cancel(self, call: int, reason: str) -> None:
-        """Take a call back, if it has no answer; a late one is dropped."""
-        id_ = self._ids.pop(call, None)
-        if id_ is not None and self.peer.forget(id_):
-            params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
-            self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
+    def cancel(self, id_: bytes, reason: str) -> None:
+        """Take back the request of a call that has no answer; a late one is dropped."""
+        self.peer.forget(id_)
+        params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
+        self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 
     def forget(self, tag: Tag) -> None:
         """Drop a request: its answer will be a stray."""
         id_ = self._ids.pop(tag, None)
         if id_ is not None:
             self.peer.forget(id_)
-
-    def over(self, call: int) -> None:
-        """A call has its answer."""
-        self._ids.pop(call, None)

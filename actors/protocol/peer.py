@@ -127,10 +127,15 @@ class Peer(Generic[T]):
     ) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
         if found.method is not None:
             return self._receive_own(found)
-        tag = self._pending.pop(_canonical(bytes(found.id)), None)
+        id_ = bytes(found.id)
+        tag = self._pending.pop(id_, None)
+        if tag is None and b"\\" in id_:
+            tag = self._pending.pop(_canonical(id_), None)
         if tag is None:
             self.strays += 1
             return None
+        if not len(found.error) and bytes(memoryview(found.result)[:1]) == b"{":  # nearly all
+            return Answered(tag, found.result)
         return _answer(tag, found)
 
     def spoil(self, message: Message, reason: str, over: Mapping[str, int] | None = None) -> Malformed[T]:

@@ -26,7 +26,7 @@ from actors.life.events import (
     Violated,
     Wake,
 )
-from actors.life.states import Life
+from actors.life.states import Life, State
 from actors.life.timers import Timer
 from actors.messages import (
     CallServer,
@@ -178,23 +178,25 @@ class ServerActor(Actor[ServerMessage]):
     def _on_call(self, message: CallServer, reply: Reply[Result]) -> None:
         if reply.settled:  # the client went away before anybody looked
             return
-        life, recovery = self._course.life, self._server.recovery
         now = trio.current_time()
-        deadline = now + message.deadline_s
-        if (refusal := recovery.refusal(life) or recovery.too_late(life, deadline)) is not None:
-            reply.fail(refusal)
-            return
+        life = self._course.life
+        serving = life.state is State.READY
+        if not serving:
+            refusal = self._server.recovery.refusal_of_call(life, now + message.deadline_s)
+            if refusal is not None:
+                reply.fail(refusal)
+                return
         try:
             call = self._calls.enter(message, reply, now)
         except (TooManyCalls, CallTooLarge) as error:
             reply.fail(error)
             return
         reply.on_abandon(lambda: self._abandon(call.number))
-        if life.serving:
+        if serving:
             self._traffic.pump(now)
         else:
             self._server.wake(urgent=True)
-        self._watch_deadlines()
+        self._timers.start_by(Timer.DEADLINES, call.deadline)
 
     def _abandon(self, number: int) -> None:
         try:

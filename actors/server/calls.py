@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from actors.errors import (
     CallTimedOut,
     CallTooLarge,
@@ -35,30 +37,27 @@ _WORTH_S = 1.0
 """By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """One request on its way; `deadline` is a moment of the trio clock, and so is `began`.
 
     `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
     """
 
-    __slots__ = ("began", "deadline", "left_s", "mark", "message", "number", "questions", "reply", "sent_at", "size")
-
-    def __init__(self, number: int, message: CallServer, reply: Reply[Result], began: float) -> None:
-        self.number = number
-        self.message = message
-        self.reply = reply
-        self.began = began
-        self.deadline = began + message.deadline_s
-        self.questions = 0
-        self.left_s = 0.0
-        self.sent_at: float | None = None
-        self.mark: Mark | None = None
-        self.size = _ENVELOPE_BYTES + len(message.members) + len(message.meta)
+    number: int
+    message: CallServer
+    reply: Reply[Result]
+    size: int
+    began: float
+    deadline: float
+    questions: int = 0
+    left_s: float = 0.0
+    sent_at: float | None = None
+    mark: Mark | None = None
 
     @property
     def left(self) -> bool:
-        """Whether the server may know of it: it was sent, and bytes of it were written as far as we know."""
-        return self.sent_at is not None and (self.mark is None or self.mark.passed)
+        """Whether the server may know of it: it was sent, and bytes of it were written."""
+        return self.mark is not None and self.mark.passed
 
 
 class Calls:
@@ -101,25 +100,25 @@ class Calls:
     # Coming and going -----------------------------------------------------------------------------------------------
 
     def enter(self, message: CallServer, reply: Reply[Result], now: float) -> Call:
-        """Take a new call. Raises `TooManyCalls`, and `CallTooLarge` for one that would never fit."""
+        """Take a new call; it waits until `sendable` takes it.
+
+        Raises `TooManyCalls`, and `CallTooLarge` for one that would never fit.
+        """
         size = len(message.members) + len(message.meta)
         if size > self._max_bytes:
             text = f"the call has {size} bytes; server {self._server!r} takes {self._max_bytes} (max_queued_bytes)"
             raise CallTooLarge(text, server=self._server)
-        if self.open >= self._max_open:
+        others = len(self._waiting) + len(self._in_flight)
+        if others >= self._max_open:
             text = f"server {self._server!r} is busy: {self.in_flight} calls are in flight, {self.waiting} wait"
             raise TooManyCalls(text, server=self._server)
         if self.waiting_bytes + size > self._max_bytes:
             text = f"server {self._server!r} is busy: {self.waiting} calls of {self.waiting_bytes} bytes wait for it"
             raise TooManyCalls(text, server=self._server)
         self.last_activity = now
-        return self.admit(message, reply, now)
-
-    def admit(self, message: CallServer, reply: Reply[Result], now: float) -> Call:
-        """Take a new call; it waits until `sendable` takes it."""
         self._number += 1
-        call = Call(self._number, message, reply, now)
-        self._deadlines.note(call.deadline, call.number, len(self._waiting) + len(self._in_flight))
+        call = Call(self._number, message, reply, size + _ENVELOPE_BYTES, now, now + message.deadline_s)
+        self._deadlines.note(call.deadline, call.number, others)
         self._waiting[call.number] = call
         self.waiting_bytes += call.size
         self.total += 1
@@ -127,30 +126,27 @@ class Calls:
 
     def send(self, link: Link, now: float) -> None:
         """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
-        for call in self.sendable(self._max_in_flight, now, link.fits):
+        for call in self.sendable(self._max_in_flight, now, link.place):
             message = call.message
-            call.mark = link.mark()
             link.talk.call(call.number, message.method, message.members, message.meta, message.name, message.interest)
 
-    def sendable(self, limit: int, now: float, fits: Callable[[int], bool]) -> Iterator[Call]:
+    def sendable(self, limit: int, now: float, place: Callable[[int], Mark | None]) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
 
-        `fits` says of a number of bytes whether there is room for them; the first call that finds none stays first.
+        `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
+        first.
         """
         while self._waiting and len(self._in_flight) < limit:
             number, call = next(iter(self._waiting.items()))
-            if not call.reply.settled and not fits(call.size):
+            wanted = not call.reply.settled
+            if wanted and (mark := place(call.size)) is None:
                 return
-            self._leave_queue(number)
-            if not call.reply.settled:
-                call.sent_at = now
+            del self._waiting[number]
+            self.waiting_bytes -= call.size
+            if wanted:
+                call.sent_at, call.mark = now, mark
                 self._in_flight[number] = call
                 yield call
-
-    def _leave_queue(self, number: int) -> None:
-        call = self._waiting.pop(number, None)
-        if call is not None:
-            self.waiting_bytes -= call.size
 
     def settle(self, fact: CallAnswered | CallRefused | CallMalformed, link: Link, now: float) -> None:
         """Give a call its answer; one that nobody waits for is dropped."""
@@ -160,7 +156,7 @@ class Calls:
         self.last_activity = now
         match fact:
             case CallAnswered(result=result):
-                call.reply.answer(Result(result, link.era))
+                call.reply.answer(Result(result, link.talk.era))
             case CallRefused(error=error):
                 self.fail(call, RemoteError(error))
             case CallMalformed():
@@ -186,7 +182,8 @@ class Calls:
 
     def drop(self, number: int) -> bool:
         """Forget a call that nobody waits for; return whether it was in flight."""
-        self._leave_queue(number)
+        if (call := self._waiting.pop(number, None)) is not None:
+            self.waiting_bytes -= call.size
         return self._in_flight.pop(number, None) is not None
 
     def fail(self, call: Call, error: Exception) -> None:
@@ -252,7 +249,7 @@ class Calls:
     # Deadlines ------------------------------------------------------------------------------------------------------
 
     def _is_due(self, moment: float, number: int) -> bool:
-        call = self._find(number)
+        call = self._in_flight.get(number) or self._waiting.get(number)
         return call is not None and call.deadline == moment
 
     def next_deadline(self) -> float | None:
@@ -279,15 +276,12 @@ class Calls:
         late: list[Call] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             number = self._deadlines.pop()
-            call = self._find(number)
+            call = self._in_flight.get(number) or self._waiting.get(number)
             if call is not None:
                 self.fail(call, self._late(call, now, why, retry_after_s))
                 if self.drop(number):
                     late.append(call)
         return late
-
-    def _find(self, number: int) -> Call | None:
-        return self._in_flight.get(number) or self._waiting.get(number)
 
     def _late(self, call: Call, now: float, why: str, retry_after_s: float) -> SupervisorError:
         limit = call.message.deadline_s

@@ -1,4 +1,4 @@
-"""What a server says of calls: their answers, what it tells meanwhile, and what it asks their clients.
+"""What a server asks the clients of its calls.
 
 A question is a task of its own, bounded in time. Nobody who is not asked has said yes: a question that finds no client,
 or no answer in time, is answered so.
@@ -11,15 +11,7 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Address, StartSoon
 from actors.messages import Caller, Question
-from actors.protocol.facts import (
-    CallAnswered,
-    CallAsked,
-    CallMalformed,
-    CallNoted,
-    CallRefused,
-    Fact,
-    QuestionWithdrawn,
-)
+from actors.protocol.facts import CallAsked
 from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError
 from actors.server.calls import Calls
 from actors.server.inbox import QuestionAnswered, ServerMessage
@@ -31,7 +23,7 @@ CANNOT_ASK = "the client that made this call cannot be asked"
 
 
 class Dialogue:
-    """The calls of one server, as its messages are about them. `post` is the mailbox of its actor."""
+    """The open questions of one server. `post` is the mailbox of its actor."""
 
     def __init__(
         self, calls: Calls, question_timeout_s: float, post: Address[ServerMessage], start_soon: StartSoon
@@ -42,20 +34,19 @@ class Dialogue:
         self._post = post
         self._open: dict[bytes, trio.CancelScope] = {}
 
-    def take(self, fact: Fact, link: Link) -> Fact | None:
-        """Do what follows from a fact about a call; return one that is about something else."""
-        match fact:
-            case CallAnswered() | CallRefused() | CallMalformed():
-                self._calls.settle(fact, link, link.heard)
-            case CallNoted():
-                self._calls.note(fact, link.heard)
-            case CallAsked():
-                self._ask(fact, link)
-            case QuestionWithdrawn(id=id_):
-                self._withdraw(id_)
-            case _:
-                return fact
-        return None
+    def ask(self, asked: CallAsked, link: Link) -> None:
+        """Ask the client of a call, whose deadline waits meanwhile."""
+        exchange = self._calls.pause(asked.call, link.heard)
+        if exchange is None:
+            link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
+            return
+        self._open[asked.id] = scope = trio.CancelScope()
+        self._start_soon(self._wait, scope, link.number, asked, exchange)
+
+    def withdraw(self, id_: bytes) -> None:
+        """Do not ask any more: the server does not want the answer, or is gone."""
+        if (scope := self._open.pop(id_, None)) is not None:
+            scope.cancel()
 
     def answered(self, answered: QuestionAnswered, link: Link | None) -> None:
         """Pass on what a client answered, or that nobody did; the deadline of its call counts again."""
@@ -66,20 +57,7 @@ class Dialogue:
     def drop(self) -> None:
         """The process is gone, and with it its questions."""
         for id_ in list(self._open):
-            self._withdraw(id_)
-
-    def _ask(self, asked: CallAsked, link: Link) -> None:
-        """Ask the client of a call, whose deadline waits meanwhile."""
-        exchange = self._calls.pause(asked.call, link.heard)
-        if exchange is None:
-            link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
-            return
-        self._open[asked.id] = scope = trio.CancelScope()
-        self._start_soon(self._wait, scope, link.number, asked, exchange)
-
-    def _withdraw(self, id_: bytes) -> None:
-        if (scope := self._open.pop(id_, None)) is not None:
-            scope.cancel()
+            self.withdraw(id_)
 
     async def _wait(self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, exchange: Caller) -> None:
         result: bytes | ErrorObject = UNANSWERED

@@ -19,7 +19,7 @@ from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
 from actors.kit.decoding import decoded
 from actors.life.events import Spawned, SpawnRefused, Violated
-from actors.protocol.framing import Line, Oversized
+from actors.protocol.framing import Oversized
 from actors.protocol.opening import Message, opened
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.weight import LARGE_BYTES
@@ -188,7 +188,12 @@ class Incarnation:
                 self.spoken.set()
                 self._settled.set()
                 for start in range(0, len(lines), MAX_LINES):
-                    messages = [await _opened(line) for line in lines[start : start + MAX_LINES]]
+                    messages: list[Message] = []
+                    for line in lines[start : start + MAX_LINES]:
+                        if isinstance(line, Oversized) or len(line) < LARGE_BYTES:
+                            messages.append(line)
+                        else:
+                            messages.append(await decoded(partial(opened, line)))
                     await self._post.tell(Received(self.number, messages, incoming.stream))
         except ProtocolViolation as error:
             await self._post.tell(Violated(self.number, error.message))
@@ -242,13 +247,6 @@ class Incarnation:
                 self._settled.set()
             with trio.move_on_after(LOOK_S):
                 await self.spoken.wait()
-
-
-async def _opened(line: Line) -> Message:
-    """Return a line as it is if it is small. A checkpoint if not."""
-    if isinstance(line, Oversized) or len(line) < LARGE_BYTES:
-        return line
-    return await decoded(partial(opened, line))
 
 
 def _first(group: BaseExceptionGroup[SpawnFailed]) -> SpawnFailed:

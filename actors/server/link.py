@@ -27,13 +27,14 @@ _NO_BATCHES = "a batch, which this version of the protocol does not have"
 class Link:
     """What is said goes into the process's outbox with `flush`. `hasty`: the first probe of the era was unanswered.
 
-    `heard` is when the server last said anything that made sense, in seconds of the trio clock.
+    `heard` is when the server last said anything that made sense, in seconds of the trio clock. `choked`: it left so
+    much unread that something did not fit.
     """
 
-    __slots__ = ("_choked", "hasty", "heard", "process", "talk")
+    __slots__ = ("choked", "hasty", "heard", "process", "talk")
 
     def __init__(self, process: Incarnation, talk: Conversation) -> None:
-        self._choked = False
+        self.choked = False
         self.process = process
         self.talk = talk
         self.hasty = talk.probing
@@ -43,11 +44,6 @@ class Link:
     def number(self) -> int:
         """Which incarnation it is."""
         return self.process.number
-
-    @property
-    def era(self) -> Era:
-        """The era that was agreed on; legacy before that."""
-        return self.talk.agreement.era if self.talk.agreement is not None else "legacy"
 
     @property
     def pid(self) -> int | None:
@@ -90,23 +86,22 @@ class Link:
         """Return the newest lines the process wrote to stderr."""
         return self.process.connection.last_stderr(lines) if self.process.connection is not None else ""
 
-    def fits(self, size: int) -> bool:
-        """Whether a call of so many bytes should be said now; if not, the process posts `Written` when there is room.
+    def place(self, size: int) -> Mark | None:
+        """Return the place in the stream of a call of so many bytes, which is said next; None if it should not be said
+        now: then the process posts `Written` when there is room.
 
         What was said before is handed over first.
         """
-        self.flush()
-        return self.process.outbox.fits(size)
+        if self.talk.output:
+            self.flush()
+        outbox = self.process.outbox
+        return outbox.mark() if outbox.fits(size) else None
 
-    def mark(self) -> Mark:
-        """Return the place in the stream of what is said next, if all that was said before was handed over (`fits`)."""
-        return self.process.outbox.mark()
-
-    def flush(self) -> bool:
-        """Hand over what was said; False, for good, if the process leaves so much unread that it does not fit."""
-        for message in self.talk.take_output():
-            self._choked |= not self.process.outbox.put(message, message.size)
-        return not self._choked
+    def flush(self) -> None:
+        """Hand over what was said."""
+        for message in self.talk.output:
+            self.choked |= not self.process.outbox.put(message, message.size)
+        self.talk.output.clear()
 
     def probe_answered(self) -> bool:
         """Return True once: when the first probe has got an answer, and the handshake goes on."""

@@ -129,5 +129,9 @@ class Processes:
 
     def flush(self) -> None:
         """Hand over what is to be said; a process that leaves too much unread is replaced."""
-        if self.link is not None and not self.link.flush():
+        if self.link is None:
+            return
+        if self.link.talk.output:
+            self.link.flush()
+        if self.link.choked:
             self._course.step(Violated(self.link.number, "it does not read its input"))

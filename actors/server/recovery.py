@@ -76,10 +76,10 @@ class Recovery:
             return self.unavailable(life.reason)
         return self.ending(life)
 
-    def too_late(self, life: Life, deadline: float) -> SupervisorError | None:
-        """Why a call with this deadline, a moment of the trio clock, need not wait for the back-off; None if it may."""
-        if life.state is not State.RESPAWNING:
-            return None
+    def refusal_of_call(self, life: Life, deadline: float) -> SupervisorError | None:
+        """Why a call with this deadline, a moment of the trio clock, need not wait for the server; None if it may."""
+        if (refusal := self.refusal(life)) is not None or life.state is not State.RESPAWNING:
+            return refusal
         left = self.next_start_s()
         if left is None or trio.current_time() + left < deadline:
             return None

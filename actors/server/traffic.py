@@ -9,8 +9,18 @@ import trio
 
 from actors.errors import ProtocolViolation
 from actors.life.events import Drained, NotAgreed
+from actors.life.states import State
 from actors.protocol.era import Agreement, NoAgreement
-from actors.protocol.facts import Fact, ListsChanged
+from actors.protocol.facts import (
+    CallAnswered,
+    CallAsked,
+    CallMalformed,
+    CallNoted,
+    CallRefused,
+    Fact,
+    ListsChanged,
+    QuestionWithdrawn,
+)
 from actors.protocol.listing import PageArrived
 from actors.server.calls import Calls
 from actors.server.course import Course
@@ -21,6 +31,8 @@ from actors.server.incarnation import Received
 from actors.server.link import Link
 from actors.server.processes import Processes
 from actors.server.record import Record
+
+_ANSWERS = (CallAnswered, CallRefused, CallMalformed)
 
 
 class Traffic:
@@ -79,11 +91,19 @@ class Traffic:
             self._record.noise += 1
             return
         link.heard = trio.current_time()
-        if fact is not None and (fact := self._dialogue.take(fact, link)) is not None:
+        if isinstance(fact, _ANSWERS):  # nearly all
+            self._calls.settle(fact, link, link.heard)
+        elif fact is not None:
             self._on_fact(fact, link)
 
     def _on_fact(self, fact: Fact, link: Link) -> None:
         match fact:
+            case CallNoted():
+                self._calls.note(fact, link.heard)
+            case CallAsked():
+                self._dialogue.ask(fact, link)
+            case QuestionWithdrawn(id=id_):
+                self._dialogue.withdraw(id_)
             case Agreement(era=era):
                 self._record.learn(era)
                 self._processes.agreed(link, known=self._discovery.known is not None)
@@ -96,8 +116,8 @@ class Traffic:
     def pump(self, now: float | None = None) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""
         link = self._processes.link
-        if self._calls.waiting and link is not None and self._course.life.serving:
+        if self._calls.waiting_bytes and link is not None and self._course.life.state is State.READY:
             self._calls.send(link, trio.current_time() if now is None else now)
         self._processes.flush()
-        if self._course.life.draining and not self._calls.in_flight:
+        if self._course.life.state is State.DRAINING and not self._calls.in_flight:
             self._course.step(Drained(self._course.life.incarnation))

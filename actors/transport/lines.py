@@ -35,7 +35,7 @@ async def write_lines(
     messages: Sequence[Outgoing], write: Write, left: Callable[[int], None], counters: Counters, timeout_s: float
 ) -> bool:
     """Write messages; see `Connection.send`. False if nothing was taken for `timeout_s`. Raises what `write` does."""
-    lines = [line_of(message) for message in messages]
+    lines = list(map(line_of, messages))
     rest = memoryview(lines[0] if len(lines) == 1 else b"".join(lines))
     ends = list(accumulate(map(len, lines))) if len(lines) > 1 else [len(rest)]
     written = begun = 0
@@ -57,12 +57,14 @@ async def received(said: list[Line | Pieces], counters: Counters, asides: Asides
 
     A checkpoint if one comes in pieces, which are put together in a thread.
     """
-    lines: list[Line] = []
+    found: list[Line] = []
+    noise: list[Line] = []
     for each in said:
         line = await decoded(each.line) if isinstance(each, Pieces) else each
         if line is not None:
-            lines.append(line)
-    found = [line for line in lines if may_be_message(line)]
+            (found if may_be_message(line) else noise).append(line)
     counters.messages_received += len(found)
-    counters.stdout_noise += asides.noise(lines, found)
+    if noise:
+        counters.stdout_noise += len(noise)
+        asides.noise(noise)
     return found

@@ -180,7 +180,8 @@ class MemoryConnection:
 
     async def receive(self) -> Incoming:
         """Return all lines that are there, at least one, or none at the end of the output."""
-        self._splitter.check()
+        if self._splitter.endless:
+            raise self._splitter.violation()
         while data := await self._peer._stdout.read():
             lines = await received(self._splitter.feed(data), self.counters, self.asides)
             if lines:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from actors.protocol.framing import Line, may_be_message
+from actors.protocol.framing import Line
 from actors.transport.mask import Mask
 from actors.transport.stderr_tail import StderrTail
 
@@ -42,13 +42,9 @@ class Asides:
         self._shown = None
         self.hear("stderr", data)
 
-    def noise(self, lines: list[Line], messages: list[Line]) -> int:
-        """Tell of the last of the `lines` of a read that are not among its `messages`; return how many there are."""
-        count = len(lines) - len(messages)
-        if count:
-            noise = [line for line in lines if not may_be_message(line)][-NOISE_LINES:]
-            self.hear("stdout", b"\n".join(_shown(line) for line in noise) + b"\n")
-        return count
+    def noise(self, lines: list[Line]) -> None:
+        """Tell of the last lines of a read that are no messages."""
+        self.hear("stdout", b"\n".join(_shown(line) for line in lines[-NOISE_LINES:]) + b"\n")
 
     def nonsense(self, line: Line) -> None:
         """Tell of a line that looked like a message and is none."""

@@ -14,7 +14,7 @@ Key = tuple[Principal, str, str]
 
 
 class Usage:
-    """Totals since the store was made, in milliseconds; what is not written yet is kept apart."""
+    """Totals since the store was made, in milliseconds; what was not handed to it yet is kept apart."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -27,25 +27,25 @@ class Usage:
         if not self._store.opened.is_set():
             return
         saved = {(row.principal, row.server, row.tool): row for row in await self._store.load_usage()}
-        for key, row in self._fresh.items():  # all that is not in the store yet
-            saved[key] = saved[key].plus(row) if key in saved else row
         self._totals, self._loaded = saved, True
 
     def add(self, principal: Principal, server: str, tool: str, good: bool, milliseconds: float) -> None:
         """Count one call."""
-        key = principal, server, tool
-        one = ToolUsage(
-            principal=principal, server=server, tool=tool, calls=1, failures=int(not good), total_ms=milliseconds
+        calls, failures = 1, int(not good)
+        before = self._fresh.get((principal, server, tool))
+        if before is not None:
+            calls += before.calls
+            failures += before.failures
+            milliseconds += before.total_ms
+        self._fresh[principal, server, tool] = ToolUsage(
+            principal=principal, server=server, tool=tool, calls=calls, failures=failures, total_ms=milliseconds
         )
-        for kept in (self._totals, self._fresh):
-            before = kept.get(key)
-            kept[key] = one if before is None else before.plus(one)
 
     def flush(self) -> None:
         """Hand what is new to the store."""
         if self._fresh:
             self._store.add_usage(self._fresh.values())
-            self._fresh = {}
+            self._totals, self._fresh = self._sums(), {}
 
     async def run(self) -> None:
         """Flush every few seconds, for ever."""
@@ -68,4 +68,10 @@ class Usage:
         return {(row.server, row.tool): (row.calls, row.failures, row.total_ms) for row in self._of(principal)}
 
     def _of(self, principal: Principal) -> list[ToolUsage]:
-        return [row for row in self._totals.values() if row.principal == principal]
+        return [row for row in self._sums().values() if row.principal == principal]
+
+    def _sums(self) -> dict[Key, ToolUsage]:
+        sums = dict(self._totals)
+        for key, row in self._fresh.items():
+            sums[key] = sums[key].plus(row) if key in sums else row
+        return sums

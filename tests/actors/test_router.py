@@ -41,7 +41,7 @@ class Rig:
 
     async def load(self) -> int:
         await wait_all_tasks_blocked()
-        return self.router.in_flight
+        return self.router.in_flight.calls
 
 
 @asynccontextmanager
@@ -151,7 +151,7 @@ async def test_a_call_settles_in_a_mailbox_that_is_full_and_the_end_is_told_all_
         taken.answer(None)  # in another task than the router's, which finds no room for it
         assert not drained.settled
         await drained.wait()
-        assert rig.router.in_flight == 0
+        assert rig.router.in_flight.calls == 0
         await wait_all_tasks_blocked()
         assert all(reply.settled for reply in refused)
 

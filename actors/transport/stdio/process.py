@@ -165,7 +165,8 @@ class ProcessConnection:
     async def receive(self) -> Incoming:
         """Return all lines of one read, at least one, or none at the end of the output."""
         while not self._taken_over:
-            self._splitter.check()
+            if self._splitter.endless:
+                raise self._splitter.violation()
             data = await self._read()
             if not data:
                 self._splitter.close()

@@ -11,7 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -127,13 +127,11 @@ def _hardened(send: Send) -> Send:
 
     async def harden(message: Any) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": _complete(message.get("headers", ()))}
+            headers = list(message.get("headers", ()))
+            missing = dict(_HARDENING)
+            for name, _ in headers:
+                missing.pop(bytes(name).lower(), None)
+            message = {**message, "headers": [*headers, *missing.items()]}
         await send(message)
 
     return harden
-
-
-def _complete(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    given = list(headers)
-    names = {bytes(name).lower() for name, _ in given}
-    return given + [(name, value) for name, value in _HARDENING if name not in names]

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from actors.errors import MailboxFull
 
 FREE_BYTES = 64 * 1024
@@ -72,17 +74,17 @@ class Budget:
         self.used -= size
 
 
-class Share:
-    """The bytes of one request. A context manager that gives them back at the end."""
+class Share(msgspec.Struct, eq=False):
+    """The bytes of one request. A context manager that gives them back at the end.
 
-    __slots__ = ("_budget", "_counted", "_give_up", "_size", "taken_away")
+    `give_up` is called if it is taken away while it arrives.
+    """
 
-    def __init__(self, budget: Budget, give_up: Callable[[], None]) -> None:
-        self._budget = budget
-        self._give_up = give_up
-        self._size = 0
-        self._counted = 0
-        self.taken_away = False
+    budget: Budget
+    give_up: Callable[[], None]
+    taken_away: bool = False
+    _size: int = 0
+    _counted: int = 0
 
     def grow(self, size: int) -> None:
         """Count bytes that have arrived. Raises `MailboxFull` if there is no room, or is none any more."""
@@ -91,28 +93,24 @@ class Share:
         self._size += size
         more = self._size - FREE_BYTES - self._counted
         if more > 0:
-            self._budget.add(self, more)
+            self.budget.add(self, more)
             self._counted += more
-
-    def on_taken_away(self, give_up: Callable[[], None]) -> None:
-        """Replace what is called if it is taken away while it arrives."""
-        self._give_up = give_up
 
     def complete(self) -> None:
         """All of it has arrived: it is not taken away any more."""
         if self._counted:
-            self._budget.settle(self)
+            self.budget.settle(self)
 
     def take_away(self) -> None:
         """Give way to somebody else."""
         self.taken_away = True
         self.close()
-        self._give_up()
+        self.give_up()
 
     def close(self) -> None:
         """Give back what is held; closing twice does no harm."""
         if self._counted:
-            self._budget.remove(self, self._counted)
+            self.budget.remove(self, self._counted)
         self._size = self._counted = 0
 
     def __enter__(self) -> Self:

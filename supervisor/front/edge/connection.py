@@ -171,20 +171,24 @@ class ClientConnection(TCPServer):
         """Process what arrives until nothing more can. The deadline for that is the idle timeout."""
         data = b"?"
         while data:
-            if self._its_turn:
-                self._its_turn = False
-                await self._http.go_on()
-            elif self._http.waiting_bytes >= MAX_AHEAD_BYTES and not self._ended:
-                await self._wait_for_turn()
-            elif (found := await self._read_on()) is not None:
+            if self._its_turn or self._http.next_is_here:
+                found = await self._read_ahead()
+            else:
+                found = await self._read()
+            if found is not None:
                 data = found
                 if not self._ended:
                     await self.protocol.handle(RawData(data))
 
-    async def _read_on(self) -> bytes | None:
-        """Wait for bytes; None if what was sent ahead has its turn before any come."""
-        if not self._http.next_is_here:
-            return await self._read()
+    async def _read_ahead(self) -> bytes | None:
+        """Wait for bytes while a request waits that was sent ahead; None once that one had, or has, its turn."""
+        if self._its_turn:
+            self._its_turn = False
+            await self._http.go_on()
+            return None
+        if self._http.waiting_bytes >= MAX_AHEAD_BYTES and not self._ended:
+            await self._wait_for_turn()
+            return None
         with trio.CancelScope() as self._waiting:
             return await self._read()
         return None

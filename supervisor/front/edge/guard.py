@@ -24,6 +24,9 @@ from supervisor.config.origins import Authority, allowed_host, allowed_origin, a
 Headers = Iterable[tuple[bytes, bytes]]
 """Names in lower case and values, as ASGI has them."""
 
+MAX_KNOWN = 64
+"""So many `Host` lines of ours are remembered: a client sends the same one with each request."""
+
 _WILDCARDS = frozenset({"", "0.0.0.0", "::", "*"})
 
 
@@ -63,6 +66,7 @@ class Guard:
         self._loopback = self._own in _WILDCARDS or _is_loopback(self._own)
         self._hosts = frozenset(allowed_host(entry) for entry in allowed_hosts)
         self._origins = frozenset(allowed_origin(entry) for entry in allowed_origins)
+        self._known: dict[bytes, Authority] = {}  # `Host` lines that were found to be ours
 
     def check(self, headers: Headers, target: bytes = b"/") -> Refusal | None:
         """Return why a request with these headers and this request target is refused, or None."""
@@ -70,25 +74,29 @@ class Guard:
         for name, value in headers:
             if name in _LOOKED_AT:
                 fields.setdefault(name, []).append(value)
-        host = _only_host(fields.get(b"host", []))
+        lines = fields.get(b"host", [])
+        known = self._known.get(lines[0]) if len(lines) == 1 else None
+        host = known or _only_host(lines)
         if host is None:
             return _bad("bad_host", "the Host header must be there once and be name or name:port")
         if b"content-length" in fields and b"transfer-encoding" in fields:
             return _bad("bad_framing", "Content-Length and Transfer-Encoding exclude each other")
         if not target.startswith(b"/"):
             return _bad("bad_target", "the request target must be a path")
-        if not self._is_ours(host):
-            return Refusal(
-                status=421,
-                reason="host_refused",
-                message=f'this daemon does not answer to the host "{host}"; add it to "allowed_hosts" if it should',
-                setting="allowed_hosts",
-            )
-        return self._check_origin(fields.get(b"origin", []), host)
+        if known is None:
+            if not self._is_ours(host):
+                return Refusal(
+                    status=421,
+                    reason="host_refused",
+                    message=f'this daemon does not answer to the host "{host}"; add it to "allowed_hosts" if it should',
+                    setting="allowed_hosts",
+                )
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[lines[0]] = host
+        return self._check_origin(fields[b"origin"], host) if b"origin" in fields else None
 
     def _check_origin(self, values: list[bytes], host: Authority) -> Refusal | None:
-        if not values:
-            return None
         origin = origin_of(_text(values[0])) if len(values) == 1 else None
         if origin is not None and self._is_our_page(origin, host):
             return None

@@ -97,7 +97,8 @@ class Http11(H11Protocol):
         if self._websocket is not None and not self._inbox:
             if event.data:  # it takes all, and has turns of its own
                 await self._websocket.handle(stream_events.Data(stream_id=STREAM_ID, data=event.data))
-            self._check_handshake()
+            if self.stream is not None and self.stream.closed:
+                raise RefusedHandshake
             return
         if event.data and not self._last:
             self._inbox += event.data
@@ -108,17 +109,34 @@ class Http11(H11Protocol):
         await self.go_on()
 
     async def go_on(self) -> None:
-        """Process what waits, as far as it is its turn. A checkpoint now and then."""
+        """Process what waits, event by event, as far as it is its turn. A checkpoint now and then."""
         if self._hungry:  # the parser has used up what it had: it is not asked again before it has got more
             self._hungry = not self._feed()
             if self._hungry and self._head_lines <= MAX_HEADERS + 1:
                 return
-        while await self._step():
-            if self._turns.used_up():
+        more = True
+        while more:
+            if self.connection.they_are_waiting_for_100_continue:
+                await self._send_h11_event(h11.InformationalResponse(status_code=100, headers=[]))
+            try:
+                event = self.connection.next_event()
+            except h11.RemoteProtocolError as error:
+                await self._break_off(error.error_status_hint)
+                break
+            if event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
+                break
+            if event is h11.NEED_DATA:
+                more = self._feed()
+                if not more:
+                    self._hungry = not self._inbox
+                    if self._head_lines > MAX_HEADERS + 1:
+                        await self._break_off(431)
+            elif isinstance(event, h11.Request):
+                more = await self._begin(event)
+            else:
+                more = await self._continue(event)
+            if more and self._turns.used_up():
                 await trio.lowlevel.checkpoint()
-        self._check_handshake()
-
-    def _check_handshake(self) -> None:
         if self.stream is not None and self.stream.closed:
             raise RefusedHandshake
 
@@ -127,37 +145,16 @@ class Http11(H11Protocol):
         self._last = True
         self._inbox.clear()
 
-    async def _step(self) -> bool:
-        """Process one event; return whether there may be another one now."""
-        if self.connection.they_are_waiting_for_100_continue:
-            await self._send_h11_event(h11.InformationalResponse(status_code=100, headers=[]))
-        try:
-            event = self.connection.next_event()
-        except h11.RemoteProtocolError as error:
-            await self._break_off(error.error_status_hint)
-            return False
-        if event is h11.NEED_DATA:
-            if self._feed():
-                return True
-            self._hungry = not self._inbox
-            if self._head_lines > MAX_HEADERS + 1:
-                await self._break_off(431)
-            return False
-        if event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
-            return False
-        if isinstance(event, h11.Request):
-            return await self._begin(event)
-        return await self._continue(event)
-
     def _feed(self) -> bool:
         """Give the parser what it needs next; False if there is nothing, it is not its turn, or a head has no end."""
-        if not self._inbox or self.paused or self._last:
+        state = self.connection.their_state
+        if not self._inbox or self._last or state not in _BEFORE_THE_END:
             return False
         size = len(self._inbox)
-        if self.connection.their_state is not None:  # else it is a WebSocket, which takes all
+        if state is not None:  # else it is a WebSocket, which takes all
             size = self._body_left or SLICE_BYTES
         data = bytes(self._inbox[:size])
-        if self.connection.their_state is h11.IDLE:
+        if state is h11.IDLE:
             self._head_lines += data.partition(b"\r\n\r\n")[0].count(b"\n")
             if self._head_lines > MAX_HEADERS + 1:  # not worth parsing: that is done at once for all of its lines
                 return False
@@ -166,11 +163,15 @@ class Http11(H11Protocol):
         return True
 
     async def _begin(self, request: h11.Request) -> bool:
+        """Start a request; return whether there may be another event now."""
         self._head_lines = 0
         self._ahead = False
         headers = list(request.headers)
-        await self.send(Updated(idle=False))
-        await self._check_protocol(request)
+        await self._pass_on(Updated(idle=False))
+        # hypercorn changes to HTTP/2 here. An `Upgrade: h2c` may be ignored (RFC 9110 7.8), a preface may not.
+        if request.http_version not in {b"1.0", b"1.1"}:
+            await self._send_error_response(505)
+            raise UnspokenProtocol
         if len(headers) > MAX_HEADERS:
             await self._break_off(431)
             return False
@@ -182,6 +183,7 @@ class Http11(H11Protocol):
         return True
 
     async def _continue(self, event: Any) -> bool:
+        """Hand on a part of a request; return whether there may be another event now."""
         if self.stream is None:
             return False
         if isinstance(event, h11.Data):
@@ -213,12 +215,13 @@ class Http11(H11Protocol):
         """Send; the head of an answer says so if it is the last one."""
         if isinstance(event, stream_events.Response):
             # The body follows at once where its length is known: both leave in one packet.
-            self._holding = b"content-length" in [name for name, _ in event.headers]
+            self._holding = b"content-length" in dict(event.headers)
             if event.status_code >= 200 and (self._last or self.context.terminated.is_set()):
                 event.headers.append((b"connection", b"close"))
         await super().stream_send(event)
         if self._holding and isinstance(event, _OF_A_BODY):
-            await self._let_go()
+            data, self._held, self._holding = self._held, b"", False
+            await self._pass_on(RawData(data=data))
 
     async def _gather(self, event: Event) -> None:
         if isinstance(event, RawData):
@@ -228,16 +231,6 @@ class Http11(H11Protocol):
             if not event.data:  # what h11 makes of the end of a body whose length was announced
                 return
         await self._pass_on(event)
-
-    async def _let_go(self) -> None:
-        data, self._held, self._holding = self._held, b"", False
-        await self._pass_on(RawData(data=data))
-
-    async def _check_protocol(self, event: Any) -> None:
-        # hypercorn changes to HTTP/2 here. An `Upgrade: h2c` may be ignored (RFC 9110 7.8), a preface may not.
-        if event.http_version not in {b"1.0", b"1.1"}:
-            await self._send_error_response(505)
-            raise UnspokenProtocol
 
     async def _send_error_response(self, status_code: int) -> None:
         self._refused = True

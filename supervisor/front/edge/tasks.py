@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import trio
 from hypercorn.config import Config
 from hypercorn.trio.task_group import TaskGroup, _handle
@@ -33,23 +34,23 @@ _LAST = frozenset({"http.disconnect", "websocket.disconnect"})
 """Nothing comes after them, so there is always room for one."""
 
 
-class _ApplicationQueue:
+class _ApplicationQueue(msgspec.Struct, eq=False):
     """Events for one application, until it has finished; from then on they are dropped. Bounded by `size`."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._finished = False
-        self._events: deque[Any] = deque()
-        self._added = trio.lowlevel.ParkingLot()
-        self._taken = trio.lowlevel.ParkingLot()
+    size: int
+    _finished: bool = False
+    _events: deque[Any] = msgspec.field(default_factory=deque)
+    _added: trio.lowlevel.ParkingLot = msgspec.field(default_factory=trio.lowlevel.ParkingLot)
+    _taken: trio.lowlevel.ParkingLot = msgspec.field(default_factory=trio.lowlevel.ParkingLot)
 
     async def put(self, event: Any) -> None:
         """Add an event, waiting for room; for a large message of a WebSocket, until it is taken."""
-        while len(self._events) >= self._size and not (self._finished or event["type"] in _LAST):
+        while len(self._events) >= self.size and not (self._finished or event["type"] in _LAST):
             await self._taken.park()
         if self._finished:
             return
-        if self._events and _is_end_of(self._events[-1], event):
+        ends = event["type"] == "http.request" and not (event["body"] or event["more_body"])
+        if ends and self._events and self._events[-1]["type"] == "http.request":
             self._events[-1]["more_body"] = False  # nobody has looked at it: most bodies arrive in one piece
             return
         self._events.append(event)
@@ -73,13 +74,6 @@ class _ApplicationQueue:
         self._taken.unpark_all()
 
 
-def _is_end_of(last: Any, event: Any) -> bool:
-    """Return whether `event` says no more than that the body part `last` was the last one."""
-    if event["type"] != "http.request" or event["body"] or event["more_body"]:
-        return False
-    return bool(last["type"] == "http.request")
-
-
 class Tasks(TaskGroup):
     """A connection's tasks: applications, and helpers (pings, delayed closes) that end with the connection."""
 
@@ -96,7 +90,7 @@ class Tasks(TaskGroup):
         queue = _ApplicationQueue(config.max_app_queue_size)
 
         async def tell(message: Any) -> None:
-            if message is None or _is_last(message):
+            if message is None or (message["type"] == "http.response.body" and not message.get("more_body", False)):
                 queue.finish()
             elif self._peer_gone:
                 # It has been told, or it never asks: whatever it sends now, it has nobody to work for.
@@ -136,7 +130,3 @@ class Tasks(TaskGroup):
         self._peer_gone = True
         for scope in self._helpers:
             scope.cancel()
-
-
-def _is_last(message: Any) -> bool:
-    return message["type"] == "http.response.body" and not message.get("more_body", False)

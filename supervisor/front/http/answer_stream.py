@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from typing import Final
 
+import msgspec
 import trio
 
 from supervisor.front.edge.asgi import Receive, Send
@@ -24,34 +25,24 @@ LOOK_S: Final = 0.01
 """How long is looked whether the client is still there before its answer becomes a stream."""
 
 
-class AnswerStream:
+class AnswerStream(msgspec.Struct, eq=False):
     """The answer to one request, an event stream as soon as anything comes before it; a `Voice`.
 
-    What waits to be said is bounded; what does not fit is refused.
+    What waits to be said is bounded; what does not fit is refused. `committed`: the answer has to be an event.
     """
 
-    __slots__ = (
-        *("_bytes", "_gone", "_keeper", "_lock", "_nap", "_opened", "_over", "_receive", "_said", "_stream"),
-        "deadline",
-    )
-
-    def __init__(self, send: Send, receive: Receive | None, deadline: float, keeper: KeepAlive) -> None:
-        self.deadline = deadline
-        self._keeper = keeper
-        self._receive = receive
-        self._stream = EventStream(send)
-        self._said: deque[bytes] | None = None
-        self._bytes = 0
-        self._opened = False
-        self._gone = False
-        self._over = False
-        self._lock: trio.Lock | None = None
-        self._nap: trio.CancelScope | None = None
-
-    @property
-    def committed(self) -> bool:
-        """Whether the answer has to be an event."""
-        return self._opened or self._said is not None
+    _keeper: KeepAlive
+    _stream: EventStream
+    _receive: Receive | None
+    deadline: float
+    committed: bool = False
+    _said: deque[bytes] | None = None
+    _bytes: int = 0
+    _opened: bool = False
+    _gone: bool = False
+    _over: bool = False
+    _lock: trio.Lock | None = None
+    _nap: trio.CancelScope | None = None
 
     def say(self, message: bytes) -> bool:
         """Send a message before the answer; see `Voice.say`."""
@@ -59,6 +50,7 @@ class AnswerStream:
             return False
         if self._said is None:
             self._said = deque()
+            self.committed = True
             self._keeper.hurry(self)
         elif len(self._said) >= MAX_SAID or self._bytes + len(message) > MAX_SAID_BYTES:
             return False
@@ -111,7 +103,7 @@ class AnswerStream:
 
     async def _open(self) -> None:
         if not self._opened:
-            self._opened = True
+            self._opened = self.committed = True
             await self._stream.open()
 
     async def _flush(self) -> None:
@@ -150,7 +142,7 @@ class KeepAlive:
 
     def add(self, send: Send, receive: Receive | None) -> AnswerStream:
         """Watch a request; `receive` is None if somebody else reads it. Every `add` needs a `remove`."""
-        late = AnswerStream(send, receive, trio.current_time() + self._interval_s, self)
+        late = AnswerStream(self, EventStream(send), receive, trio.current_time() + self._interval_s)
         self._waiting[late] = None
         self._bell.unpark()
         return late

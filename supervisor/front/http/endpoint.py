@@ -124,11 +124,10 @@ class McpHttp:
             return
 
     async def _post(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
-        accepts = head.accepts
         if not head.is_json:
             await _refused(send, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"), CLOSE)
             return
-        if not (accepts.json or accepts.stream):
+        if not (head.accepts.json or head.accepts.stream):
             await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept application/json"), CLOSE)
             return
         with self._budget.share() as share:  # until the request is answered
@@ -143,17 +142,16 @@ class McpHttp:
             await self._serve(message, scope, head, receive, send)
 
     async def _serve(self, message: Message, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
-        accepts = head.accepts
         refused = refusal(head, message)
         if refused is not None:
             await _refused(send, refused_message(refused))
         elif isinstance(message, ModernRequest):
-            await self._modern.request(message, accepts, self._principal_of(scope), receive, send)
+            await self._modern.request(message, head.accepts, self._principal_of(scope), receive, send)
         elif isinstance(message, Notification) and is_modern(head, message):
             await reply(send, 202, b"")
         else:
             assert not isinstance(message, Invalid), "what is invalid has its refusal"
-            await self._legacy.post(message, head, accepts, self._principal_of(scope), receive, send)
+            await self._legacy.post(message, head, self._principal_of(scope), receive, send)
 
     async def _get(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
         if head.session is None:

@@ -88,7 +88,7 @@ async def read_body(receive: Receive, declared_bytes: int, share: Share, limits:
     if declared_bytes > limits.max_bytes:
         return _too_large(limits.max_bytes)
     with trio.move_on_after(limits.timeout_s) as scope:
-        share.on_taken_away(scope.cancel)
+        share.give_up = scope.cancel
         try:
             body = await _read_parts(receive, share, limits)
         except SupervisorError as error:
@@ -147,11 +147,10 @@ async def cancel_when_set(event: trio.Event, scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-class EventStream:
+class EventStream(msgspec.Struct, frozen=True, eq=False):
     """A committed `text/event-stream` answer (WHATWG HTML, "Server-sent events"); one sender at a time."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    _send: Send
 
     async def open(self) -> None:
         """Send the head and a comment, so that the client sees the stream at once."""

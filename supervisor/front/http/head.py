@@ -43,17 +43,12 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     content_type: bytes | None = None
     content_length: bytes | None = None
     transfer_encoding: bytes | None = None
-    accept: bytes | None = None
+    accepts: Accepts = Accepts(json=True, stream=False, stream_named=False)
     version: bytes | None = None
     session: bytes | None = None
     method: bytes | None = None
     name: bytes | None = None
     duplicated: tuple[bytes, ...] = ()
-
-    @property
-    def accepts(self) -> Accepts:
-        """What the client takes."""
-        return read_accept(self.accept)
 
     @property
     def is_json(self) -> bool:
@@ -92,7 +87,7 @@ def scan(headers: Headers) -> Head:
         content_type=get(b"content-type"),
         content_length=get(b"content-length"),
         transfer_encoding=get(b"transfer-encoding"),
-        accept=get(b"accept"),
+        accepts=read_accept(get(b"accept")),
         version=get(VERSION),
         session=get(SESSION),
         method=get(METHOD),

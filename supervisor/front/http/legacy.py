@@ -79,12 +79,12 @@ class LegacyFront:
         self,
         message: LegacyMessage | Batch,
         head: Head,
-        accepts: Accepts,
         principal: Principal,
         receive: Receive,
         send: Send,
     ) -> None:
         """Serve one POST. A checkpoint."""
+        accepts = head.accepts
         if isinstance(message, Request) and message.method == "initialize":
             await self._open_session(message, accepts, principal, send)
             return

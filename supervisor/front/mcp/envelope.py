@@ -86,7 +86,8 @@ BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 def envelope_of(params: msgspec.Raw) -> tuple[Meta, Enveloped] | None:
     """Return the modern metadata of these parameters; None if they do not name a version there."""
     text = bytes(params)
-    if b"io.modelcontextprotocol/" not in text and not _has_odd_escapes(text):  # most legacy requests end here
+    # Most legacy requests end here. A key may be spelled in another way, but that takes one of two escapes.
+    if b"io.modelcontextprotocol/" not in text and not (b"\\" in text and (b"\\u" in text or b"\\/" in text)):
         return None
     try:
         enveloped = _enveloped.decode(text)
@@ -94,11 +95,6 @@ def envelope_of(params: msgspec.Raw) -> tuple[Meta, Enveloped] | None:
     except BROKEN:
         return None
     return (meta, enveloped) if bytes(meta.version) else None
-
-
-def _has_odd_escapes(text: bytes) -> bool:
-    """Say whether a key may be spelled in another way: that takes one of two escapes."""
-    return b"\\" in text and (b"\\u" in text or b"\\/" in text)
 
 
 def batch_elements(text: msgspec.Raw | bytes) -> tuple[msgspec.Raw, ...] | None:

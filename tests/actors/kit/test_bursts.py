@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import ActorStopped
 from actors.kit import Actor, Ask, Reply
-from actors.kit.actor import MAX_BURST
+from actors.kit.mailbox import MAX_BURST
 
 
 class Say(Ask[int], frozen=True):

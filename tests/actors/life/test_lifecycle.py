@@ -209,6 +209,7 @@ class Lives(RuleBasedStateMachine):
         if self.life.state is State.READY:
             assert self.life.incarnation in self.served
             assert not self.life.reason
+            assert not self.life.ending  # so nobody has to ask that of a server that serves
 
     @invariant()
     def what_drains_with_a_reason_was_killed(self) -> None:

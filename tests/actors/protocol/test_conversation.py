@@ -28,7 +28,8 @@ class Line:
         self.talk = Conversation("s1", Identity(), known, ListLimits())
 
     def sent(self) -> list[dict[str, Any]]:
-        messages = self.talk.take_output()
+        messages = list(self.talk.output)
+        self.talk.output.clear()
         for message in messages:  # what a transport is told of a message is what the message says
             said = json.loads(message.body)
             assert (message.method, message.id) == (said.get("method", ""), _id_of(said))

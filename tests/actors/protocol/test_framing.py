@@ -146,6 +146,12 @@ def test_a_line_over_the_limit_is_not_kept_in_memory() -> None:
     assert splitter.feed(b"\n") == [Oversized(15 << 20, 1 << 20, part[:HEAD_BYTES], part[:TAIL_BYTES])]
 
 
+@pytest.mark.parametrize("more", [1, 2, 4, 5])
+def test_a_line_just_over_the_limit_is_cut_like_a_longer_one(more: int) -> None:
+    line = b"x" * (10 + more)
+    assert LineSplitter(10).feed(line + b"\n{}\n") == [Oversized(len(line), 10, line, line), b"{}"]
+
+
 def test_a_line_that_does_not_end_is_told_once_and_then_a_violation() -> None:
     splitter = LineSplitter(1000)
     lines = [line for _ in range(16 * 10 + 1) for line in splitter.feed(b"x" * 100)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ServerGaveUp, SupervisorError
-from actors.kit.mailbox import Reply
+from actors.kit import Mark, Outbox, Reply
 from actors.messages import CallServer, Result
 from actors.server.calls import Call, Calls
 from actors.server.settings import ServerSettings
@@ -18,7 +18,7 @@ RESULT = Result(msgspec.Raw(b"{}"), "legacy")
 
 def admit(calls: Calls, now: float = 0.0, deadline_s: float = 60.0) -> Call:
     message = CallServer(server="s", method="tools/call", members=b"", deadline_s=deadline_s)
-    return calls.admit(message, Reply(), now)
+    return calls.enter(message, Reply(), now)
 
 
 def error_of(call: Call) -> SupervisorError:
@@ -27,8 +27,9 @@ def error_of(call: Call) -> SupervisorError:
     return error
 
 
-def anything(size: int) -> bool:
-    return size > 0
+def anything(size: int) -> Mark | None:
+    """The place of something that has left."""
+    return Mark(Outbox(1, 1), -size)
 
 
 def test_calls_are_sent_in_order_up_to_the_limit() -> None:

@@ -22,7 +22,7 @@ from actors.transport.lines import line_of, write_lines
 def sent(members: bytes, meta: bytes = b"") -> bytes:
     talk = Conversation("s1", Identity(version="1"), "legacy", ListLimits())
     talk.call(1, "tools/call", members, meta)
-    (message,) = talk.take_output()
+    (message,) = talk.output
     return line_of(message)
 
 

@@ -168,10 +168,10 @@ async def test_calls_that_nobody_waits_for_any_more_leave_nothing_behind(mock_cl
                 for _ in range(20):
                     clients.start_soon(call(found))
                 await wait_all_tasks_blocked()
-                assert found.router.in_flight == 20
+                assert found.router.in_flight.calls == 20
                 clients.cancel_scope.cancel()
             await wait_all_tasks_blocked()
-            assert found.router.in_flight == 0
+            assert found.router.in_flight.calls == 0
         orders = found.actors["late"]._server.orders
         reply: Reply[None] = found.actors["late"].address.request(WakeServer(server="late"))
         await wait_all_tasks_blocked()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.front.edge.guard import Guard, Refusal
+from supervisor.front.edge.guard import MAX_KNOWN, Guard, Refusal
 
 LOCAL = Guard("127.0.0.1", [3001])
 
@@ -52,6 +52,20 @@ def test_two_hosts_are_a_bad_request_even_if_both_are_ours() -> None:
 @pytest.mark.parametrize("target", [b"http://localhost/mcp", b"*", b"localhost:3001", b""])
 def test_a_target_that_is_no_path_is_a_bad_request(target: bytes) -> None:
     assert refused(LOCAL, ("host", "localhost"), target=target) == 400
+
+
+def test_a_host_that_was_found_good_excuses_nothing_else() -> None:
+    guard = Guard("127.0.0.1", [3001])
+    for port in range(2 * MAX_KNOWN + 1):  # some of them are forgotten on the way
+        host = ("host", f"localhost:{port}")
+        for _ in range(2):
+            assert refused(guard, host) is None
+            assert refused(guard, host, ("host", "evil.example")) == 400
+            assert refused(guard, host, ("origin", "https://evil.example")) == 403
+            assert refused(guard, host, target=b"*") == 400
+            assert refused(guard, host, ("content-length", "4"), ("transfer-encoding", "chunked")) == 400
+            assert refused(guard, ("host", f"evil.example:{port}")) == 421
+    assert len(guard._known) <= MAX_KNOWN
 
 
 def test_two_ways_of_framing_a_body_are_a_bad_request() -> None:
