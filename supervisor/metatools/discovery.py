@@ -239,7 +239,7 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
 
 def _servers_asked(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str], str]:
     """Return the servers that are meant by the names beside a query, and one of those that mean none."""
-    given = {name: server_named(name, seen) for name in names}
+    given = {name: server_named(name, seen) for name in sorted(names)}
     unknown = next((name for name, server in given.items() if not server), "")
     return frozenset(given.values()) - {""}, clean(unknown)[:64]
 

@@ -151,7 +151,7 @@ class MetaCalls:
     def _resources(
         self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: resources.ResourceQuery
     ) -> bytes:
-        found = {name: server_named(name, seen) for name in asked.servers}
+        found = {name: server_named(name, seen) for name in sorted(asked.servers)}
         named = frozenset(found.values()) - {""}
         unknown = [clean(name)[:64] for name, server in found.items() if not server]
         told = standings(named - seen.visible, statuses)

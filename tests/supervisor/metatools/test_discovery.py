@@ -122,7 +122,9 @@ def test_the_argument_server_filters_before_the_limit() -> None:
     assert paths("create issue", server="git-lab", limit=1) == ["git-lab:create_issue"]
     assert {path.partition(":")[0] for path in paths("issue", servers=["github", "git-lab"])} == {"github", "git-lab"}
     assert len(paths("", server="github")) == 4
-    notice = ask("issue", server="jira")["notice"]
+    several = [f"unknown-{number}" for number in range(50)]
+    assert ask("issue", servers=["jira", *several])["notice"] == ask("issue", servers=[*several, "jira"])["notice"]
+    notice = ask("issue", servers=["jira", *several])["notice"]
     assert notice.startswith("There is no server 'jira'. Nothing fits.")
     assert "Servers: crawler " in notice
 

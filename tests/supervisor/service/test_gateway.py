@@ -727,7 +727,7 @@ async def test_resources_are_listed_of_one_server_and_by_words() -> None:
         for arguments, total in (({"server": "files"}, 1), ({"query": "nothing"}, 0), ({"server": "Files"}, 1)):
             found = (await rig.call("list_mcp_resources", arguments))["structuredContent"]
             assert (found["total_resources"], "notice" in found) == (total, total == 0)
-        unknown = (await rig.call("list_mcp_resources", {"server": "jira"}))["structuredContent"]
+        unknown = (await rig.call("list_mcp_resources", {"server": ["nosuch", "jira", "other"]}))["structuredContent"]
         assert unknown["notice"] == "There is no server 'jira'."
         assert unknown["resources"] == []
 
