@@ -43,14 +43,14 @@ class SupervisorError(Exception):
 
     def data(self) -> dict[str, Any]:
         """Return the JSON-RPC `data` object."""
-        found: dict[str, Any] = {"type": self.kind, "outcome": self.outcome, "retryable": self.retryable}
+        members: dict[str, Any] = {"type": self.kind, "outcome": self.outcome, "retryable": self.retryable}
         if self.server is not None:
-            found["server"] = self.server
+            members["server"] = self.server
         if self.retry_after_s is not None:
-            found["retry_after_ms"] = round(self.retry_after_s * 1000)
+            members["retry_after_ms"] = round(self.retry_after_s * 1000)
         if self.details:
-            found.update(self.details)
-        return found
+            members.update(self.details)
+        return members
 
 
 # The client's fault ---------------------------------------------------------------------------------------------------

@@ -50,9 +50,9 @@ class Commands(click.Group):
         if cmd_name not in _MODULES:
             return None
         with loading():
-            found = getattr(import_module(_MODULES[cmd_name]), cmd_name)
-        assert isinstance(found, click.Command)
-        return found
+            command = getattr(import_module(_MODULES[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

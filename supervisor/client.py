@@ -118,13 +118,13 @@ class DaemonClient:
         return self._object(await self._ask("POST", path, deadline_s + PAGE_TIMEOUT_S, **more), "message")
 
     def _object(self, content: bytes, needs: str | None) -> dict[str, Any]:
-        found: dict[str, msgspec.Raw] = self._decoded(content, dict[str, msgspec.Raw])
-        if "error" in found:
-            error: _Error = self._decoded(found["error"], _Error)
+        members: dict[str, msgspec.Raw] = self._decoded(content, dict[str, msgspec.Raw])
+        if "error" in members:
+            error: _Error = self._decoded(members["error"], _Error)
             raise RequestRefused(error.code, error.message, error.data)
-        if needs is not None and needs not in found:
+        if needs is not None and needs not in members:
             raise DaemonUnreachable(self._url, NOT_OURS)
-        return {name: msgspec.json.decode(value) for name, value in found.items()}
+        return {name: msgspec.json.decode(value) for name, value in members.items()}
 
     async def call(self, name: str, arguments: Any, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
         """Call a tool, a meta-tool or one behind them, and return its result.
@@ -188,10 +188,10 @@ class Socket:
 
     def _decoded(self, message: str | bytes) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = msgspec.json.decode(message, type=dict[str, Any])
+            members: dict[str, Any] = msgspec.json.decode(message, type=dict[str, Any])
         except (msgspec.MsgspecError, RecursionError):
             raise DaemonUnreachable(self._url, NOT_OURS) from None
-        return found
+        return members
 
 
 @asynccontextmanager

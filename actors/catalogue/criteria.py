@@ -148,7 +148,7 @@ def _fits(tool: Tool, metadata: Metadata, criteria: Criteria) -> bool:
         (criteria.complexity, metadata.complexity),
         (criteria.category.lower() or None, metadata.category),
     )
-    if not all(wanted is None or wanted == found for wanted, found in exact):
+    if not all(wanted is None or wanted == known for wanted, known in exact):
         return False
     if not all(tag.lower() in metadata.tags for tag in criteria.tags):
         return False
@@ -198,17 +198,17 @@ def server_version(entry: Entry) -> str:
     return version[:MAX_VERSION_CHARS] if isinstance(version, str) else ""
 
 
-def incompatible(wanted: str, found: str) -> str:
-    """Return why version `found` does not do for who was made for `wanted`, or nothing if it does.
+def incompatible(wanted: str, offered: str) -> str:
+    """Return why version `offered` does not do for who was made for `wanted`, or nothing if it does.
 
     Semantic Versioning 2.0.0: the same major version and not older; below 1.0.0 the minor version must be the same too
     (item 4). Members of `wanted` that are not written are free: `1` means any 1.x. Pre-release and
     build are not compared. Anything that is no version must be equal.
     """
-    wanted, found = wanted.strip(), found.strip()
-    asked, got = _VERSION.fullmatch(wanted), _VERSION.fullmatch(found)
+    wanted, offered = wanted.strip(), offered.strip()
+    asked, got = _VERSION.fullmatch(wanted), _VERSION.fullmatch(offered)
     if asked is None or got is None:
-        return "" if wanted == found else f"{quoted(found)} and {quoted(wanted)} can only be compared as versions"
+        return "" if wanted == offered else f"{quoted(offered)} and {quoted(wanted)} can only be compared as versions"
     need, have = (tuple(int(part or 0) for part in match.groups()) for match in (asked, got))
     if need[0] != have[0]:
         return f"the major version is {have[0]}, not {need[0]}"

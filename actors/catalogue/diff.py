@@ -68,12 +68,12 @@ def _compare(before: Mapping[str, Tool | Prompt | Resource], after: Mapping[str,
 
 
 def _fields(before: Tool | Prompt | Resource, after: Tool | Prompt | Resource) -> tuple[str, ...]:
-    found = [
+    changed = [
         field
         for field in FIELDS
         if hasattr(after, field) and _plain(getattr(before, field)) != _plain(getattr(after, field))
     ]
-    return tuple(found) or ("definition",)
+    return tuple(changed) or ("definition",)
 
 
 def _plain(value: str | msgspec.Raw) -> str | bytes:

@@ -77,11 +77,11 @@ class Draft:
 
     def _list(self, kind: Kind, of: type[E], listed: Listed) -> tuple[E, ...]:
         part = self._parts[kind]
-        found = [entry for entry in part.entries.values() if isinstance(entry, of)]
+        entries = [entry for entry in part.entries.values() if isinstance(entry, of)]
         if kind in listed.missing and self._before is not None:
-            found += self._unseen(kind, of)
+            entries += self._unseen(kind, of)
         before: tuple[E, ...] = getattr(self._before, kind, ())
-        made = tuple(found)
+        made = tuple(entries)
         return before if made == before else made
 
     def _unseen(self, kind: Kind, of: type[E]) -> list[E]:

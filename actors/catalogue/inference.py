@@ -110,9 +110,9 @@ def effects(name: str, description: str) -> Effects:
 
 def _destroying(named: list[str], told: list[str]) -> str:
     """Return the word that destroys: of the name, else of the first sentence unless the name reads."""
-    found = next((word for word in named if word in _DESTROY), "")
-    if found or not _READ.isdisjoint(named):
-        return found
+    of_name = next((word for word in named if word in _DESTROY), "")
+    if of_name or not _READ.isdisjoint(named):
+        return of_name
     return next((word for word in told if word in _DESTROYS), "")
 
 
@@ -134,9 +134,9 @@ def category(server: str, name: str, description: str) -> str:
     if any(word in nouns for word in (*named, *of_server, *told)):
         return control
     for candidate in (named, of_server):
-        for found, nouns in _CATEGORY_NOUNS[1:]:
+        for category_name, nouns in _CATEGORY_NOUNS[1:]:
             if not nouns.isdisjoint(candidate):
-                return found
+                return category_name
     touches = "read" in named or "write" in named
     return "file-system" if touches and not _FILE_NOUNS.isdisjoint(told) else GENERAL
 

@@ -73,6 +73,6 @@ def _is_slip(one: str, other: str) -> bool:
 
 def _parts(name: str) -> tuple[str, frozenset[str]]:
     """Return the first verb of a name, empty if it has none that is known, and its other words."""
-    found = [word.lower() for word in _WORD.findall(name)]
-    verb = next((word for word in found if word in _DEEDS), "")
-    return verb, frozenset(word.removesuffix("s") for word in found if word != verb)
+    words = [word.lower() for word in _WORD.findall(name)]
+    verb = next((word for word in words if word in _DEEDS), "")
+    return verb, frozenset(word.removesuffix("s") for word in words if word != verb)

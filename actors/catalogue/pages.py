@@ -71,15 +71,15 @@ class Known:
 
     def __init__(self, offer: Offer | None) -> None:
         self._offer = offer or Offer()
-        self._found: dict[Kind, dict[bytes, Entry]] = {}
+        self._by_text: dict[Kind, dict[bytes, Entry]] = {}
 
     def find(self, kind: Kind, text: bytes) -> Entry | None:
         """Return the entry whose definition is exactly this text."""
-        found = self._found.get(kind)
-        if found is None:  # made by the thread that asks first
+        by_text = self._by_text.get(kind)
+        if by_text is None:  # made by the thread that asks first
             entries: tuple[Entry, ...] = getattr(self._offer, kind)
-            found = self._found[kind] = {bytes(entry.definition): entry for entry in entries}
-        return found.get(text)
+            by_text = self._by_text[kind] = {bytes(entry.definition): entry for entry in entries}
+        return by_text.get(text)
 
 
 def read_page(arrived: PageArrived, room: ListRoom, known: Known) -> ListPage:
@@ -123,10 +123,10 @@ def _failure(outline: Outline, answer: Mapping[bytes, Span]) -> str:
     if error.end - error.start > MAX_ERROR_BYTES:
         return f"an error of over {MAX_ERROR_BYTES} bytes"
     try:
-        found = jsonrpc.decode_error(msgspec.Raw(outline.take(error)))
+        refusal = jsonrpc.decode_error(msgspec.Raw(outline.take(error)))
     except ProtocolViolation as violation:
         return f"it answered with {violation.message}"
-    return f"{found.code} {found.message[:200]}"
+    return f"{refusal.code} {refusal.message[:200]}"
 
 
 def _cursor(outline: Outline, span: Span | None) -> str | None:

@@ -184,10 +184,10 @@ def _on_server(server: str, names: Iterable[str], listed: NamesOf) -> Resolution
     alike = {name: _alike(server, name, listed) for name in given}
     if None in alike.values():
         return Undiscovered(server, given[-1])
-    found = list(dict.fromkeys(each for same in alike.values() for each in same or ()))
-    if len(found) > 1:
-        return Ambiguous(tuple((server, each) for each in found))
-    return Resolved(server, found[0]) if found else Absent(server, given[-1])
+    meant = list(dict.fromkeys(each for same in alike.values() for each in same or ()))
+    if len(meant) > 1:
+        return Ambiguous(tuple((server, each) for each in meant))
+    return Resolved(server, meant[0]) if meant else Absent(server, given[-1])
 
 
 def _alike(server: str, name: str, listed: NamesOf) -> list[str] | None:
@@ -259,9 +259,9 @@ class _Reader:
         literal = [(server, name) for head, name in splits if (server := self._servers.literal(head)) is not None]
         last = path.partition(":")[2]
         before_colon = [split for split in splits if split[1] == last]
-        found = [*filter(self._possible, literal), *self._spelled(before_colon)]
-        found = found or self._spelled(_forgiven(path, self._servers))
-        return self._decided(found) if found else self._absent(last, literal, before_colon)
+        readings = [*filter(self._possible, literal), *self._spelled(before_colon)]
+        readings = readings or self._spelled(_forgiven(path, self._servers))
+        return self._decided(readings) if readings else self._absent(last, literal, before_colon)
 
     def _possible(self, reading: Meaning) -> bool:
         names = self._listed(reading[0])
@@ -272,19 +272,19 @@ class _Reader:
 
         If one of the servers that fit has it, all of them are readings: only a server that fits alone is meant.
         """
-        found: list[Meaning] = []
+        readings: list[Meaning] = []
         for head, name in splits:
             alike = {server: _alike(server, name, self._listed) for server in self._servers.fitting(head)}
             if any(names is None or names for names in alike.values()):
-                found += [(server, each) for server, names in alike.items() for each in names or [name]]
-        return found
+                readings += [(server, each) for server, names in alike.items() for each in names or [name]]
+        return readings
 
     def _decided(self, readings: list[Meaning]) -> Resolution:
-        found = sorted(dict.fromkeys(readings), key=lambda reading: (-len(reading[0]), reading))
-        server, name = found[0]
-        if len({server for server, _ in found}) == 1 and self._listed(server) is None:
+        ordered = sorted(dict.fromkeys(readings), key=lambda reading: (-len(reading[0]), reading))
+        server, name = ordered[0]
+        if len({server for server, _ in ordered}) == 1 and self._listed(server) is None:
             return Undiscovered(server, name)
-        return Resolved(server, name) if len(found) == 1 else Ambiguous(tuple(found))
+        return Resolved(server, name) if len(ordered) == 1 else Ambiguous(tuple(ordered))
 
     def _absent(self, name: str, literal: list[Meaning], before_colon: list[Meaning]) -> Resolution:
         """Say which server lacks what was asked for, where one is named; `name` is what follows the `:`."""

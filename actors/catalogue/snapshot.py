@@ -5,7 +5,7 @@ Readers hold a snapshot for as long as they work on one request; the registry pu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 import msgspec
@@ -138,10 +138,9 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return self
         return replace(self, entries={**self.entries, server: entry.with_problem(problem)})
 
-    def _bumped(self, changes: Iterable[OfferChange], entries: Mapping[str, Entry], index: Index) -> Catalogue:
-        found = list(changes)
+    def _bumped(self, changes: Collection[OfferChange], entries: Mapping[str, Entry], index: Index) -> Catalogue:
         tools, resources, prompts = (
-            any(getattr(change, kind) for change in found) for kind in ("tools", "resources", "prompts")
+            any(getattr(change, kind) for change in changes) for kind in ("tools", "resources", "prompts")
         )
         return Catalogue(
             revision=self.revision + bool(tools or resources or prompts),
@@ -168,7 +167,7 @@ def _change(before: Entry | None, after: Entry) -> OfferChange:
 
 def documents(server: str, offer: Offer) -> list[Document]:
     """Return what the index must know of a server."""
-    found = [
+    tools = [
         Document(
             key=tool_path(server, tool.name),
             kind="tool",
@@ -181,7 +180,7 @@ def documents(server: str, offer: Offer) -> list[Document]:
         )
         for tool in offer.tools
     ]
-    found += [
+    resources = [
         Document(
             key=resource_path(server, resource.uri),
             kind="template" if resource.template else "resource",
@@ -192,7 +191,7 @@ def documents(server: str, offer: Offer) -> list[Document]:
         )
         for resource in (*offer.resources, *offer.templates)
     ]
-    found += [
+    prompts = [
         Document(
             key=tool_path(server, prompt.name) + "#prompt",
             kind="prompt",
@@ -203,4 +202,4 @@ def documents(server: str, offer: Offer) -> list[Document]:
         )
         for prompt in offer.prompts
     ]
-    return found
+    return [*tools, *resources, *prompts]

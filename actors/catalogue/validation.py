@@ -63,52 +63,52 @@ _prompt = msgspec.json.Decoder(_Prompt)
 
 def tool(raw: msgspec.Raw) -> Tool:
     """Read one entry of `tools/list`. Raises `Unusable`."""
-    value, found = _decode(_tool, raw)
-    _check_name(found.name)
-    schema, properties, required = _schema(found.input_schema, value.get("inputSchema"))
+    value, entry = _decode(_tool, raw)
+    _check_name(entry.name)
+    schema, properties, required = _schema(entry.input_schema, value.get("inputSchema"))
     return Tool(
-        name=found.name,
-        title=(found.title or "")[:MAX_NAME],
-        description=(found.description or "")[:MAX_DESCRIPTION],
+        name=entry.name,
+        title=(entry.title or "")[:MAX_NAME],
+        description=(entry.description or "")[:MAX_DESCRIPTION],
         input_schema=schema,
         required=required,
         parameters=properties,
-        annotations=_object(found.annotations),
-        meta=_object(found.meta),
+        annotations=_object(entry.annotations),
+        meta=_object(entry.meta),
         definition=raw,
     )
 
 
 def resource(raw: msgspec.Raw) -> Resource:
     """Read one entry of `resources/list`. Raises `Unusable`."""
-    _, found = _decode(_resource, raw)
-    return _resource_entry(found, found.uri, raw, template_=False)
+    _, entry = _decode(_resource, raw)
+    return _resource_entry(entry, entry.uri, raw, template_=False)
 
 
 def template(raw: msgspec.Raw) -> Resource:
     """Read one entry of `resources/templates/list`. Raises `Unusable`."""
-    _, found = _decode(_resource, raw)
-    return _resource_entry(found, found.uri_template, raw, template_=True)
+    _, entry = _decode(_resource, raw)
+    return _resource_entry(entry, entry.uri_template, raw, template_=True)
 
 
 def prompt(raw: msgspec.Raw) -> Prompt:
     """Read one entry of `prompts/list`. Raises `Unusable`."""
-    _, found = _decode(_prompt, raw)
-    _check_name(found.name)
-    description = (found.description or "")[:MAX_DESCRIPTION]
-    return Prompt(name=found.name, title=(found.title or "")[:MAX_NAME], description=description, definition=raw)
+    _, entry = _decode(_prompt, raw)
+    _check_name(entry.name)
+    description = (entry.description or "")[:MAX_DESCRIPTION]
+    return Prompt(name=entry.name, title=(entry.title or "")[:MAX_NAME], description=description, definition=raw)
 
 
-def _resource_entry(found: _Resource, uri: str, raw: msgspec.Raw, *, template_: bool) -> Resource:
+def _resource_entry(entry: _Resource, uri: str, raw: msgspec.Raw, *, template_: bool) -> Resource:
     if not uri or len(uri) > 8192 or not uri.isprintable():
         raise Unusable("its URI is missing, over 8192 characters or not printable")
     return Resource(
         uri=uri,
-        name=found.name[:MAX_NAME],
-        title=(found.title or "")[:MAX_NAME],
-        description=(found.description or "")[:MAX_DESCRIPTION],
-        mime_type=(found.mime_type or "")[:MAX_NAME],
-        meta=_object(found.meta),
+        name=entry.name[:MAX_NAME],
+        title=(entry.title or "")[:MAX_NAME],
+        description=(entry.description or "")[:MAX_DESCRIPTION],
+        mime_type=(entry.mime_type or "")[:MAX_NAME],
+        meta=_object(entry.meta),
         definition=raw,
         template=template_,
     )

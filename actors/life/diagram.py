@@ -48,7 +48,7 @@ def events(incarnation: int) -> tuple[ev.Event, ...]:
 
 def arrows() -> list[Arrow]:
     """Return each (state, event, next state) that can happen, where the state changes: a walk over all lives."""
-    found: set[Arrow] = set()
+    changes: set[Arrow] = set()
     todo = [Life()]
     seen: set[Life] = set()
     while todo:
@@ -56,12 +56,12 @@ def arrows() -> list[Arrow]:
         for event in events(life.incarnation):
             after, _ = step(life, event)
             if after.state is not life.state:
-                found.add((life.state.value, type(event).__name__, after.state.value))
+                changes.add((life.state.value, type(event).__name__, after.state.value))
             known = replace(after, incarnation=1)
             if known not in seen:
                 seen.add(known)
                 todo.append(known)
-    return sorted(found)
+    return sorted(changes)
 
 
 def mermaid() -> str:

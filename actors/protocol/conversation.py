@@ -220,11 +220,12 @@ class Conversation:
         if asked.method == "ping":
             self._out.write(jsonrpc.success(asked.id, b"{}"))
             return None
-        found = self._questions.take(asked.id, asked.method, asked.params, self._exchanges.of(stream))
-        if isinstance(found, CallAsked):
-            return found
-        self._out.write(jsonrpc.failure(asked.id, found.code, found.message))
-        return None
+        match self._questions.take(asked.id, asked.method, asked.params, self._exchanges.of(stream)):
+            case CallAsked() as question:
+                return question
+            case refusal:
+                self._out.write(jsonrpc.failure(asked.id, refusal.code, refusal.message))
+                return None
 
     def _receive_own(
         self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes | Opened

@@ -157,20 +157,20 @@ class Negotiation:
         if (excess := _excess(result)) is not None:
             return excess
         try:
-            found = msgspec.json.decode(result, type=_Discovered)
+            discovered = msgspec.json.decode(result, type=_Discovered)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return self._initialize()
-        version = _newest(MODERN_VERSIONS, found.supported)
+        version = _newest(MODERN_VERSIONS, discovered.supported)
         if version is None:
             return self._initialize()
-        info = _own(found.meta.get(META_SERVER_INFO, msgspec.Raw(b"{}")))
+        info = _own(discovered.meta.get(META_SERVER_INFO, msgspec.Raw(b"{}")))
         return Agree(
             Agreement(
                 era="modern",
                 version=version,
-                capabilities=_own(found.capabilities),
+                capabilities=_own(discovered.capabilities),
                 server_info=info,
-                instructions=found.instructions or "",
+                instructions=discovered.instructions or "",
             ),
             None,
         )
@@ -179,17 +179,17 @@ class Negotiation:
         if (excess := _excess(result)) is not None:
             return excess
         try:
-            found = msgspec.json.decode(result, type=_Initialized)
+            initialized = msgspec.json.decode(result, type=_Initialized)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return NoAgreement("the server answered initialize with something that is no initialize result")
-        if found.version not in LEGACY_VERSIONS:
-            return NoAgreement(f"the server wants protocol version {found.version[:40]!r}, which we do not speak")
+        if initialized.version not in LEGACY_VERSIONS:
+            return NoAgreement(f"the server wants protocol version {initialized.version[:40]!r}, which we do not speak")
         agreement = Agreement(
             era="legacy",
-            version=found.version,
-            capabilities=_own(found.capabilities),
-            server_info=_own(found.server_info),
-            instructions=found.instructions or "",
+            version=initialized.version,
+            capabilities=_own(initialized.capabilities),
+            server_info=_own(initialized.server_info),
+            instructions=initialized.instructions or "",
         )
         return Agree(agreement, jsonrpc.notification("notifications/initialized"))
 

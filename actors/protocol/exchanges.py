@@ -76,13 +76,13 @@ class Exchanges:
 
     def end(self, call: int) -> bytes | None:
         """A call has its answer, or nobody waits for it any more. Return the id of its request if it was in flight."""
-        found = self._calls.pop(call, None)
-        if found is None:
+        in_flight = self._calls.pop(call, None)
+        if in_flight is None:
             return None
-        del self._by_id[found[0]]
+        del self._by_id[in_flight[0]]
         if self._progress:
             self._progress.pop(call, None)
-        return found[0]
+        return in_flight[0]
 
     def of(self, stream: bytes) -> int | None:
         """Return the call that what arrived on `stream` is about; None if that cannot be known."""
@@ -92,14 +92,14 @@ class Exchanges:
 
     def noted(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         """Return a notification for the client of the call that it is about; None, and counted, if it is for nobody."""
-        found = None
+        note = None
         if len(memoryview(params)) <= MAX_NOTE_BYTES:
             try:
-                found = self._advanced(params) if method == PROGRESS else self._message(params, stream)
+                note = self._advanced(params) if method == PROGRESS else self._message(params, stream)
             except _UNREADABLE:
-                found = None
-        self.unheard += found is None
-        return found
+                note = None
+        self.unheard += note is None
+        return note
 
     def _advanced(self, params: msgspec.Raw) -> CallNoted | None:
         told = _progress.decode(params)

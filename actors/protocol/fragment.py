@@ -66,8 +66,8 @@ def request_id(text: bytes) -> bytes:
 
 
 def _last_id(tail: bytes) -> bytes:
-    found = _LAST_MEMBERS.search(tail)
-    return b"" if found is None or b'"method"' in tail else found["id"]
+    members = _LAST_MEMBERS.search(tail)
+    return b"" if members is None or b'"method"' in tail else members["id"]
 
 
 class _Outermost:

@@ -101,23 +101,23 @@ class LineSplitter:
         """
         if self.endless:
             raise self.violation()
-        found: list[Line | Pieces] = []
+        lines: list[Line | Pieces] = []
         *ends, rest = data.split(b"\n")
         for end in ends:
             if not self._size:  # a whole line, of which there may be ten thousand: mostly there is nothing to do
                 if not end:
                     continue
                 if end.startswith(b"{") and end.endswith(b"}") and len(end) <= self._max_line_bytes:
-                    found.append(end)
+                    lines.append(end)
                     continue
-            if not self._keep(end, found):
-                return found
+            if not self._keep(end, lines):
+                return lines
             line = self._finish()
             if line:
-                found.append(line)
+                lines.append(line)
         if rest:
-            self._keep(rest, found)
-        return found
+            self._keep(rest, lines)
+        return lines
 
     def close(self) -> None:
         """Say that no more bytes come. Raises `TruncatedMessage` if the last line has no end and is not blank."""
@@ -128,7 +128,7 @@ class LineSplitter:
         if cut is not None or (half and not half.isspace()):
             raise TruncatedMessage(f"the output ended in the middle of a message, after {size} bytes of it")
 
-    def _keep(self, part: bytes, found: list[Line | Pieces]) -> bool:
+    def _keep(self, part: bytes, lines: list[Line | Pieces]) -> bool:
         """Add to the present line, of which only the ends are kept once it is over the limit.
 
         False if it does not end: then what is known of it is the last line that was found.
@@ -147,7 +147,7 @@ class LineSplitter:
             return True
         self.endless = True
         head = self._cut.line(self._max_line_bytes).head[: self._max_cut_bytes - len(_BOM)]
-        found.append(Oversized(self._max_cut_bytes, self._max_line_bytes, head, b""))
+        lines.append(Oversized(self._max_cut_bytes, self._max_line_bytes, head, b""))
         return False
 
     def _finish(self) -> Line | Pieces | None:

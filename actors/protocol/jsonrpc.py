@@ -104,12 +104,12 @@ def decode(message: bytes) -> JsonRpcMessage:
         examine(message)
     try:
         try:
-            found = _envelope.decode(message)
+            envelope = _envelope.decode(message)
         except msgspec.DecodeError as error:
             mended = None if isinstance(error, msgspec.ValidationError) else without_lone_surrogates(message)
             if mended is None:
                 raise
-            found = _envelope.decode(mended)
+            envelope = _envelope.decode(mended)
         if len(message) < LARGE_BYTES and not message.isascii():
             message.decode()
     except msgspec.DecodeError as error:
@@ -118,9 +118,9 @@ def decode(message: bytes) -> JsonRpcMessage:
         raise ProtocolViolation("a message that is not UTF-8") from None
     except RecursionError:
         raise ProtocolViolation("a message that is nested too deeply") from None
-    if bytes(found.jsonrpc) != b'"2.0"':
+    if bytes(envelope.jsonrpc) != b'"2.0"':
         raise ProtocolViolation('a message whose "jsonrpc" is not "2.0"')
-    return found
+    return envelope
 
 
 def without_lone_surrogates(message: bytes) -> bytes | None:
@@ -128,43 +128,43 @@ def without_lone_surrogates(message: bytes) -> bytes | None:
     if len(message) > _MAX_MENDED_BYTES:
         return None
     parts, end = [], 0
-    for number, found in enumerate(_SURROGATES.finditer(message)):
-        before = message[max(0, found.start() - _MAX_BACKSLASHES) : found.start()]
+    for number, surrogate in enumerate(_SURROGATES.finditer(message)):
+        before = message[max(0, surrogate.start() - _MAX_BACKSLASHES) : surrogate.start()]
         backslashes = len(before) - len(before.rstrip(b"\\"))
         if number == _MAX_SURROGATES or backslashes == _MAX_BACKSLASHES:
             return None
-        if len(found[0]) == 6 and backslashes % 2 == 0:
-            parts += [message[end : found.start()], b"\\ufffd"]
-            end = found.end()
+        if len(surrogate[0]) == 6 and backslashes % 2 == 0:
+            parts += [message[end : surrogate.start()], b"\\ufffd"]
+            end = surrogate.end()
     return b"".join([*parts, message[end:]]) if parts else None
 
 
 def members(batch: bytes) -> list[bytes]:
     """Return the messages of a batch. Raises `ProtocolViolation` for no batch, and for one of more than `MAX_BATCH`."""
     try:
-        found = msgspec.structs.astuple(_batch.decode(batch))
+        messages = msgspec.structs.astuple(_batch.decode(batch))
     except _UNREADABLE as error:
         raise ProtocolViolation(f"a batch that cannot be read: {error}") from None
-    return [bytes(message) for message in found if bytes(message)]
+    return [bytes(message) for message in messages if bytes(message)]
 
 
 def decode_error(raw: msgspec.Raw) -> ErrorObject:
     """Decode an `error` member. Raises `ProtocolViolation` for what is not one, with what it says all the same."""
     try:
-        found = _error.decode(raw)
+        error = _error.decode(raw)
     except _UNREADABLE:
         raise ProtocolViolation(f"an error without a proper code or message{_said(raw)}") from None
-    if abs(found.code) > MAX_CODE:
+    if abs(error.code) > MAX_CODE:
         raise ProtocolViolation(f"an error whose code is out of range{_said(raw)}")
-    return found
+    return error
 
 
 def _said(error: msgspec.Raw) -> str:
     """Return what a malformed error says, as far as it says it in words."""
     words, texts = [bytes(error)], []
     with suppress(*_UNREADABLE):
-        found = _any_error.decode(error)
-        words = [bytes(found.code), bytes(found.message)]
+        malformed = _any_error.decode(error)
+        words = [bytes(malformed.code), bytes(malformed.message)]
     with suppress(*_UNREADABLE):
         texts = [_text.decode(word)[:_MAX_SAID_CHARS] for word in words if word.startswith(b'"')]
     return f": {' '.join(texts)}" if texts else ""

@@ -182,10 +182,10 @@ class ListWalk:
 def announced(capabilities: msgspec.Raw) -> frozenset[str]:
     """Return the capabilities that are declared, whatever their value (`{}` counts, `null` does not)."""
     try:
-        found = msgspec.json.decode(capabilities, type=dict[str, msgspec.Raw])
+        members = msgspec.json.decode(capabilities, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return frozenset()
-    return frozenset(key for key, value in found.items() if bytes(value) != b"null")
+    return frozenset(key for key, value in members.items() if bytes(value) != b"null")
 
 
 def _has_id(text: bytes, id_: bytes) -> bool:

@@ -69,12 +69,12 @@ class Outline:
 
     def members(self, of: Span) -> dict[bytes, Span]:
         """Return the values of an object by key, of equal keys the last. Raises `Malformed` for anything else."""
-        found: dict[bytes, Span] = {}
+        members: dict[bytes, Span] = {}
         for part in self._parts(of, b"{"):
             member = _MEMBER.match(self._text, part.start, part.end)
             if member is not None:
-                found[member[1]] = self._trimmed(member.end(), part.end)
-        return found
+                members[member[1]] = self._trimmed(member.end(), part.end)
+        return members
 
     def elements(self, of: Span) -> tuple[list[Span], bool]:
         """Return the elements of an array, and whether these are all. Raises `Malformed` for anything else."""
@@ -177,9 +177,9 @@ def strings(text: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint8], npt.NDArr
     for start in range(0, len(data), PIECE_BYTES):
         piece = data[start : start + PIECE_BYTES]
         quotes, escaped = _quotes(piece, escaped=escaped)
-        found = (np.cumsum(quotes, dtype=np.uint8) + inside) & 1
-        inside = found[-1]
-        yield start, piece, found == 1
+        parities = (np.cumsum(quotes, dtype=np.uint8) + inside) & 1
+        inside = parities[-1]
+        yield start, piece, parities == 1
 
 
 def _quotes(piece: npt.NDArray[np.uint8], *, escaped: bool) -> tuple[npt.NDArray[np.bool_], bool]:

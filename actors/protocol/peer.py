@@ -113,67 +113,67 @@ class Peer(Generic[T]):
             case Opened():
                 return self._receive(message.envelope) if message.envelope is not None else self._spoil_large(message)
         try:
-            found = jsonrpc.decode(message)
+            envelope = jsonrpc.decode(message)
         except ProtocolViolation as error:
             return self.spoil(message, error.message)
-        return self._receive(found)
+        return self._receive(envelope)
 
     def _spoil_large(self, message: Opened) -> Malformed[T]:
         over = {"limit_weight": limit(len(message.text))} if message.too_heavy else None
         return self.spoil(message, message.trouble, over)
 
     def _receive(
-        self, found: jsonrpc.JsonRpcMessage
+        self, envelope: jsonrpc.JsonRpcMessage
     ) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
-        if found.method is not None:
-            return self._receive_own(found)
-        id_ = bytes(found.id)
+        if envelope.method is not None:
+            return self._receive_own(envelope)
+        id_ = bytes(envelope.id)
         tag = self._pending.pop(id_, None)
         if tag is None and b"\\" in id_:
             tag = self._pending.pop(_canonical(id_), None)
         if tag is None:
             self.strays += 1
             return None
-        if not len(found.error) and bytes(memoryview(found.result)[:1]) == b"{":  # nearly all
-            return Answered(tag, found.result)
-        return _answer(tag, found)
+        if not len(envelope.error) and bytes(memoryview(envelope.result)[:1]) == b"{":  # nearly all
+            return Answered(tag, envelope.result)
+        return _answer(tag, envelope)
 
     def spoil(self, message: Message, reason: str, over: Mapping[str, int] | None = None) -> Malformed[T]:
         """Settle the request that an unusable answer belongs to. Raises `ProtocolViolation` if it belongs to none."""
         if isinstance(message, Opened):
-            found = message.fragment if message.envelope is None else read_fragment(message.text)
+            fragment = message.fragment if message.envelope is None else read_fragment(message.text)
         else:
-            found = read_fragment(message)
-        tag = self._pending.pop(_canonical(found.id), None) if found is not None else None
-        if found is None or tag is None:
+            fragment = read_fragment(message)
+        tag = self._pending.pop(_canonical(fragment.id), None) if fragment is not None else None
+        if fragment is None or tag is None:
             raise ProtocolViolation(reason)
-        return Malformed(tag, reason, found.result, over)
+        return Malformed(tag, reason, fragment.result, over)
 
-    def _receive_own(self, found: jsonrpc.JsonRpcMessage) -> Asked | Notified | None:
+    def _receive_own(self, envelope: jsonrpc.JsonRpcMessage) -> Asked | Notified | None:
         """Take what the server sends of its own accord."""
-        method = found.method or ""
-        if not found.is_request:
-            return Notified(method, found.params)
-        if bytes(found.id)[:1] in _ID_STARTS:
-            return Asked(bytes(found.id), method, found.params)
+        method = envelope.method or ""
+        if not envelope.is_request:
+            return Notified(method, envelope.params)
+        if bytes(envelope.id)[:1] in _ID_STARTS:
+            return Asked(bytes(envelope.id), method, envelope.params)
         self.strays += 1
         return None
 
 
-def _answer(tag: T, found: jsonrpc.JsonRpcMessage) -> Answered[T] | Refused[T] | Malformed[T]:
-    result, error = _begin(found.result), _begin(found.error)
+def _answer(tag: T, envelope: jsonrpc.JsonRpcMessage) -> Answered[T] | Refused[T] | Malformed[T]:
+    result, error = _begin(envelope.result), _begin(envelope.error)
     if result and error:
         return Malformed(tag, "both a result and an error")
     if error:
         try:
-            return Refused(tag, jsonrpc.decode_error(found.error))
+            return Refused(tag, jsonrpc.decode_error(envelope.error))
         except ProtocolViolation as violation:
             return Malformed(tag, violation.message)
-    if not len(found.result):
+    if not len(envelope.result):
         return Malformed(tag, "neither a result nor an error")
     if result != b"{":
         return Malformed(tag, "a result that is no object", done=True)
-    return Answered(tag, found.result)
+    return Answered(tag, envelope.result)
 
 
 def _begin(member: msgspec.Raw) -> bytes:

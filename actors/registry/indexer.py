@@ -58,8 +58,8 @@ class Indexer:
         fresh = {name: e for name, e in entries.items() if name not in before or before[name].offer is not e.offer}
         index, broken = self._index, self._broken - fresh.keys() - removed
         if fresh or removed:
-            index, found = await trio.to_thread.run_sync(_reindex, index, fresh, removed)
-            broken |= found
+            index, left_out = await trio.to_thread.run_sync(_reindex, index, fresh, removed)
+            broken |= left_out
         embedded = self._embedded
         if embedded is not None:
             index = await trio.to_thread.run_sync(_with_meanings, index, embedded)
@@ -110,8 +110,8 @@ def _built(segments: Collection[Segment]) -> Index:
 
 def _changes(before: Mapping[str, Entry], entries: Mapping[str, Entry]) -> dict[str, OfferChange]:
     """Return what differs, by server. Runs in a worker thread."""
-    found = {name: _tried(name, compared, before, {name: entry}) for name, entry in entries.items()}
-    return {name: changes[name] for name, changes in found.items() if changes is not None}
+    by_server = {name: _tried(name, compared, before, {name: entry}) for name, entry in entries.items()}
+    return {name: changes[name] for name, changes in by_server.items() if changes is not None}
 
 
 def _tried(server: str, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T | None:

@@ -103,8 +103,8 @@ class Embedding:
     ) -> Levels | None:
         """Return the vectors of a server's documents; None for a bug, which is logged."""
         size = embedder.dimensions
-        found = {digest: known[digest] for digest in digests if len(known.get(digest, b"")) == size}
-        missing = {d: text_of(text) for d, text in zip(digests, segment.documents, strict=True) if d not in found}
+        vectors = {digest: known[digest] for digest in digests if len(known.get(digest, b"")) == size}
+        missing = {d: text_of(text) for d, text in zip(digests, segment.documents, strict=True) if d not in vectors}
         waiting = list(missing.items())
         for first in range(0, len(waiting), BATCH):
             batch = waiting[first : first + BATCH]
@@ -118,9 +118,9 @@ class Embedding:
                 return None
             new = {digest: row.tobytes() for (digest, _), row in zip(batch, rows, strict=True)}
             self._kept.save(new)
-            found |= new
+            vectors |= new
             await trio.sleep(REST * (trio.current_time() - begun))
-        joined = b"".join(found[digest] for digest in digests)
+        joined = b"".join(vectors[digest] for digest in digests)
         return np.frombuffer(joined, np.int8).reshape(len(digests), size) if digests else np.zeros((0, size), np.int8)
 
 

@@ -78,10 +78,10 @@ def clauses(query: str) -> Sequence[Clause]:
             parts.append(query[start : border.start()])
             start = border.end()
     parts.append(query[start:])
-    found = [part for part in parts if _says_enough(part)]
-    if not 1 < len(found) <= _MAX_CLAUSES:
+    wishes = [part for part in parts if _says_enough(part)]
+    if not 1 < len(wishes) <= _MAX_CLAUSES:
         return ()
-    return [Clause(part, number > 0 and _PRONOUNS.search(part) is not None) for number, part in enumerate(found)]
+    return [Clause(part, number > 0 and _PRONOUNS.search(part) is not None) for number, part in enumerate(wishes)]
 
 
 def _asks(text: str) -> bool:
@@ -95,5 +95,5 @@ def _asks(text: str) -> bool:
 
 
 def _says_enough(text: str) -> bool:
-    found = _WORD.findall(text.lower())
-    return len(found) >= _MIN_WORDS and any(word not in STOP_WORDS for word in found)
+    words = _WORD.findall(text.lower())
+    return len(words) >= _MIN_WORDS and any(word not in STOP_WORDS for word in words)

@@ -39,7 +39,10 @@ offers twenty tools to pass one off."""
 
 def prints_of(documents: Sequence[Document]) -> Prints:
     """Return the fingerprints of documents, a row each; the same on every machine."""
-    rows = [(_hash(found.name[:_MAX_NAME_CHARS], 1), _hash(_longest(found), _MIN_TEXT_CHARS)) for found in documents]
+    rows = [
+        (_hash(document.name[:_MAX_NAME_CHARS], 1), _hash(_longest(document), _MIN_TEXT_CHARS))
+        for document in documents
+    ]
     return np.array(rows, np.int64).reshape(len(rows), 2)
 
 
@@ -68,14 +71,14 @@ def copied_shares(prints: Prints, segment_of: Ints, sizes: Ints) -> Floats:
 def _held_by_several(column: npt.NDArray[np.int64], segment_of: Ints) -> npt.NDArray[np.bool_]:
     """Return which documents have a fingerprint that a document of another server has, too."""
     order = np.lexsort((segment_of, column))
-    found, servers = column[order], segment_of[order]
-    begins = np.ones(len(found), np.bool_)
-    begins[1:] = found[1:] != found[:-1]
+    prints, servers = column[order], segment_of[order]
+    begins = np.ones(len(prints), np.bool_)
+    begins[1:] = prints[1:] != prints[:-1]
     run = np.cumsum(begins) - 1
-    moves = np.zeros(len(found), np.int64)
+    moves = np.zeros(len(prints), np.int64)
     moves[1:] = (servers[1:] != servers[:-1]) & ~begins[1:]
-    out = np.zeros(len(found), np.bool_)
-    out[order] = (np.bincount(run, weights=moves)[run] > 0) & (found != 0)
+    out = np.zeros(len(prints), np.bool_)
+    out[order] = (np.bincount(run, weights=moves)[run] > 0) & (prints != 0)
     return out
 
 

@@ -66,8 +66,8 @@ def document_levels(embedder: Embedder | None, documents: Sequence[Document]) ->
 
 def query_levels(embedder: Embedder, query: str) -> Floats:
     """Return the vector of a query, as whole numbers."""
-    found: Floats = levels(embedder.embed_query(query[:_MAX_QUERY_CHARS])[None])[0].astype(np.float32)
-    return found
+    vector: Floats = levels(embedder.embed_query(query[:_MAX_QUERY_CHARS])[None])[0].astype(np.float32)
+    return vector
 
 
 def text_of(document: Document) -> str:

@@ -137,10 +137,10 @@ class Forms:
         """Return known words this one may be a misspelling of, best first, all nearly as good as the best."""
         if word not in self._corrected:
             near = self._vocabulary.corrections(word)
-            found = [(other, self._similarity(word, other, edits)) for other, edits in near]
-            found = [pair for pair in found if pair[1] > 0]
-            found.sort(key=lambda pair: (-pair[1], -self._frequency(pair[0]), pair[0]))
-            self._corrected[word] = [p for p in found if p[1] >= found[0][1] * _CLOSE_TO_BEST][:_MAX_CORRECTIONS]
+            similar = [(other, self._similarity(word, other, edits)) for other, edits in near]
+            similar = [pair for pair in similar if pair[1] > 0]
+            similar.sort(key=lambda pair: (-pair[1], -self._frequency(pair[0]), pair[0]))
+            self._corrected[word] = [p for p in similar if p[1] >= similar[0][1] * _CLOSE_TO_BEST][:_MAX_CORRECTIONS]
         return self._corrected[word]
 
     def _similarity(self, word: str, other: str, edits: int) -> float:

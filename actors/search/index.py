@@ -117,7 +117,8 @@ class Index:
         documents = self._corpus.documents
         numbers = range(len(documents)) if mask is None else np.flatnonzero(mask).tolist()
         visible = [documents[number] for number in numbers if allowed is None or allowed(documents[number])]
-        hits = tuple(Hit(document=found, score=0.0, distance=0.0, exact=False) for found in visible[: max(0, limit)])
+        shown = visible[: max(0, limit)]
+        hits = tuple(Hit(document=document, score=0.0, distance=0.0, exact=False) for document in shown)
         return Found(hits=hits, total=len(visible))
 
 

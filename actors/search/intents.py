@@ -134,17 +134,17 @@ def understood(text: str, known: Rules = _OURS) -> Understood:
     for place, word in enumerate(sentence):
         for name in word.names:
             places[name].append(place)
-    found: list[_Meaning] = []
+    meanings: list[_Meaning] = []
     for _, rule in sorted(_candidates(places.keys(), known).items()):
         met = _met(rule, sentence, places)
         if met:
-            found.append(_Meaning(rule.needs, met))
-    if not found:
+            meanings.append(_Meaning(rule.needs, met))
+    if not meanings:
         return NOTHING_MEANT
-    found.sort(key=lambda meaning: (-len(meaning.places), min(meaning.places)))
+    meanings.sort(key=lambda meaning: (-len(meaning.places), min(meaning.places)))
     taken: set[int] = set()
     needs: dict[tuple[str, ...], None] = {}
-    for meaning in found:
+    for meaning in meanings:
         if not meaning.places <= taken:
             taken |= meaning.places
             needs.update(dict.fromkeys(meaning.needs))
@@ -153,15 +153,15 @@ def understood(text: str, known: Rules = _OURS) -> Understood:
 
 def _candidates(said: AbstractSet[str], known: Rules) -> dict[int, _Rule]:
     """Return the rules whose words are all there in some order, by their numbers: only these are read word by word."""
-    found: dict[int, _Rule] = {}
+    candidates: dict[int, _Rule] = {}
     for name in said:
         for rule in known.get(name, ()):
             for step in rule.steps:
                 if said.isdisjoint(step.options):
                     break
             else:
-                found[rule.number] = rule
-    return found
+                candidates[rule.number] = rule
+    return candidates
 
 
 def _read(text: str) -> list[_Word]:

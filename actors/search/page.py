@@ -123,12 +123,12 @@ def _ordered(
 
     Who fits is decided by `values`, the scores by words alone.
     """
-    found = values[matching]
+    matching_values = values[matching]
     ranks = np.zeros(len(scores.values))
     ranks[list(exact)] = np.negative(list(exact.values()))
     if len(matching) > limit:
-        least = np.partition(found, len(found) - limit)[len(found) - limit] * _FITS
-        kept = (found >= least) | (ranks[matching] < 0)
+        least = np.partition(matching_values, len(matching_values) - limit)[len(matching_values) - limit] * _FITS
+        kept = (matching_values >= least) | (ranks[matching] < 0)
         matching = matching[kept if scores.near is None else kept | scores.near[matching]]
     ordered = matching[np.lexsort((matching, -scores.values[matching], ranks[matching]))]
     most = max(limit, _OF_A_SERVER)
@@ -180,8 +180,8 @@ def _is_crowded(prints: npt.NDArray[np.int64]) -> bool:
     """Say whether so many have the same text that copies change places; hardly ever, and it is soon seen."""
     if len(prints) < CROWD:
         return False
-    found = np.sort(prints)
-    return bool(((found[CROWD - 1 :] == found[: len(found) - CROWD + 1]) & (found[CROWD - 1 :] != 0)).any())
+    ordered = np.sort(prints)
+    return bool(((ordered[CROWD - 1 :] == ordered[: len(ordered) - CROWD + 1]) & (ordered[CROWD - 1 :] != 0)).any())
 
 
 def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:
@@ -228,6 +228,6 @@ def _hits(corpus: Corpus, chosen: Sequence[int], scores: Scores, exact: Exact) -
         value = float(scores.values[number])
         if number not in exact:
             distance = max(distance, 1 - float(scores.chances[number]))
-        found = corpus.documents[number]
-        hits.append(Hit(document=found, score=value, distance=distance, exact=number in exact))
+        document = corpus.documents[number]
+        hits.append(Hit(document=document, score=value, distance=distance, exact=number in exact))
     return tuple(hits)

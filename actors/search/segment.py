@@ -146,13 +146,13 @@ class _Analysis:
     def add(self, number: int, document: Document) -> None:
         """Analyse one document."""
         fields = self._fields(document)
-        for found in fields.values():
-            self.known.update(found)
+        for written in fields.values():
+            self.known.update(written)
         verb = next((VERB_CLASS[word] for word in fields["name"] if word in VERB_CLASS), None)
         self.verbs.append(VERB_CODES[verb] if verb else 0)
         stems: Fields = {
-            field: [self.reduce(w) for w in found if w not in STOP_WORDS or field in _NAMES]
-            for field, found in fields.items()
+            field: [self.reduce(w) for w in written if w not in STOP_WORDS or field in _NAMES]
+            for field, written in fields.items()
         }
         self._post(number, stems, fields)
         own = set(stems["name"])
@@ -164,17 +164,17 @@ class _Analysis:
     def _post(self, number: int, stems: Fields, fields: Fields) -> None:
         gained: dict[str, float] = {}
         only_instructions: set[str] = set()
-        for field, found in stems.items():
+        for field, stemmed in stems.items():
             settings = self.tuning.fields[field]
-            if not found or settings.weight <= 0:
+            if not stemmed or settings.weight <= 0:
                 continue
-            length = 1 - settings.length_norm + settings.length_norm * len(found) / settings.usual_words
+            length = 1 - settings.length_norm + settings.length_norm * len(stemmed) / settings.usual_words
             weight = settings.weight / length
             if field == "instructions":
-                only_instructions = set(found) - gained.keys()
+                only_instructions = set(stemmed) - gained.keys()
             elif field != "joined" and self.tuning.stemming:
-                found = found + self._inflected(field, fields[field])
-            for word, count in Counter(found).items():
+                stemmed = stemmed + self._inflected(field, fields[field])
+            for word, count in Counter(stemmed).items():
                 gained[word] = gained.get(word, 0.0) + weight * min(count, self.tuning.repeat_limit)
         for word, weight in gained.items():
             term = self._term(word)
@@ -182,9 +182,9 @@ class _Analysis:
             if word not in only_instructions:  # a server's instructions must not make its own words common
                 self.counts[term] += 1
 
-    def _inflected(self, field: FieldName, found: list[str]) -> list[str]:
+    def _inflected(self, field: FieldName, written: list[str]) -> list[str]:
         """Return the terms for words that are not their own stem: the form that is asked for counts a little more."""
-        counted = (word for word in found if word not in STOP_WORDS or field in _NAMES)
+        counted = (word for word in written if word not in STOP_WORDS or field in _NAMES)
         return [as_written(word) for word in counted if self.reduce(word) != word]
 
     def _term(self, word: str) -> int:
@@ -231,6 +231,6 @@ def _summary(description: str) -> tuple[str, str]:
     return description[:cut], description[cut:]
 
 
-def _neighbours(found: list[str]) -> list[str]:
+def _neighbours(neighbours: list[str]) -> list[str]:
     """Return adjacent words glued together: "key vault" is also written "keyvault"."""
-    return [one + other for one, other in pairwise(found)]
+    return [one + other for one, other in pairwise(neighbours)]

@@ -66,8 +66,8 @@ def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[We
     position = 0
     for span in _SPAN.finditer(query):
         out += [(word, 1.0) for word in query_words(query[position : span.start()], known, tuning)]
-        found, hinted = _span_words(span, known, tuning)
-        out += found
+        inside, hinted = _span_words(span, known, tuning)
+        out += inside
         hints += hinted
         position = span.end()
     out += [(word, 1.0) for word in query_words(query[position:], known, tuning)]

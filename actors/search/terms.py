@@ -84,8 +84,8 @@ class Reader:
 
     def _target(self, lowered: str) -> str:
         """Return the word for what something is to be turned into, or an empty string."""
-        found = TARGET_PATTERN.search(lowered) if len(lowered) < _MAX_PHRASE_CHARS else None
-        return found.group(1) if found else ""
+        target = TARGET_PATTERN.search(lowered) if len(lowered) < _MAX_PHRASE_CHARS else None
+        return target.group(1) if target else ""
 
     def _names_something(self, word: str) -> bool:
         """Say whether a server, a tool or a product is called that; else what is written as a name is an argument."""
@@ -137,8 +137,8 @@ class Reader:
         """Add the needs that turns of phrase stand for, and return the words that these explain."""
         if not self.tuning.intents or len(text) >= _MAX_PHRASE_CHARS:
             return frozenset()
-        found = understood(text)
-        for need in found.needs:
+        meaning = understood(text)
+        for need in meaning.needs:
             matches: Weights = {}
             for word in need:
                 for term, weight in self._forms.of(word).items():
@@ -147,7 +147,7 @@ class Reader:
                 verb = need[0] in VERB_CLASS
                 word = need[0] if verb else ""
                 out.append(Term(word, NO_TERM, matches, self.tuning.intents, verb=verb, thing=not verb))
-        return found.taken
+        return meaning.taken
 
     def _phrases(self, lowered: str) -> list[Term]:
         weight = self.tuning.phrases
@@ -184,5 +184,5 @@ class Reader:
         return [self._term(word, own, matches, weight)]
 
     def _piece(self, piece: str) -> Weights:
-        found = self._forms.of(piece)
-        return {term: weight * self.tuning.word_break for term, weight in found.items()}
+        forms = self._forms.of(piece)
+        return {term: weight * self.tuning.word_break for term, weight in forms.items()}

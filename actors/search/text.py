@@ -81,8 +81,8 @@ def words(text: str, *, split: bool = True) -> list[str]:
     if split:
         text = _ACRONYM_WORD.sub(r"\1 \2", _LOWER_UPPER.sub(r"\1 \2", text))
     if text.isascii():
-        found = _ASCII_WORD.findall(text.lower())
-        return _apart(found) if split and _DIGIT.search(text) else found
+        whole = _ASCII_WORD.findall(text.lower())
+        return _apart(whole) if split and _DIGIT.search(text) else whole
     out: list[str] = []
     for word in _WORD.findall(text.lower()):
         if is_cjk(word):
@@ -92,10 +92,10 @@ def words(text: str, *, split: bool = True) -> list[str]:
     return out
 
 
-def _apart(found: list[str]) -> list[str]:
+def _apart(whole: list[str]) -> list[str]:
     """Separate letters from digits in longer words: `base64` stays readable as `base` and `64`."""
     out: list[str] = []
-    for word in found:
+    for word in whole:
         if len(word) > 4 and not word.isalpha():
             out += _LETTERS_DIGITS.sub(" ", word).split()
         else:

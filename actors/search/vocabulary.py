@@ -102,10 +102,10 @@ class Vocabulary:
         for other in range(length - edits, length + edits + 1):
             candidates += self.by_shape.get((other, word[0]), ())
         near = process.extract(word, candidates, scorer=OSA.distance, score_cutoff=edits, limit=8)
-        found = [(other, int(distance)) for other, distance, _ in near]
-        if length >= _MIN_WRONG_FIRST_CHARS and not any(distance == 1 for _, distance in found):
-            found = [(other, 1) for other in self._wrong_first_letter(word)] + found
-        return found
+        corrections = [(other, int(distance)) for other, distance, _ in near]
+        if length >= _MIN_WRONG_FIRST_CHARS and not any(distance == 1 for _, distance in corrections):
+            corrections = [(other, 1) for other in self._wrong_first_letter(word)] + corrections
+        return corrections
 
     def _wrong_first_letter(self, word: str) -> list[str]:
         swapped = word[1] + word[0] + word[2:]

@@ -126,8 +126,8 @@ class ServerActor(Actor[ServerMessage]):
         """What operators and the daemon ask for."""
         match message:
             case ReadServer(stderr=stderr):
-                found = self.status()
-                reply.answer(with_stderr(found, self._server.processes.link) if stderr else found)
+                status = self.status()
+                reply.answer(with_stderr(status, self._server.processes.link) if stderr else status)
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
             case RestartServer():

@@ -193,8 +193,8 @@ class Journal:
             return self._number, 0, []
         if number > self._number:
             number = 0
-        found = [line for line in self.last(limit) if line.number > number]
-        return self._number, self._number - number - len(found), found
+        lines = [line for line in self.last(limit) if line.number > number]
+        return self._number, self._number - number - len(lines), lines
 
     def shown(self, lines: list[KeptLine]) -> list[LogLine]:
         """Return lines as they may be shown: without secrets, unprintable characters escaped. Costs a millisecond or

@@ -48,10 +48,10 @@ class Orders:
         self._reading_for += self._refreshers
         self._refreshers = []
 
-    def read(self, found: Callable[[], Refreshed]) -> None:
-        """A reading is done; `found` says what it found, if anybody asks."""
+    def read(self, refreshed: Callable[[], Refreshed]) -> None:
+        """A reading is done; `refreshed` says what it found, if anybody asks."""
         if self._reading_for:
-            answer = found()
+            answer = refreshed()
             for reply in self._reading_for:
                 reply.answer(answer)
             self._reading_for = []

@@ -138,12 +138,12 @@ class Story:
         """It was listed what the server offers."""
         before, self._seen = self._seen, offer
         if ready and before is not None:
-            found = listed_change(before, offer)
+            change = listed_change(before, offer)
             parts = [
-                (sign, getattr(found, kind)) for sign, kind in (("+", "added"), ("-", "removed"), ("~", "changed"))
+                (sign, getattr(change, kind)) for sign, kind in (("+", "added"), ("-", "removed"), ("~", "changed"))
             ]
             if told := ", ".join(_counted(sign, names) for sign, names in parts if names):
-                self._journal.note(f"its tools changed: {told}; {found.tools} now")
+                self._journal.note(f"its tools changed: {told}; {change.tools} now")
         if offer.problems and (before is None or before.problems != offer.problems):
             more = f" (and {len(offer.problems) - 1} more)" if len(offer.problems) > 1 else ""
             self._journal.note(f"problem in its lists: {offer.problems[0]}{more}", "warning")

@@ -57,14 +57,14 @@ async def received(said: list[Line | Pieces], counters: Counters, asides: Asides
 
     A checkpoint if one comes in pieces, which are put together in a thread.
     """
-    found: list[Line] = []
+    messages: list[Line] = []
     noise: list[Line] = []
     for each in said:
         line = await decoded(each.line) if isinstance(each, Pieces) else each
         if line is not None:
-            (found if may_be_message(line) else noise).append(line)
-    counters.messages_received += len(found)
+            (messages if may_be_message(line) else noise).append(line)
+    counters.messages_received += len(messages)
     if noise:
         counters.stdout_noise += len(noise)
         asides.noise(noise)
-    return found
+    return messages

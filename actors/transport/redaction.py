@@ -113,9 +113,9 @@ class KeyLines:
 def _places(text: str) -> list[tuple[int, str]]:
     """Return where a secret may begin, in order, and what hints at it."""
     lowered = text.translate(_LOWER)
-    found = [(place, hint) for hint in _EXACT_HINTS if hint in text for place in _all(text, hint)]
-    found += [(place, hint) for hint in _LOWER_HINTS if hint in lowered for place in _all(lowered, hint)]
-    return sorted(found)
+    places = [(place, hint) for hint in _EXACT_HINTS if hint in text for place in _all(text, hint)]
+    places += [(place, hint) for hint in _LOWER_HINTS if hint in lowered for place in _all(lowered, hint)]
+    return sorted(places)
 
 
 def _all(text: str, hint: str) -> Iterator[int]:
@@ -127,24 +127,25 @@ def _all(text: str, hint: str) -> Iterator[int]:
 
 def _without_key_lines(lines: re.Match[str]) -> str:
     """Lines as PEM has them, when the beginning of the key is out of sight; digests are of one case."""
-    found = lines.group()
-    return found if found in (found.lower(), found.upper()) else "\n".join([HIDDEN] * (found.count("\n") + 1))
+    text = lines.group()
+    return text if text in (text.lower(), text.upper()) else "\n".join([HIDDEN] * (text.count("\n") + 1))
 
 
 def _secret(text: str, start: int, hint: str) -> tuple[int, int]:
     """Return where the secret that is hinted at begins and ends; nothing if there is none."""
     end = start + len(hint)
     if hint in _PREFIXED:
-        found = _PREFIX[hint].match(text, start)
-        return (start, _until(text, found.end())) if found else (0, 0)
+        prefix = _PREFIX[hint].match(text, start)
+        return (start, _until(text, prefix.end())) if prefix else (0, 0)
     if hint == "://":
-        found = _USERINFO.match(text, start)
-        return found.span(1) if found else (0, 0)
+        userinfo = _USERINFO.match(text, start)
+        return userinfo.span(1) if userinfo else (0, 0)
     if hint == "-----BEGIN ":
         return _block(text, start)
     if hint in _HEADERS:
-        found = _HEADER.match(text, end)
-        return (found.start(1), _until(text, found.start(1), _LINE if hint == "cookie" else _REST)) if found else (0, 0)
+        header = _HEADER.match(text, end)
+        pattern = _LINE if hint == "cookie" else _REST
+        return (header.start(1), _until(text, header.start(1), pattern)) if header else (0, 0)
     if hint in _SCHEMES:
         return _likely(text, _SPACE.match(text, end), certain=False)
     if hint == "key=":
@@ -162,10 +163,10 @@ def _block(text: str, start: int) -> tuple[int, int]:
 
 def _named(text: str, start: int, end: int) -> tuple[int, int]:
     """Return where the value is that a word like `password` announces: `password=x`, `password: x1`, `--password x`."""
-    if found := _ASSIGNED.match(text, end):
-        return _likely(text, found, certain=True)
-    if found := _SAID.match(text, end):
-        return _likely(text, found, certain=False)
+    if lead := _ASSIGNED.match(text, end):
+        return _likely(text, lead, certain=True)
+    if lead := _SAID.match(text, end):
+        return _likely(text, lead, certain=False)
     option = _OPTION.search(text[max(0, start - 32) : start])
     return _likely(text, _SPACE.match(text, end), certain=True) if option else (0, 0)
 
@@ -175,11 +176,11 @@ def _likely(text: str, lead: re.Match[str] | None, *, certain: bool) -> tuple[in
     value = _VALUE.match(text, lead.end()) if lead else None
     if value is None or value.group().startswith(HIDDEN):
         return 0, 0
-    found = value.group()
-    mixed = len(found) >= _LEAST and _DIGIT.search(found) is not None and _LETTER.search(found) is not None
+    candidate = value.group()
+    mixed = len(candidate) >= _LEAST and _DIGIT.search(candidate) is not None and _LETTER.search(candidate) is not None
     return (value.start(), _until(text, value.end())) if certain or mixed else (0, 0)
 
 
 def _until(text: str, start: int, pattern: re.Pattern[str] = _REST) -> int:
-    found = pattern.match(text, start)
-    return found.end() if found else start
+    rest = pattern.match(text, start)
+    return rest.end() if rest else start

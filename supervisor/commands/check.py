@@ -43,16 +43,16 @@ def check(file: Path) -> None:
 def obstacles_of(configuration: Configuration) -> list[ConfigError]:
     """Return what would keep a daemon from starting although the file is fine: its address, its data directory."""
     settings = configuration.settings
-    found = []
+    obstacles = []
     try:
         check_exposure(settings)
     except ConfigError as error:
-        found.append(error)
+        obstacles.append(error)
     try:
         chosen = Path(settings.data_dir) if settings.data_dir else default_data_dir(os.environ)
-        return [*found, *problems_of(chosen.absolute())]
+        return [*obstacles, *problems_of(chosen.absolute())]
     except ConfigError as error:
-        return [*found, error]
+        return [*obstacles, error]
 
 
 def clashes(distributions: list[str]) -> list[str]:

@@ -75,10 +75,10 @@ def page(url: str, path: str, parameters: Sequence[tuple[str, str]], *, needs: s
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console for this moment's stdout or stderr."""
-    found = Console(stderr=stderr, highlight=False, emoji=False)
-    if not found.is_terminal:
-        found.width = PIPE_WIDTH  # a pipe has no edge: nothing is wrapped or cut
-    return found
+    out = Console(stderr=stderr, highlight=False, emoji=False)
+    if not out.is_terminal:
+        out.width = PIPE_WIDTH  # a pipe has no edge: nothing is wrapped or cut
+    return out
 
 
 def plain(text: object) -> Text:
@@ -93,10 +93,10 @@ def state_text(state: object) -> Text:
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     """Return an empty table without lines, so that it can be read by eye and by `awk`."""
-    found = Table(box=None, pad_edge=False, header_style="bold")
+    rows = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        found.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return found
+        rows.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return rows
 
 
 def print_json(value: Any) -> None:

@@ -42,17 +42,17 @@ def logs(*, server: str, following: bool, count: int, as_json: bool, url: str) -
     out = console()
 
     def show(lines: list[Line]) -> None:
-        for found in lines:
+        for logged in lines:
             if as_json:
-                click.echo(json.dumps(found, ensure_ascii=False))
+                click.echo(json.dumps(logged, ensure_ascii=False))
             else:
-                out.print(line(found))
+                out.print(line(logged))
 
-    found = page(url, path, [("lines", str(count))], needs="lines")
-    show(found["lines"])
+    log = page(url, path, [("lines", str(count))], needs="lines")
+    show(log["lines"])
     if following:
-        _follow(url, path, found["newest"], show)
-    elif not found["lines"] and not as_json:
+        _follow(url, path, log["newest"], show)
+    elif not log["lines"] and not as_json:
         click.echo("Nothing was logged since the daemon started.", err=True)
 
 
@@ -72,8 +72,8 @@ def _follow(url: str, path: str, newest: int, show: Callable[[list[Line]], None]
     ask(lambda: follow(url, lambda: f"{path}?after={seen}", told, say))
 
 
-def line(found: Line) -> Text:
+def line(logged: Line) -> Text:
     """Return one line for people."""
-    at = time.strftime("%m-%d %H:%M:%S", time.localtime(found["time"]))
-    name, style = SOURCES.get(found["source"], (str(found["source"]), ""))
-    return Text.assemble((at, "dim"), " ", (f"{name:8}", style), " ", plain(found["text"]))
+    at = time.strftime("%m-%d %H:%M:%S", time.localtime(logged["time"]))
+    name, style = SOURCES.get(logged["source"], (str(logged["source"]), ""))
+    return Text.assemble((at, "dim"), " ", (f"{name:8}", style), " ", plain(logged["text"]))

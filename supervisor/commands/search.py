@@ -44,22 +44,22 @@ def search(*, query: str, limit: int, kinds: tuple[str, ...], as_json: bool, url
         raise CommandFailed(error.message) from None
     if result.get("isError"):
         raise CommandFailed(readable(result))
-    found = result.get("structuredContent", {})
+    answer = result.get("structuredContent", {})
     if as_json:
-        print_json(found)
+        print_json(answer)
         return
-    _show(found)
+    _show(answer)
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(answer: dict[str, Any]) -> None:
     rows = table("PATH", "SCORE", "DESCRIPTION", right=("SCORE",))
-    for hit in found["tools"]:
+    for hit in answer["tools"]:
         path = hit.get("tool_path") or hit.get("uri") or hit.get("prompt") or ""
         rows.add_row(plain(path), f"{hit['relevance_score']:.3f}", plain(hit.get("description", "")))
     out = console()
-    if found["tools"]:
+    if answer["tools"]:
         out.print(rows)
-    if found.get("notice"):
-        out.print(plain(found["notice"]))
-    shown, total = len(found["tools"]), found["total_found"]
-    out.print(f"{shown} of {total} found in {found['search_time_ms']:g} ms; a score of 0 is best", markup=False)
+    if answer.get("notice"):
+        out.print(plain(answer["notice"]))
+    shown, total = len(answer["tools"]), answer["total_found"]
+    out.print(f"{shown} of {total} found in {answer['search_time_ms']:g} ms; a score of 0 is best", markup=False)

@@ -51,21 +51,21 @@ Row = dict[str, Any]
 @url_option
 def status(*, as_json: bool, url: str) -> None:
     """Show all servers of the running daemon, and the tokens saved."""
-    found = page(url, PATH, (), needs="servers")
+    overview = page(url, PATH, (), needs="servers")
     if as_json:
-        print_json(found)
+        print_json(overview)
         return
     out = console()
-    out.print(servers_shown(found["servers"], time.time(), out))
-    out.print(f"\nmcpvisor {found['version']} at {url}, up {duration(found['uptime_s'])}", markup=False)
-    out.print(savings_line(found["totals"], found["tokens"]), markup=False)
-    for line in degraded(found.get("degraded", ()), time.time()):
+    out.print(servers_shown(overview["servers"], time.time(), out))
+    out.print(f"\nmcpvisor {overview['version']} at {url}, up {duration(overview['uptime_s'])}", markup=False)
+    out.print(savings_line(overview["totals"], overview["tokens"]), markup=False)
+    for line in degraded(overview.get("degraded", ()), time.time()):
         out.print(line)
-    told = {row.get("last_error") for row in found["servers"]}
-    for problem in found["configuration_problems"]:
+    told = {row.get("last_error") for row in overview["servers"]}
+    for problem in overview["configuration_problems"]:
         if problem not in told:
             out.print(plain(f"problem: {problem}"))
-    for line in attention(ordered(found["servers"])):
+    for line in attention(ordered(overview["servers"])):
         out.print(line)
 
 
@@ -145,16 +145,16 @@ def _width_of(columns: Sequence[tuple[str, int]]) -> int:
 
 
 def _card_line(name: Text, facts: list[Text], columns: Sequence[tuple[str, int]], size: int) -> Text:
-    found = Text()
+    line = Text()
     if len(name) > size:  # a name that has no room stands alone: it must be there whole, to be copied
-        found.append_text(name).append("\n" + " " * size)
+        line.append_text(name).append("\n" + " " * size)
     else:
-        found.append_text(name).append(" " * (size - len(name)))
+        line.append_text(name).append(" " * (size - len(name)))
     for place, (fact, (_, width)) in enumerate(zip(facts, columns, strict=True)):
         space = " " * (width - len(fact))
-        found.append("  ")
-        found.append_text(fact).append(space) if place == 0 else found.append(space).append_text(fact)
-    return found
+        line.append("  ")
+        line.append_text(fact).append(space) if place == 0 else line.append(space).append_text(fact)
+    return line
 
 
 def _details(row: Row, now: float) -> Iterator[Text]:

@@ -25,17 +25,17 @@ MAX_ROWS = 1000
 def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> None:
     """Show the tokens of the tools, of each server, and those saved; the most expensive first."""
     pairs = [("limit", str(limit)), *(("servers", server) for server in servers)]
-    found = page(url, PATH, pairs, needs="tools")
+    counts = page(url, PATH, pairs, needs="tools")
     if as_json:
-        print_json(found)
+        print_json(counts)
         return
     out = console()
-    out.print(servers_table([row for row in found["servers"] if not servers or row["server"] in servers]))
+    out.print(servers_table([row for row in counts["servers"] if not servers or row["server"] in servers]))
     out.print()
-    out.print(tools_table(found["tools"]))
-    out.print(f"\n{len(found['tools'])} of {found['total']} tools", markup=False)
-    totals = {"tools": sum(row["tools"] for row in found["servers"]), "servers": len(found["servers"])}
-    out.print(savings_line(totals, found["savings"]), markup=False)
+    out.print(tools_table(counts["tools"]))
+    out.print(f"\n{len(counts['tools'])} of {counts['total']} tools", markup=False)
+    totals = {"tools": sum(row["tools"] for row in counts["servers"]), "servers": len(counts["servers"])}
+    out.print(savings_line(totals, counts["savings"]), markup=False)
 
 
 def servers_table(servers: list[dict[str, Any]]) -> RenderableType:

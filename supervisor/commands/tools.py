@@ -63,15 +63,15 @@ INDENT = (0, 0, 0, 4)
 def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
     """List the tools that fit all criteria, with what is known of them."""
     pairs = parameters({**criteria, "sort_by": sort_by.replace("-", "_")})
-    found = page(url, PATH, pairs, needs="tools")
+    listing = page(url, PATH, pairs, needs="tools")
     if as_json:
-        print_json(found)
+        print_json(listing)
         return
     out = console()
-    if found["tools"]:
-        out.print(rows_of(found["tools"]) if out.width >= WIDE else cards_of(found["tools"]))
-    levels = ", ".join(f"{count} {level}" for level, count in found["by_safety"].items())
-    out.print(f"{len(found['tools'])} of {found['total']} tools ({levels})", markup=False)
+    if listing["tools"]:
+        out.print(rows_of(listing["tools"]) if out.width >= WIDE else cards_of(listing["tools"]))
+    levels = ", ".join(f"{count} {level}" for level, count in listing["by_safety"].items())
+    out.print(f"{len(listing['tools'])} of {listing['total']} tools ({levels})", markup=False)
 
 
 def parameters(criteria: dict[str, Any]) -> list[tuple[str, str]]:
@@ -85,10 +85,10 @@ def parameters(criteria: dict[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-def rows_of(found: list[dict[str, Any]]) -> RenderableType:
+def rows_of(listed: list[dict[str, Any]]) -> RenderableType:
     """Return rows of `/api/tools` as a table."""
     rows = table(*COLUMNS, right=NUMBERS)
-    for row in found:
+    for row in listed:
         metadata = row["metadata"]
         description = plain(row["description"])
         description.truncate(MAX_DESCRIPTION_CHARS, overflow="ellipsis")
@@ -106,10 +106,10 @@ def rows_of(found: list[dict[str, Any]]) -> RenderableType:
     return rows
 
 
-def cards_of(found: list[dict[str, Any]]) -> RenderableType:
+def cards_of(listed: list[dict[str, Any]]) -> RenderableType:
     """Return rows of `/api/tools` for a narrow terminal: a line for each tool, its description below."""
     lines: list[RenderableType] = []
-    for row in found:
+    for row in listed:
         lines.append(plain(row["path"]).append("  ").append_text(_facts(row)))
         if row["description"]:
             lines.append(Padding(_description(row), INDENT))
@@ -118,7 +118,7 @@ def cards_of(found: list[dict[str, Any]]) -> RenderableType:
 
 def _facts(row: dict[str, Any]) -> Text:
     metadata = row["metadata"]
-    found = Text().append(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], ""))
+    line = Text().append(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], ""))
     facts = [plain(metadata["category"]).plain]
     if row["tokens"] is not None:
         facts.append(f"{row['tokens']} tokens")
@@ -127,13 +127,13 @@ def _facts(row: dict[str, Any]) -> Text:
         facts.append(f"{row['calls']} calls{success}")
     if warned := _warnings(row):
         facts.append(f"{warned} warning{'s' if warned > 1 else ''}")
-    return found.append(", " + ", ".join(facts), style="dim")
+    return line.append(", " + ", ".join(facts), style="dim")
 
 
 def _description(row: dict[str, Any]) -> Text:
-    found = plain(row["description"])
-    found.truncate(MAX_CARD_CHARS, overflow="ellipsis")
-    return found
+    text = plain(row["description"])
+    text.truncate(MAX_CARD_CHARS, overflow="ellipsis")
+    return text
 
 
 def _warnings(row: dict[str, Any]) -> int:

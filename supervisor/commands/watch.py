@@ -92,7 +92,7 @@ def _details(event: Event) -> list[Text]:
 
 def _changes(data: dict[str, Any]) -> list[Text]:
     """Return names that came, went or changed: `+added`, `-removed`, `~changed`."""
-    found: list[Text] = []
+    changes: list[Text] = []
     for sign, member, style in (("+", "added", "green"), ("-", "removed", "red"), ("~", "changed", "yellow")):
-        found += [Text(f"{sign}{plain(name)}", style=style) for name in data.get(member) or ()]
-    return found
+        changes += [Text(f"{sign}{plain(name)}", style=style) for name in data.get(member) or ()]
+    return changes

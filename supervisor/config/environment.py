@@ -15,18 +15,18 @@ _WHERE: KeyPath = ("supervisor",)
 
 def shared(own: Mapping[str, Any], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
     """Return the members of `env`, checked and expanded. Raises `ConfigError` for the first one that cannot be used."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for name, text in own.get("env", {}).items():
         where = (*_WHERE, "env", name)
         if not is_env_name(name):
             raise findings.error(where, "an environment variable cannot have this name", 'no "=", no blanks')
         try:
-            found[name] = expand(text, environ)
+            variables[name] = expand(text, environ)
         except ConfigError as error:
             raise findings.error(where, error.message, error.hint) from None
-        if "\0" in found[name]:
+        if "\0" in variables[name]:
             raise findings.error(where, "holds a NUL character", "remove it")
-    return found
+    return variables
 
 
 def passed(patterns: Sequence[str], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:

@@ -41,12 +41,12 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     Raises `ConfigError` with message and hint only: the caller knows where the text stands.
     """
 
-    def replace(found: re.Match[str]) -> str:
-        if found[0] == "$${":
+    def replace(reference: re.Match[str]) -> str:
+        if reference[0] == "$${":
             return "${"
-        if not found[2]:
+        if not reference[2]:
             raise ConfigError('a "${" is not closed', hint="end the reference with }, or write $${ for a literal ${")
-        return _value_of(found[1], environ)
+        return _value_of(reference[1], environ)
 
     return _REFERENCE.sub(replace, text)
 
@@ -61,13 +61,13 @@ def _value_of(reference: str, environ: Mapping[str, str]) -> str:
     if editor:
         advice = _ADVICE.get(editor[1], "only an editor knows it: write the value, or ${VAR} and set VAR")
         raise ConfigError(f"${{{editor[1]}}} is a variable of the editor", hint=advice)
-    found = _VARIABLE.fullmatch(reference)
-    if found is None:
+    variable = _VARIABLE.fullmatch(reference)
+    if variable is None:
         raise ConfigError(
             'a "${...}" is not a reference to a variable',
             hint="the forms are ${VAR}, ${VAR:-default} and ${env:VAR}; write $${ for a literal ${",
         )
-    return _variable(found[1], found[2], environ)
+    return _variable(variable[1], variable[2], environ)
 
 
 def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
@@ -94,7 +94,7 @@ def parse_env_file(text: str, path: str) -> dict[str, str]:
 
     Values are taken literally, without expansion. Raises `ConfigError` with `path` and line.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
@@ -105,5 +105,5 @@ def parse_env_file(text: str, path: str) -> dict[str, str]:
         value = match[2]
         if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
             value = value[1:-1]
-        found[match[1]] = value
-    return found
+        variables[match[1]] = value
+    return variables

@@ -94,7 +94,7 @@ class _Reader:
         self._text = text
         self._path = path
         self._at = 0
-        self._breaks = [found.start() for found in re.finditer("\n", text)]
+        self._breaks = [line_break.start() for line_break in re.finditer("\n", text)]
         self._lines: dict[KeyPath, int] = {}
         self._duplicates: list[Duplicate] = []
         self._values = 0
@@ -118,8 +118,8 @@ class _Reader:
 
     def _peek(self) -> str:
         """Skip blanks and comments; return the next character, or "" at the end."""
-        found = _BLANK.match(self._text, self._at)
-        self._at = found.end() if found else self._at
+        blank = _BLANK.match(self._text, self._at)
+        self._at = blank.end() if blank else self._at
         if self._text.startswith("/*", self._at):
             self._fail("a comment is not closed", "end it with */")
         return self._text[self._at : self._at + 1]
@@ -185,22 +185,22 @@ class _Reader:
         self._at += 1
 
     def _string(self) -> str:
-        found = _STRING.match(self._text, self._at)
-        if found is None:
+        literal = _STRING.match(self._text, self._at)
+        if literal is None:
             self._fail("a string is not closed on its line", 'end it with ", write a line break as \\n')
-        content = found[1]
+        content = literal[1]
         if "\\" in content:
             try:
-                content = str(json.loads(found[0]))
+                content = str(json.loads(literal[0]))
                 content.encode()
             except (ValueError, UnicodeEncodeError):
                 self._fail("a string holds an invalid escape", "write a backslash as \\\\")
-        self._at = found.end()
+        self._at = literal.end()
         return content
 
     def _scalar(self) -> bool | float | None:  # noqa: RET503 - _fail never returns
-        found = _WORD.match(self._text, self._at)
-        word = found[0] if found else ""
+        match = _WORD.match(self._text, self._at)
+        word = match[0] if match else ""
         if word in _CONSTANTS:
             self._at += len(word)
             return _CONSTANTS[word]

@@ -143,10 +143,10 @@ def is_header_name(name: str) -> bool:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that `word` is most likely a slip of, or None."""
     options = {each: each.lower().replace("_", "") for each in known}
-    found = process.extractOne(
+    closest = process.extractOne(
         word[:80].lower().replace("_", "").replace("-", ""), options, scorer=fuzz.ratio, score_cutoff=_SUGGEST_ABOVE
     )
-    return str(found[2]) if found else None
+    return str(closest[2]) if closest else None
 
 
 def name_fault(name: str) -> str | None:

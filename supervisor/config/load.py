@@ -182,12 +182,12 @@ def _clash(places: list[Place], what: str, findings: Findings) -> None:
 def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
     """Record keys written twice inside an entry; return those that make the whole file ambiguous."""
     fatal: list[ConfigError] = []
-    for found in document.duplicates:
-        in_entry = len(found.path) > 1 and found.path[0] in _SERVER_KEYS
-        message = f"the key is written twice (first on line {found.first_line})"
-        server = str(found.path[1]) if in_entry else None
-        error = findings.error(found.path, message, "remove one of them", server)
-        error.line = found.line
+    for duplicate in document.duplicates:
+        in_entry = len(duplicate.path) > 1 and duplicate.path[0] in _SERVER_KEYS
+        message = f"the key is written twice (first on line {duplicate.first_line})"
+        server = str(duplicate.path[1]) if in_entry else None
+        error = findings.error(duplicate.path, message, "remove one of them", server)
+        error.line = duplicate.line
         if in_entry:
             findings.record(error)
         else:
@@ -236,13 +236,13 @@ def _with_slugs(
     own = [server.slug for server in entries.values() if server is not None and server.slug]
     taken = [name for key in _SERVER_KEYS for name in top.get(key) or {}]
     slugs = derived_slugs([server.name for server in entries.values() if server and not server.slug], [*taken, *own])
-    found = dict(entries)
+    servers = dict(entries)
     for where, server in entries.items():
         if server is not None and server.name in slugs:
             slug = slugs[server.name]
-            found[where] = replace(server, slug=slug)
+            servers[where] = replace(server, slug=slug)
             findings.note(where, f'served as "{slug}", as its name says', 'set "slug" to call it otherwise', where[1])
-    return found
+    return servers
 
 
 def _distinct(entries: Mapping[Place, ServerConfig | None], findings: Findings) -> tuple[ServerConfig, ...]:

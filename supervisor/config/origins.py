@@ -27,33 +27,33 @@ class Authority(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=256)
 def authority(text: str) -> Authority | None:
     """Return the host and port of `name[:port]` or `[ipv6][:port]`, None if it is neither."""
-    found = _AUTHORITY.fullmatch(text)
-    if found is None:
+    match = _AUTHORITY.fullmatch(text)
+    if match is None:
         return None
-    port = found["port"]
+    port = match["port"]
     if port is not None and int(port) > 65535:
         return None
-    return Authority(found["name"].strip("[]").lower(), None if port is None else int(port))
+    return Authority(match["name"].strip("[]").lower(), None if port is None else int(port))
 
 
 def origin_of(text: str) -> tuple[str, Authority] | None:
     """Return the scheme in lower case and the authority of `scheme://name[:port]`, None if it is no origin."""
-    found = _ORIGIN.fullmatch(text)
-    host = None if found is None else authority(found["authority"])
-    return None if found is None or host is None else (found["scheme"].lower(), host)
+    match = _ORIGIN.fullmatch(text)
+    host = None if match is None else authority(match["authority"])
+    return None if match is None or host is None else (match["scheme"].lower(), host)
 
 
 def allowed_host(entry: str) -> Authority:
     """Return what an entry of `allowed_hosts` means: `name` (any port) or `name:port`. Raises `ValueError`."""
-    found = authority(entry)
-    if found is None:
+    host = authority(entry)
+    if host is None:
         raise ValueError(f"not a host: {entry!r}")
-    return found
+    return host
 
 
 def allowed_origin(entry: str) -> tuple[str, Authority]:
     """Return what an entry of `allowed_origins` means: `scheme://name[:port]`. Raises `ValueError`."""
-    found = origin_of(entry)
-    if found is None:
+    origin = origin_of(entry)
+    if origin is None:
         raise ValueError(f"not an origin: {entry!r}")
-    return found
+    return origin

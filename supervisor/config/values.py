@@ -50,13 +50,13 @@ def keys_of(struct: type[Struct]) -> Mapping[str, Key]:
     info = inspect.type_info(struct)
     if not isinstance(info, inspect.StructType):
         raise TypeError(f"{struct.__name__} is not a struct")
-    found: dict[str, Key] = {}
+    keys: dict[str, Key] = {}
     for field in info.fields:
         if isinstance(field.type, inspect.Metadata):
             default = field.default if field.default_factory is NODEFAULT else field.default_factory()
             text = str((field.type.extra_json_schema or {}).get("description", ""))
-            found[field.name] = Key(name=field.name, type=field.type.type, default=default, description=text)
-    return found
+            keys[field.name] = Key(name=field.name, type=field.type.type, default=default, description=text)
+    return keys
 
 
 def _unit(name: str) -> str:

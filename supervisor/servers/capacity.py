@@ -57,7 +57,7 @@ class Capacity:
 
     async def _calls(self) -> dict[str, ServerStatus]:
         """Return the servers that run, do nothing, and may sleep."""
-        found: dict[str, ServerStatus] = {}
+        idle: dict[str, ServerStatus] = {}
         with trio.move_on_after(ASK_S):
             for name in self._directory.names():
                 address = self._directory.find(name)
@@ -68,8 +68,8 @@ class Capacity:
                 except SupervisorError:
                     continue
                 if status.state is State.READY and not status.in_flight and not status.waiting:
-                    found[name] = status
-        return found
+                    idle[name] = status
+        return idle
 
     def _kept(self, name: str) -> bool:
         """Whether a server never sleeps."""

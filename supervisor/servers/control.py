@@ -73,8 +73,8 @@ class Operation:
             case "sleep":
                 return await self._sleep(server, principal)
             case "refresh":
-                found = await self._router.ask(RefreshServer(server=server, principal=principal))
-                return Done(message=f"{server}: {told(found)}", found=found)
+                refreshed = await self._router.ask(RefreshServer(server=server, principal=principal))
+                return Done(message=f"{server}: {told(refreshed)}", found=refreshed)
             case "disable":
                 return await self._disable(server)
             case "enable":
@@ -120,8 +120,8 @@ class Operation:
         self._store.switch_server(server, disabled=False)
         await self._servers.enable(server)
         if self._recall(server) is None:  # it was off when the daemon started, or never came up
-            found = await self._router.ask(RefreshServer(server=server, principal=principal))
-            return Done(message=f"{server} is switched on: {told(found)}", found=found)
+            refreshed = await self._router.ask(RefreshServer(server=server, principal=principal))
+            return Done(message=f"{server} is switched on: {told(refreshed)}", found=refreshed)
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
 
     def _state(self, server: str) -> State | None:
@@ -134,14 +134,14 @@ class Operation:
         return f", {len(offer.tools)} tools" if offer is not None else ""
 
 
-def told(found: Refreshed) -> str:
+def told(refreshed: Refreshed) -> str:
     """Return what a reading of the lists found as a sentence."""
-    kinds = ((found.tools, "tools"), (found.resources, "resources"), (found.prompts, "prompts"))
+    kinds = ((refreshed.tools, "tools"), (refreshed.resources, "resources"), (refreshed.prompts, "prompts"))
     totals = ", ".join(f"{count} {kind}" for count, kind in kinds if count) or "nothing"
-    words = (("new", found.added), ("gone", found.removed), ("changed", found.changed))
+    words = (("new", refreshed.added), ("gone", refreshed.removed), ("changed", refreshed.changed))
     changes = "; ".join(f"{len(names)} {word}: {_some(names)}" for word, names in words if names)
     said = f"it lists {totals}; {changes or 'its tools are the same as before'}"
-    return f"{said}; {len(found.problems)} problems, see mcpvisor status" if found.problems else said
+    return f"{said}; {len(refreshed.problems)} problems, see mcpvisor status" if refreshed.problems else said
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -105,8 +105,8 @@ def slices(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > MAX_SLICE_CHARS:
         end = start + MAX_SLICE_CHARS
-        for found in _CLEAN_CUT.finditer(text, start + 1, start + MAX_SLICE_CHARS):
-            end = found.start()
+        for cut in _CLEAN_CUT.finditer(text, start + 1, start + MAX_SLICE_CHARS):
+            end = cut.start()
         yield text[start:end]
         start = end
     yield text[start:]

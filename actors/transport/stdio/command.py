@@ -37,10 +37,10 @@ _NEAREST_SCORE = 70
 
 def build_environment(configured: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a server: `INHERITED` variables of `base`, then the configured ones. Has a PATH."""
-    found = {name: base[name] for name in INHERITED if name in base and not base[name].startswith("()")}
-    found.setdefault("PATH", DEFAULT_PATH)
-    found.update(configured)
-    return found
+    environment = {name: base[name] for name in INHERITED if name in base and not base[name].startswith("()")}
+    environment.setdefault("PATH", DEFAULT_PATH)
+    environment.update(configured)
+    return environment
 
 
 def check_strings(args: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -76,17 +76,17 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
         raise _refused("the command is empty or has a NUL character in it")
     if "/" in command:
         # Not Path: it would lose the `./..` parts, which mean something across symbolic links.
-        found = command if command.startswith("/") else os.path.join(cwd, command)  # noqa: PTH118 - see above
-        reason = _objection(found)
+        executable = command if command.startswith("/") else os.path.join(cwd, command)  # noqa: PTH118 - see above
+        reason = _objection(executable)
         if reason:
             raise _refused(f"{command}: {reason}")
     else:
-        found = _search(command, path)
-    reason = _shebang_objection(found, path)
+        executable = _search(command, path)
+    reason = _shebang_objection(executable, path)
     if reason:
         short = reason.replace(f" on PATH {path}", " on the PATH")
-        raise _refused(f"{command}: {short}", f"{found}: {reason}")
-    return found
+        raise _refused(f"{command}: {short}", f"{executable}: {reason}")
+    return executable
 
 
 _WANTS = {

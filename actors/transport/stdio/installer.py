@@ -87,14 +87,14 @@ def _find(words: Sequence[str], depth: int) -> Installer | None:
 
 def _bare(words: Sequence[str]) -> list[str]:
     """Return the words without what may stand before a command: `env A=b`, `exec`."""
-    found, prefixed = list(words), False
-    while found:
-        prefix = _program(found[0]) in _PREFIXES
-        if not prefix and not _ASSIGNMENT.match(found[0]) and not (prefixed and found[0].startswith("-")):
+    bare, prefixed = list(words), False
+    while bare:
+        prefix = _program(bare[0]) in _PREFIXES
+        if not prefix and not _ASSIGNMENT.match(bare[0]) and not (prefixed and bare[0].startswith("-")):
             break
         prefixed |= prefix
-        del found[0]
-    return found
+        del bare[0]
+    return bare
 
 
 def _program(word: str) -> str:
@@ -117,16 +117,16 @@ def _commands(script: str) -> list[list[str]]:
         return []
     lexer = shlex.shlex(script, posix=True, punctuation_chars=";&|(){}")
     lexer.whitespace_split = True
-    found: list[list[str]] = [[]]
+    commands: list[list[str]] = [[]]
     try:
         for word in lexer:
             if word in _BREAKS:
-                found.append([])
+                commands.append([])
             else:
-                found[-1].append(word)
+                commands[-1].append(word)
     except ValueError:  # a quotation that does not end: the shell will say so
         return []
-    return found
+    return commands
 
 
 def _package(rest: Sequence[str], wanted: frozenset[str]) -> str:

@@ -56,7 +56,7 @@ def original_environment() -> dict[bytes, bytes]:
             entries = file.read().split(b"\0")
     except OSError:
         return dict(os.environb)
-    return {name: value for name, found, value in (entry.partition(b"=") for entry in entries) if found}
+    return {name: value for name, equals, value in (entry.partition(b"=") for entry in entries) if equals}
 
 
 def start(argv: list[str], descriptors: int) -> tuple[int, int]:
@@ -112,7 +112,7 @@ def limit_descriptors(soft: int) -> None:
 
 def children() -> dict[int, list[int]]:
     """Return the children of each process on the machine."""
-    found: dict[int, list[int]] = {}
+    by_parent: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib costs 5 ms
         if not entry.isdigit():
             continue
@@ -122,8 +122,8 @@ def children() -> dict[int, list[int]]:
         except OSError:
             continue
         parent = int(line[line.rindex(b")") + 2 :].split(None, 2)[1])
-        found.setdefault(parent, []).append(int(entry))
-    return found
+        by_parent.setdefault(parent, []).append(int(entry))
+    return by_parent
 
 
 def kill_descendants() -> None:
@@ -143,11 +143,11 @@ def reap(server: int) -> tuple[bool, int | None]:
     status = None
     try:
         while True:
-            pid, found = os.waitpid(-1, os.WNOHANG)
+            pid, wait_status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return True, status
             if pid == server:
-                status = found
+                status = wait_status
     except ChildProcessError:
         return False, status
 
@@ -160,8 +160,8 @@ def sweep(server: int) -> int | None:
     status = None
     _signal.pthread_sigmask(_signal.SIG_BLOCK, (SIGCHLD,))  # so that it ends the pause below at once
     for _ in range(SWEEP_ROUNDS):
-        left, found = reap(server)
-        status = found if status is None else status
+        left, wait_status = reap(server)
+        status = wait_status if status is None else status
         if not left:
             break
         kill_descendants()

@@ -35,7 +35,7 @@ def sweep(group: int) -> bool:
     beyond the group. One look takes some ms on a busy machine, and is taken only after the death of a shim.
     """
     ourselves, session, inherits = os.getpid(), os.getsid(0), _is_subreaper()
-    found = False
+    swept = False
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = entry.read_bytes().rpartition(b")")[2].split(None, 4)
@@ -45,9 +45,9 @@ def sweep(group: int) -> bool:
         pid = int(entry.parent.name)
         ours = inherits and parent == ourselves and its_session != session
         if ours or (its_group == group and state not in b"ZX"):  # a zombie of the group is init's to reap
-            found = True
+            swept = True
             _end(pid, reap=ours)
-    return found
+    return swept
 
 
 def _end(pid: int, *, reap: bool) -> None:

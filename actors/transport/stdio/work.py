@@ -29,12 +29,12 @@ async def look(root: int, server: int) -> Work | None:
     Looks in a worker thread. A checkpoint.
     """
     try:
-        found = await trio.to_thread.run_sync(work_of, root)
+        work = await trio.to_thread.run_sync(work_of, root)
     except RuntimeError as error:
         if not is_want(error):
             raise
         return None
-    return found and replace(found, processes=found.processes - ({root} - {server}))
+    return work and replace(work, processes=work.processes - ({root} - {server}))
 
 
 def work_of(root: int) -> Work | None:
@@ -52,13 +52,13 @@ def work_of(root: int) -> Work | None:
 def _tree(root: int) -> list[int] | None:
     """Return a process and all below it; None if the kernel does not tell."""
     try:
-        found = [root, *_children(root)]
+        tree = [root, *_children(root)]
     except OSError:
         return None
-    for pid in itertools.islice(found, 1, MAX_PROCESSES):  # it grows meanwhile
+    for pid in itertools.islice(tree, 1, MAX_PROCESSES):  # it grows meanwhile
         with suppress(OSError):  # it has ended
-            found += _children(pid)
-    return found[:MAX_PROCESSES]
+            tree += _children(pid)
+    return tree[:MAX_PROCESSES]
 
 
 def _children(pid: int) -> list[int]:
