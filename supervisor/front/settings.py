@@ -42,8 +42,8 @@ def serve_settings(settings: Settings) -> ServeSettings:
         control_frames_per_s=settings.websocket_control_frames_per_s,
         message_timeout_s=settings.body_timeout_s,
     )
-    found = msgspec.convert(settings, ServeSettings, from_attributes=True)
-    return replace(found, frames=frames, graceful_timeout_s=settings.drain_within_s + FAREWELL_S)
+    limits = msgspec.convert(settings, ServeSettings, from_attributes=True)
+    return replace(limits, frames=frames, graceful_timeout_s=settings.drain_within_s + FAREWELL_S)
 
 
 def buffered_bytes(settings: Settings) -> int:

@@ -108,18 +108,18 @@ def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[
     started = clock()
     meaning = seen.tool(asked.query.strip())
     scope = scope_of(seen, asked, meaning)
-    found = Found() if scope.listing else _found_in(seen, scope, asked)
+    ranking = Found() if scope.listing else _found_in(seen, scope, asked)
     down = seen.names.servers - seen.visible
     about = scope.named & down
     if down and not scope.listing and not scope.named and not asked.servers:
-        about = concerned(seen, down, described or {}, replace(asked, query=scope.query), found)
+        about = concerned(seen, down, described or {}, replace(asked, query=scope.query), ranking)
     elif scope.listing and not asked.servers:
         about |= named_in(asked.query, down)
     missing: tuple[str, ...] = ()
     if not (scope.listing or scope.named or scope.unknown):
-        missing = unmet.unmet(asked.query, found, lambda need: _one(seen, asked, scope, need))
+        missing = unmet.unmet(asked.query, ranking, lambda need: _one(seen, asked, scope, need))
     tool = meaning if isinstance(meaning, Resolved) else None
-    return Searched(asked, scope, found, about, (clock() - started) * 1000, missing, tool)
+    return Searched(asked, scope, ranking, about, (clock() - started) * 1000, missing, tool)
 
 
 def answered(
@@ -166,11 +166,11 @@ def weight(seen: Catalogue, done: Searched) -> int:
     """Return the bytes of the definitions of the tools that were found, or some bytes for each that can be listed."""
     if done.scope.listing:
         return _LISTING_COST * inventory.total(seen, done.scope.servers, done.asked.kinds)
-    found = 0
+    size = 0
     for hit in done.found.hits:
         if hit.document.kind == "tool":
-            found += len(seen.entries[hit.document.server].tools[hit.document.name].definition)
-    return found
+            size += len(seen.entries[hit.document.server].tools[hit.document.name].definition)
+    return size
 
 
 _LISTING_COST = 32
@@ -183,11 +183,11 @@ def _found_in(seen: Catalogue, scope: Scope, asked: Discover) -> Found:
         return _alone(scope.exact) if scope.exact.server in scope.servers else Found()
     if scope.alone in seen.visible:
         return _server_first(seen, wanted, scope.alone, scope.servers)
-    found = _found(seen, wanted, scope.servers)
+    ranking = _found(seen, wanted, scope.servers)
     if scope.alone:  # it asks for a server that cannot be used: what others offer must be very good to be shown
-        hits = tuple(hit for hit in found.hits if hit.exact)
+        hits = tuple(hit for hit in ranking.hits if hit.exact)
         return Found(hits=hits, total=len(hits))
-    return found
+    return ranking
 
 
 def _alone(tool: Resolved) -> Found:
@@ -247,8 +247,8 @@ def _servers_asked(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[st
 def _is_path(query: str, seen: Catalogue) -> bool:
     """Say whether a text can only be meant as a path: a hyphen or a dot may be part of a word, or of a tool's name."""
     for separator in (":", "__"):
-        server, found, _ = query.partition(separator)
-        if found and seen.names.literal(server) is not None:
+        server, sign, _ = query.partition(separator)
+        if sign and seen.names.literal(server) is not None:
             return True
     return not _SPACE.search(query) and (":" in query or query.startswith("mcp__"))
 

@@ -64,8 +64,8 @@ def items(
             if kind not in kinds or (after is not None and (server, number) < (after.server, after.kind)):
                 continue
             here = after.key if after is not None and (server, number) == (after.server, after.kind) else None
-            found = ((key_of(thing), thing) for thing in _offered(seen.entries[server].offer, kind))
-            rest = (pair for pair in found if (here is None or pair[0] > here) and (wanted is None or wanted(pair[1])))
+            keyed = ((key_of(thing), thing) for thing in _offered(seen.entries[server].offer, kind))
+            rest = (pair for pair in keyed if (here is None or pair[0] > here) and (wanted is None or wanted(pair[1])))
             first = heapq.nsmallest(MAX_ITEMS + 1, rest, key=lambda pair: pair[0])
             yield from (Item(Position(server, number, key), thing) for key, thing in first)
 
@@ -132,9 +132,9 @@ def decode_cursor(text: str) -> Position:
     try:
         if len(text) <= MAX_CURSOR_CHARS:
             data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            found = msgspec.json.decode(data, type=Position)
-            if 0 <= found.kind < len(KINDS):
-                return found
+            position = msgspec.json.decode(data, type=Position)
+            if 0 <= position.kind < len(KINDS):
+                return position
     except (msgspec.MsgspecError, binascii.Error, ValueError):
         pass
     raise InvalidArguments("'cursor' is not one that a list gave: repeat the next_cursor of the last answer as it is")

@@ -61,10 +61,10 @@ _NOTHING = Object(EMPTY, {})
 
 def members(raw: msgspec.Raw) -> Members:
     """Return the members of an object, each as it was written. Raises `NotAnObject`, `TooManyMembers`."""
-    found = read(raw).members
-    if found is None:
+    by_name = read(raw).members
+    if by_name is None:
         raise TooManyMembers
-    return found
+    return by_name
 
 
 def object_text(raw: msgspec.Raw) -> msgspec.Raw:
@@ -120,8 +120,8 @@ def _taken_apart(data: bytes) -> Members | None:
     if data.count(b":") > _MAX_COLONS:
         _any.decode(data)
         return None
-    found = _members.decode(data)
-    return found if len(found) <= MAX_MEMBERS else None
+    by_name = _members.decode(data)
+    return by_name if len(by_name) <= MAX_MEMBERS else None
 
 
 def _literal(data: bytes) -> dict[str, Any] | None:
@@ -144,13 +144,13 @@ def _is_json(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-def lacking(found: Object, names: Sequence[str]) -> list[str]:
+def lacking(given: Object, names: Sequence[str]) -> list[str]:
     """Return which names an object has no member for; of one that is not taken apart, among the first 200 names."""
-    if found.members is None:
-        return _lacking(found.text, list(dict.fromkeys(names))[:_MAX_NAMES]) if names else []
-    if found.members.keys() >= set(names):
+    if given.members is None:
+        return _lacking(given.text, list(dict.fromkeys(names))[:_MAX_NAMES]) if names else []
+    if given.members.keys() >= set(names):
         return []
-    return [name for name in names if name not in found.members]
+    return [name for name in names if name not in given.members]
 
 
 def _lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
@@ -158,8 +158,8 @@ def _lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
     fields = [
         (f"member_{place}", msgspec.Raw, msgspec.field(name=name, default=EMPTY)) for place, name in enumerate(names)
     ]
-    found = msgspec.json.decode(raw, type=msgspec.defstruct("Asked", fields))
-    return [name for name, value in zip(names, msgspec.structs.astuple(found), strict=True) if value is EMPTY]
+    asked = msgspec.json.decode(raw, type=msgspec.defstruct("Asked", fields))
+    return [name for name, value in zip(names, msgspec.structs.astuple(asked), strict=True) if value is EMPTY]
 
 
 def has_endless_integer(data: bytes) -> bool:
@@ -188,9 +188,9 @@ def has_endless_integer(data: bytes) -> bool:
 def _digits_around(data: bytes, place: int) -> tuple[int, int]:
     """Return where the digits around a place begin and end; of very many some may be left out at the beginning."""
     before = data[max(0, place - MAX_INT_DIGITS) : place]
-    found = _RUN.match(data, place)
-    assert found is not None, "it matches the empty text"
-    return place - (len(before) - len(before.rstrip(_DIGITS))), found.end()
+    run = _RUN.match(data, place)
+    assert run is not None, "it matches the empty text"
+    return place - (len(before) - len(before.rstrip(_DIGITS))), run.end()
 
 
 def _ends_other_than_it_began(part: bytes) -> bool:
@@ -206,20 +206,20 @@ def is_prose(raw: msgspec.Raw) -> bool:
     return isinstance(text, str) and bool(text.strip()) and text.lstrip()[:1] not in _BEGINS
 
 
-def first(found: Members, keys: Sequence[str]) -> Any:
+def first(given: Members, keys: Sequence[str]) -> Any:
     """Return the first of these that is there, as a plain value."""
-    return next((value for key in keys if (value := plain(found.get(key))) is not None), None)
+    return next((value for key in keys if (value := plain(given.get(key))) is not None), None)
 
 
-def without(found: Members, key: str) -> Members:
+def without(given: Members, key: str) -> Members:
     """Return the other members."""
-    return {name: value for name, value in found.items() if name != key}
+    return {name: value for name, value in given.items() if name != key}
 
 
 def texts(value: Any) -> list[str]:
     """Return a text, or the texts of a list, as a list; nothing for anything else."""
-    found = value if isinstance(value, list) else [value]
-    return found if all(isinstance(text, str) for text in found) else []
+    listed = value if isinstance(value, list) else [value]
+    return listed if all(isinstance(text, str) for text in listed) else []
 
 
 def number(value: Any) -> float:

@@ -101,14 +101,14 @@ def estimate_tokens(text: str) -> int:
     """
     if len(text) > _MAX_ESTIMATED_CHARS:
         return len(text) // 2
-    found = 1
+    tokens = 1
     for piece in _TOKENS.findall(text):
         if not piece.isascii():
-            found += 1 if ord(piece) < _ONE_TOKEN else 2 if ord(piece) < _TWO_TOKENS else 4
+            tokens += 1 if ord(piece) < _ONE_TOKEN else 2 if ord(piece) < _TWO_TOKENS else 4
         elif len(piece) < _LONG_WORD:
-            found += piece != " "
+            tokens += piece != " "
         else:
-            found += (len(piece) + 5) // 6
+            tokens += (len(piece) + 5) // 6
     for run in _RARE.findall(text):
-        found += len(run) // 2
-    return found
+        tokens += len(run) // 2
+    return tokens

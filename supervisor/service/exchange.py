@@ -81,10 +81,10 @@ class QuestionTable:
             reply.answer(result)
         else:
             try:
-                found = _error.decode(error)
+                said = _error.decode(error)
             except _UNREADABLE:
-                found = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable")
-            reply.fail(RemoteError(found))
+                said = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable")
+            reply.fail(RemoteError(said))
         return True
 
     def close(self) -> None:
@@ -131,14 +131,14 @@ class Exchange:
         token, level = b"", self.log_level
         if len(meta) > 2:
             try:
-                found = _meta.decode(meta)
+                wanted = _meta.decode(meta)
             except _UNREADABLE:
                 return NOTHING
-            token = bytes(found.token)
+            token = bytes(wanted.token)
             if token[:1] and (token[0] not in _TOKEN_STARTS or len(token) > MAX_TOKEN_BYTES):
                 token = b""
             if self.client.era == "modern":
-                level = _level_of(found.log_level)
+                level = _level_of(wanted.log_level)
         if not token and not level:
             return NOTHING if level is None else UNSAID
         return Interest(token, level)

@@ -63,9 +63,9 @@ def result(error: SupervisorError | RemoteError, unset: Sequence[str] = ()) -> b
 
     `unset`: the variables of the server's environment whose values are placeholders, as its configuration has them.
     """
-    text, found = _remote(error, unset) if isinstance(error, RemoteError) else _own(error)
+    text, structured = _remote(error, unset) if isinstance(error, RemoteError) else _own(error)
     block = {"type": "text", "text": text}
-    return encode({"content": [block], "structuredContent": {"error": found}, "isError": True})
+    return encode({"content": [block], "structuredContent": {"error": structured}, "isError": True})
 
 
 def _own(error: SupervisorError) -> tuple[str, dict[str, Any]]:
@@ -79,23 +79,23 @@ def _own(error: SupervisorError) -> tuple[str, dict[str, Any]]:
 
 
 def _remote(error: RemoteError, unset: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    found = error.error
-    message = clean(found.message[:MAX_TEXT_CHARS])
-    data: dict[str, Any] = {"code": found.code, "message": found.message}
+    said = error.error
+    message = clean(said.message[:MAX_TEXT_CHARS])
+    data: dict[str, Any] = {"code": said.code, "message": said.message}
     if not error.server:  # it is ours, in the codes of the client's era
-        return message, data | _members(found.data)
+        return message, data | _members(said.data)
     message = _without_repeats(_without_trace(message))
     text = f"{message} (said by the server {clean(error.server)!r}){_way_out(message, unset)}"
     data |= {"type": "server_error", "outcome": "completed", "retryable": False, "server": error.server}
-    return text, data | ({"data": found.data} if bytes(found.data) else {})
+    return text, data | ({"data": said.data} if bytes(said.data) else {})
 
 
 def _without_trace(message: str) -> str:
     """Return a message without the calls that led to it; of Python's, what was raised stands behind them."""
-    found = _TRACE.search(message)
-    if found is None:
+    trace = _TRACE.search(message)
+    if trace is None:
         return message
-    before, traced = message[: found.start()].strip(), message[found.start() :].strip()
+    before, traced = message[: trace.start()].strip(), message[trace.start() :].strip()
     last = traced.rpartition("\n")[2]
     raised = last if 'File "' in traced and last[:1].strip() and _TRACE.search(f" {last}") is None else ""
     return ": ".join(part for part in (before.removesuffix(":"), raised) if part) or "an error without a message"

@@ -110,24 +110,24 @@ def check(members: bytes, meta: msgspec.Raw) -> None:
 
 def within_limits(error: RemoteError) -> RemoteError:
     """Return a server's error as it is, but for data, and the end of a text, with which hardly any client can do."""
-    found = error.error
-    passes = len(found.data) <= MAX_ERROR_BYTES and not has_endless_integer(bytes(found.data))
-    if passes and len(found.message) <= MAX_ERROR_BYTES:
+    said = error.error
+    passes = len(said.data) <= MAX_ERROR_BYTES and not has_endless_integer(bytes(said.data))
+    if passes and len(said.message) <= MAX_ERROR_BYTES:
         return error
-    data = found.data if passes else msgspec.Raw(b"")
-    return RemoteError(ErrorObject(found.code, found.message[:MAX_ERROR_BYTES], data))
+    data = said.data if passes else msgspec.Raw(b"")
+    return RemoteError(ErrorObject(said.code, said.message[:MAX_ERROR_BYTES], data))
 
 
 def masked(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
     """Return a server's error without its secrets: errors, unlike results, are shown and logged everywhere."""
-    found = error.error
-    message, before = hide(found.message), bytes(found.data).decode(errors="replace")
+    said = error.error
+    message, before = hide(said.message), bytes(said.data).decode(errors="replace")
     after = hide(before)
-    if message == found.message and after == before:
+    if message == said.message and after == before:
         return error
     if not is_json(after.encode()):  # the secret was no text in it, or there was none
-        after = _masked_value(found.data, hide)
-    return RemoteError(ErrorObject(found.code, message, msgspec.Raw(after.encode())))
+        after = _masked_value(said.data, hide)
+    return RemoteError(ErrorObject(said.code, message, msgspec.Raw(after.encode())))
 
 
 def _masked_value(data: msgspec.Raw, hide: Callable[[str], str]) -> str:

@@ -145,8 +145,8 @@ class Gateway:
         client = exchange.client
         capabilities = self._capabilities(client.version, client.principal)
         said = self.introduction.text(client.principal)
-        found = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
-        return self._own(client, encode(found), cacheable=True)
+        result = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
+        return self._own(client, encode(result), cacheable=True)
 
     async def _list_tools(self, exchange: Exchange) -> bytes:
         self._first_page_only(exchange.params)

@@ -52,18 +52,18 @@ class Lookup:
         Raises `UnknownTool`, `AmbiguousName`, and what `Arrival.of` raises. A checkpoint unless it is found at once.
         """
         seen = self._visible.now(client.principal)
-        found = seen.tool(path, server=server)
-        if isinstance(found, Resolved):  # as nearly always: what follows costs a call more than all of it
-            self._refuse(client, found)
+        resolution = seen.tool(path, server=server)
+        if isinstance(resolution, Resolved):  # as nearly always: what follows costs a call more than all of it
+            self._refuse(client, resolution)
         else:
-            seen, found = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
-        match found:
+            seen, resolution = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
+        match resolution:
             case Resolved(server=name, name=tool):
                 return seen.entries[name], seen.entries[name].tools[tool]
             case Ambiguous(readings=readings):
                 raise ambiguous(path, readings, tool_path)
             case Absent():
-                raise await beside(partial(unknown_tool, seen, path, found))
+                raise await beside(partial(unknown_tool, seen, path, resolution))
         raise await beside(partial(unknown_tool, seen, f"{server}:{path}" if server else path))
 
     async def prompt(self, client: Client, name: str, since: float) -> tuple[str, str]:
@@ -71,8 +71,8 @@ class Lookup:
 
         Raises `UnknownPrompt`, `AmbiguousName`, and what `Arrival.of` raises.
         """
-        _, found = await self._settled(client, lambda seen: seen.prompt(name), since)
-        match found:
+        _, resolution = await self._settled(client, lambda seen: seen.prompt(name), since)
+        match resolution:
             case Resolved(server=server, name=own):
                 return server, own
             case Ambiguous(readings=readings):
@@ -87,12 +87,12 @@ class Lookup:
         Raises `RemoteError` in the codes of the client's era if there is none, `AmbiguousName`, and what `Arrival.of`
         raises.
         """
-        seen, found = await self._settled(client, lambda seen: resolve_named(uri, seen.names, seen.entries), since)
-        if found is None:
+        seen, resolution = await self._settled(client, lambda seen: resolve_named(uri, seen.names, seen.entries), since)
+        if resolution is None:
             offers = {server: entry.offer for server, entry in seen.entries.items()}
-            found = await beside(partial(resolve_bare, uri, offers))
-            self._refuse(client, found)
-        match found:
+            resolution = await beside(partial(resolve_bare, uri, offers))
+            self._refuse(client, resolution)
+        match resolution:
             case Resolved(server=server, name=own):
                 return server, own
             case Ambiguous(readings=readings):
@@ -103,21 +103,23 @@ class Lookup:
     async def _settled(self, client: Client, resolve: Callable[[Catalogue], R], since: float) -> tuple[Catalogue, R]:
         """Return what a name means once everything is known that it depends on, and the catalogue that says so."""
         seen = self._visible.now(client.principal)
-        found = resolve(seen)
-        if not isinstance(found, Resolved) and not seen.indexed:
+        resolution = resolve(seen)
+        if not isinstance(resolution, Resolved) and not seen.indexed:
             seen = await self._visible.indexed(client, since + self._forward.timeout_s(""))
-            found = resolve(seen)
-        while isinstance(found, Undiscovered):
-            await self._arrival.of(found.server, client.principal, since + self._forward.timeout_s(found.server))
+            resolution = resolve(seen)
+        while isinstance(resolution, Undiscovered):
+            await self._arrival.of(
+                resolution.server, client.principal, since + self._forward.timeout_s(resolution.server)
+            )
             seen = self._visible.now(client.principal)
-            found = resolve(seen)
-        self._refuse(client, found)
-        return seen, found
+            resolution = resolve(seen)
+        self._refuse(client, resolution)
+        return seen, resolution
 
-    def _refuse(self, client: Client, found: Resolution | None) -> None:
+    def _refuse(self, client: Client, resolution: Resolution | None) -> None:
         """Raise why the server that was named cannot be used, if it cannot."""
-        if isinstance(found, _ON_A_SERVER):
-            refused = refusal(found.server, self._visible.statuses(client.principal).get(found.server))
+        if isinstance(resolution, _ON_A_SERVER):
+            refused = refusal(resolution.server, self._visible.statuses(client.principal).get(resolution.server))
             if refused is not None:
                 raise refused
 
@@ -145,7 +147,7 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     if last in SCHEMAS:
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None
-    nearest = [clean(found)[:200] for found in seen.nearest(path, server=server)]
+    nearest = [clean(other)[:200] for other in seen.nearest(path, server=server)]
     listed = f"list its tools with {server}:*, a query of discover_mcp_tools" if server else ""
     hint = f"did you mean {', '.join(nearest)}?" if nearest else listed or "use discover_mcp_tools to find tools"
     if absent is not None:

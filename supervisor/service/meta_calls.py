@@ -129,10 +129,10 @@ class MetaCalls:
         done = await self._searched(seen, wanted)
         statuses = self._visible.statuses(client.principal)
         servers = partial(self._introduction.servers, client.principal)
-        found = await self._bench.run(
+        answer = await self._bench.run(
             weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, servers
         )
-        return _content(found)
+        return _content(answer)
 
     async def _searched(self, seen: Catalogue, wanted: tools.Discover) -> Searched:
         """Search; never on the loop where a query is embedded first, or has several needs: each is searched for."""
@@ -151,9 +151,9 @@ class MetaCalls:
     def _resources(
         self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: resources.ResourceQuery
     ) -> bytes:
-        found = {name: server_named(name, seen) for name in sorted(asked.servers)}
-        named = frozenset(found.values()) - {""}
-        unknown = [clean(name)[:64] for name, server in found.items() if not server]
+        meant = {name: server_named(name, seen) for name in sorted(asked.servers)}
+        named = frozenset(meant.values()) - {""}
+        unknown = [clean(name)[:64] for name, server in meant.items() if not server]
         told = standings(named - seen.visible, statuses)
         remark = f"There is no server {unknown[0]!r}." if unknown else f"{told}; tell the user." if told else ""
         servers = seen.visible & named if asked.servers else seen.visible

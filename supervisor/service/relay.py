@@ -80,25 +80,25 @@ def without(body: bytes, *names: str) -> bytes:
     """Return a JSON object without some members; the same bytes where it has none of them."""
     if not any(encode(name) in body for name in names):
         return body
-    found = _members.decode(body)
-    kept = {name: value for name, value in found.items() if name not in names}
-    return body if len(kept) == len(found) else encode(kept)
+    members = _members.decode(body)
+    kept = {name: value for name, value in members.items() if name not in names}
+    return body if len(kept) == len(members) else encode(kept)
 
 
 def _without_modern_members(body: bytes) -> bytes:
     plain = without(body, "resultType", "ttlMs", "cacheScope")
     if encode(META_SERVER_INFO) not in plain:
         return plain
-    found = _members.decode(plain)
+    members = _members.decode(plain)
     try:
-        meta = _members.decode(found.get("_meta", b"{}"))
+        meta = _members.decode(members.get("_meta", b"{}"))
     except msgspec.MsgspecError:  # not an object: whoever reads it may judge
         return plain
     if META_SERVER_INFO not in meta:
         return plain
     del meta[META_SERVER_INFO]
     if meta:
-        return encode({**found, "_meta": meta})
+        return encode({**members, "_meta": meta})
     return without(plain, "_meta")
 
 
@@ -111,10 +111,10 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
     if len(data) <= 2:
         return b""
     try:
-        found = _members.decode(data)
+        members = _members.decode(data)
     except (msgspec.MsgspecError, RecursionError):
         return b""
-    kept = {key: value for key, value in found.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
+    kept = {key: value for key, value in members.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
     return encode(kept)[1:-1] if kept else b""
 
 
@@ -131,24 +131,24 @@ def relayed(error: RemoteError, method: str, era: Era, uri: str = "") -> RemoteE
     `uri`: what a `resources/read` asked for. Message and data always stay.
     (2026-07-28 basic/index "Error Codes", server/resources; `docs/errors.md` has the table.)
     """
-    found = error.error
-    if method == "resources/read" and _says_not_found(found):
+    said = error.error
+    if method == "resources/read" and _says_not_found(said):
         code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
-        data = found.data if bytes(found.data) else msgspec.Raw(encode({"uri": uri}))
-        return RemoteError(ErrorObject(code, found.message, data))
-    if era == "modern" and found.code in MISLEADING:
-        return RemoteError(ErrorObject(INTERNAL_ERROR, found.message, found.data))
+        data = said.data if bytes(said.data) else msgspec.Raw(encode({"uri": uri}))
+        return RemoteError(ErrorObject(code, said.message, data))
+    if era == "modern" and said.code in MISLEADING:
+        return RemoteError(ErrorObject(INTERNAL_ERROR, said.message, said.data))
     return error
 
 
-def _says_not_found(found: ErrorObject) -> bool:
+def _says_not_found(said: ErrorObject) -> bool:
     """Whether a resource is missing: -32002 by older revisions, -32602 with the URI by the newest, 0 by some SDKs."""
-    if found.code == INVALID_PARAMS:
+    if said.code == INVALID_PARAMS:
         try:
-            return bool(_data.decode(found.data).uri)
+            return bool(_data.decode(said.data).uri)
         except (msgspec.MsgspecError, RecursionError):
-            return bool(_NOT_FOUND.search(found.message))
-    return found.code == NOT_FOUND_LEGACY or (found.code == 0 and bool(_NOT_FOUND.search(found.message)))
+            return bool(_NOT_FOUND.search(said.message))
+    return said.code == NOT_FOUND_LEGACY or (said.code == 0 and bool(_NOT_FOUND.search(said.message)))
 
 
 def as_tool_result(error: RemoteError, method: str) -> Result | None:

@@ -130,9 +130,9 @@ class Reading:
 
 def _for_model(server: str, body: bytes) -> bytes:
     """Return the result of `read_mcp_resource` for what a server answered."""
-    found = _contents(server, body)
-    blocks = _array(_block(server, item) for item in found)
-    structured = with_contents(body, _array(_renamed(server, item, resource_path) for item in found))
+    contents = _contents(server, body)
+    blocks = _array(_block(server, item) for item in contents)
+    structured = with_contents(body, _array(_renamed(server, item, resource_path) for item in contents))
     return b"".join([b'{"content":', *blocks, b',"structuredContent":', structured, b"}"])
 
 
@@ -190,10 +190,10 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
 
 def with_contents(body: bytes, contents: _Parts, era: Era = "legacy") -> bytes:
     """Return a server's answer with other contents; everything else of it stays as and where it is."""
-    found: dict[str, Any] = {**_members.decode(body), "contents": contents}
+    members: dict[str, Any] = {**_members.decode(body), "contents": contents}
     if era == "modern":  # nothing is known about who else may see it
-        found = {"ttlMs": 0, **found, "cacheScope": "private"}
-    return b"".join(_object(found))
+        members = {"ttlMs": 0, **members, "cacheScope": "private"}
+    return b"".join(_object(members))
 
 
 def _renamed(server: str, item: Mapping[str, msgspec.Raw], name: Callable[[str, str], str]) -> dict[str, Any]:

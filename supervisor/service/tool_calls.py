@@ -61,10 +61,10 @@ class ToolCalls:
         entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if cost <= SMALL_BYTES:
-            found = checked(entry, tool, wanted)
+            approved = checked(entry, tool, wanted)
         else:
-            found = await self._bench.run(cost, checked, entry, tool, wanted)
-        members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(found.arguments)
+            approved = await self._bench.run(cost, checked, entry, tool, wanted)
+        members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(approved.arguments)
         principal, started = exchange.client.principal, time.perf_counter()
         try:
             body = await self._forward.ask(
@@ -74,13 +74,13 @@ class ToolCalls:
             raise
         except (SupervisorError, RemoteError) as error:
             self._used(principal, entry.server, tool.name, False, (time.perf_counter() - started) * 1000)
-            if isinstance(error, RemoteError) and found.remark and not is_for_client(error):
-                raise _remarked(error, found.remark) from None
+            if isinstance(error, RemoteError) and approved.remark and not is_for_client(error):
+                raise _remarked(error, approved.remark) from None
             raise
         self._used(principal, entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
-        if not found.remark:
+        if not approved.remark:
             return body
-        return await self._bench.run(len(body) // REMARKED_COST, with_remark, body, found.remark)
+        return await self._bench.run(len(body) // REMARKED_COST, with_remark, body, approved.remark)
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -124,16 +124,16 @@ def with_remark(body: bytes, remark: str) -> bytes:
     try:
         if not _failed.decode(body).isError:
             return body
-        found = _members.decode(body)
-        blocks = _raws.decode(found["content"])
+        members = _members.decode(body)
+        blocks = _raws.decode(members["content"])
     except (msgspec.MsgspecError, RecursionError, KeyError):
         return body
-    return encode({**found, "content": [*blocks, {"type": "text", "text": remark}]})
+    return encode({**members, "content": [*blocks, {"type": "text", "text": remark}]})
 
 
 def _remarked(error: RemoteError, remark: str) -> RemoteError:
-    found = error.error
-    return RemoteError(ErrorObject(found.code, f"{found.message}; {remark}", found.data), error.server)
+    said = error.error
+    return RemoteError(ErrorObject(said.code, f"{said.message}; {remark}", said.data), error.server)
 
 
 def _wrong(entry: Entry, tool: Tool, what: str, **more: Any) -> InvalidArguments:

@@ -134,14 +134,14 @@ class Database:
 
     def load_vectors(self, digests: Sequence[bytes], now: float) -> dict[bytes, bytes]:
         """Return what is kept under these digests, and note that it was used at `now`."""
-        found: dict[bytes, bytes] = {}
+        vectors: dict[bytes, bytes] = {}
         for first in range(0, len(digests), _DIGESTS):
             some = digests[first : first + _DIGESTS]
             marks = ", ".join("?" * len(some))
             rows = self._rows(VectorRow, f"SELECT digest, levels FROM vectors WHERE digest IN ({marks})", some)
-            found |= {row.digest: row.levels for row in rows}
+            vectors |= {row.digest: row.levels for row in rows}
             self._tidy(f"UPDATE vectors SET used_at = ? WHERE digest IN ({marks})", (now, *some))
-        return found
+        return vectors
 
     def load_disabled(self) -> frozenset[str]:
         """Return the names of the servers that an operator has switched off."""

@@ -41,14 +41,14 @@ class Disk:
         """Return what `work` of the database returns, in a thread. Raises `Outage`. A checkpoint."""
         try:
             # An abandoned thread keeps its place in the limiter until it ends, so two never use the file together.
-            found = await trio.to_thread.run_sync(work, *args, limiter=self._limiter, abandon_on_cancel=True)
+            returned = await trio.to_thread.run_sync(work, *args, limiter=self._limiter, abandon_on_cancel=True)
         except _FAILURES as error:
             if isinstance(error, RuntimeError | ImportError) and not is_want(error):
                 raise
             self.fail(str(error))
             raise Outage from error
         self.opened.set()
-        return found
+        return returned
 
     def fail(self, why: str) -> None:
         """Note that nothing can be saved now."""

@@ -68,9 +68,9 @@ class StoreMemory:
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
         for name in saved.keys() - set(self._configured()):
             self._store.forget_server(name)
-        eras = await self._store.load_eras(now)
-        found: dict[str, Era] = {name: eras[digest].era for name, digest in digests.items() if digest in eras}
-        return offers, found
+        by_digest = await self._store.load_eras(now)
+        eras: dict[str, Era] = {name: by_digest[digest].era for name, digest in digests.items() if digest in by_digest}
+        return offers, eras
 
 
 class StoreVectors:

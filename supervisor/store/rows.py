@@ -66,12 +66,12 @@ class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     total_ms: Annotated[float, msgspec.Meta(ge=0)]
 
 
-def checked(kind: type[Row], found: Sequence[Any]) -> list[Row]:
+def checked(kind: type[Row], fetched: Sequence[Any]) -> list[Row]:
     """Return the rows whose values have the right types; the log tells how many have not."""
     rows: list[Row] = []
-    for row in found:
+    for row in fetched:
         with contextlib.suppress(msgspec.ValidationError):
             rows.append(msgspec.convert(row, kind, builtin_types=(bytes,)))
-    if len(rows) < len(found):
-        log.warning("%d rows of the database are not as they should be and are not used", len(found) - len(rows))
+    if len(rows) < len(fetched):
+        log.warning("%d rows of the database are not as they should be and are not used", len(fetched) - len(rows))
     return rows

@@ -184,12 +184,12 @@ class Store:
         await self.flush()  # so that a reader finds what was saved before
         with trio.move_on_after(READ_S):
             try:
-                found = await self._disk.use(load, *args)
+                loaded = await self._disk.use(load, *args)
             except Outage:
                 return None
             if not self._queue:
                 self._disk.recover()
-            return found
+            return loaded
         self._disk.fail(f"the disk did not answer within {READ_S:g} s")
         return None
 

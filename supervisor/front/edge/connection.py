@@ -172,11 +172,11 @@ class ClientConnection(TCPServer):
         data = b"?"
         while data:
             if self._its_turn or self._http.next_is_here:
-                found = await self._read_ahead()
+                arrived = await self._read_ahead()
             else:
-                found = await self._read()
-            if found is not None:
-                data = found
+                arrived = await self._read()
+            if arrived is not None:
+                data = arrived
                 if not self._ended:
                     await self.protocol.handle(RawData(data))
 

@@ -97,10 +97,10 @@ def _addresses(listen: str, host: str) -> list[tuple[socket.AddressFamily, str]]
         families = [(socket.AF_INET, "127.0.0.1")]
         return [*families, (socket.AF_INET6, "::1")] if _has_ipv6_loopback() else families
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError):
         raise _config_error(listen, f'"{host}" is no address of this machine', 'use for example "127.0.0.1"') from None
-    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
+    return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in resolved))
 
 
 def _has_ipv6_loopback() -> bool:

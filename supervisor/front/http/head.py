@@ -72,17 +72,17 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(headers: Headers) -> Head:
     """Return what matters of the header lines."""
-    found: dict[bytes, bytes] = {}
+    lines: dict[bytes, bytes] = {}
     duplicated: tuple[bytes, ...] = ()
     for name, value in headers:
         if name in _LOOKED_AT:
-            if name in found:
+            if name in lines:
                 if name == b"accept":
-                    value = found[name] + b"," + value
+                    value = lines[name] + b"," + value
                 else:
                     duplicated += (name,)
-            found[name] = value
-    get = found.get
+            lines[name] = value
+    get = lines.get
     return Head(
         content_type=get(b"content-type"),
         content_length=get(b"content-length"),

@@ -61,8 +61,8 @@ class ModernFront:
         if request.method == LISTEN:
             await self._listen(request, accepts, principal, receive, send)
         elif (error := removed(request)) is not None:
-            found = failure(request.id, error)
-            await reply(send, found.status, found.body)
+            answer = failure(request.id, error)
+            await reply(send, answer.status, answer.body)
         else:
             await self._perform(request, accepts, principal, receive, send)
 
@@ -82,15 +82,15 @@ class ModernFront:
         finally:
             if late is not None:
                 self._keep_alive.remove(late)
-        found = answers[0] if answers else self._drain.last_answer(scope, request.id)
-        if found is None:
+        answer = answers[0] if answers else self._drain.last_answer(scope, request.id)
+        if answer is None:
             return  # the client is gone
         if late is not None and late.committed:
-            await late.finish(found.body)
-        elif accepts.json or found.status != 200:
-            await reply(send, found.status, found.body)
+            await late.finish(answer.body)
+        elif accepts.json or answer.status != 200:
+            await reply(send, answer.status, answer.body)
         else:
-            await EventStream(send).answer(found.body)
+            await EventStream(send).answer(answer.body)
 
     async def _listen(
         self, request: ModernRequest, accepts: Accepts, principal: Principal, receive: Receive, send: Send
@@ -104,8 +104,8 @@ class ModernFront:
             with self._limit.place():
                 await self._stream(subscription, principal, receive, send)
         except SupervisorError as error:  # only ever raised before the stream is committed to
-            found = failure(request.id, error)
-            await reply(send, found.status, found.body)
+            answer = failure(request.id, error)
+            await reply(send, answer.status, answer.body)
 
     async def _stream(self, subscription: Subscription, principal: Principal, receive: Receive, send: Send) -> None:
         settings = self._settings

@@ -108,8 +108,8 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     """Ready: the index is built and every server was tried once. Those that fail hold nothing up."""
     statuses = view.reported()
     known = view.seen().entries
-    failing = sorted(name for name, found in statuses.items() if _fails(found, name in known))
-    coming = (name for name, found in statuses.items() if found.state is not State.STOPPED)
+    failing = sorted(name for name, status in statuses.items() if _fails(status, name in known))
+    coming = (name for name, status in statuses.items() if status.state is not State.STOPPED)
     discovering = sorted(name for name in coming if name not in known and name not in failing)
     reason = ""
     if view.closing.is_set():
@@ -202,8 +202,8 @@ def token_savings(catalogue: Catalogue) -> dict[str, Any]:
     exposed = sum(sum(offer.token_counts.values()) for offer in offers)
     counted = all(len(offer.token_counts) >= len(offer.tools) for offer in offers)
     exact = counted and all(offer.tokens_exact for offer in offers)
-    found: dict[str, Any] = msgspec.to_builtins(savings(exposed_tokens=exposed, meta_tokens=META_TOKENS, exact=exact))
-    return {**found, "counted": counted}
+    numbers: dict[str, Any] = msgspec.to_builtins(savings(exposed_tokens=exposed, meta_tokens=META_TOKENS, exact=exact))
+    return {**numbers, "counted": counted}
 
 
 async def _debug(view: View) -> bytes:

@@ -84,4 +84,4 @@ def findings(described: Mapping[str, Mapping[str, Metadata]]) -> dict[str, list[
         ][:MAX_FINDINGS]
         for server, metadata in described.items()
     }
-    return {server: found for server, found in rows.items() if found}
+    return {server: listed for server, listed in rows.items() if listed}

@@ -28,7 +28,7 @@ async def told_by(server: str, directory: Directory[ServerMessage]) -> ServerSta
 
 async def fresh(reported: Mapping[str, ServerStatus], directory: Directory[ServerMessage]) -> dict[str, ServerStatus]:
     """Return every server's status: asked now of those that run, all at once, as last reported of the others."""
-    found = dict(reported)
+    statuses = dict(reported)
     asked: dict[str, Reply[ServerStatus]] = {}
     for name in directory.names():
         address = directory.find(name)
@@ -38,19 +38,19 @@ async def fresh(reported: Mapping[str, ServerStatus], directory: Directory[Serve
     with trio.move_on_after(ASK_S):
         for name, reply in asked.items():
             with suppress(SupervisorError):
-                found[name] = await reply.wait()
-    return dict(sorted(found.items()))
+                statuses[name] = await reply.wait()
+    return dict(sorted(statuses.items()))
 
 
 async def with_stderr(
     reported: Mapping[str, ServerStatus], directory: Directory[ServerMessage]
 ) -> dict[str, ServerStatus]:
     """Return the statuses with what the servers wrote to stderr, one after the other: each takes some milliseconds."""
-    found = dict(reported)
+    statuses = dict(reported)
     with trio.move_on_after(ASK_S):
         for name in directory.names():
             address = directory.find(name)
             with suppress(SupervisorError):
                 if address is not None:
-                    found[name] = await address.ask(ReadServer(stderr=True))
-    return dict(sorted(found.items()))
+                    statuses[name] = await address.ask(ReadServer(stderr=True))
+    return dict(sorted(statuses.items()))

@@ -70,15 +70,15 @@ async def _tools(view: View, parameters: Parameters) -> bytes:
     return await beside(lambda: _encoded(catalogue, criteria, select(catalogue, usage, criteria, described)))
 
 
-def _encoded(catalogue: Catalogue, criteria: Criteria, found: Selection) -> bytes:
+def _encoded(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> bytes:
     page = {
         "catalog_revision": catalogue.revision,
-        "total": found.total,
+        "total": selection.total,
         "offset": criteria.offset,
         "limit": criteria.limit,
-        "by_safety": found.by_safety,
-        "groups": found.groups,
-        "tools": found.rows,
+        "by_safety": selection.by_safety,
+        "groups": selection.groups,
+        "tools": selection.rows,
     }
     return msgspec.json.encode(page)
 

@@ -222,14 +222,14 @@ class SocketSession:
         """Perform the requests of an array side by side and answer them together, in their order."""
         answers = [part if isinstance(part, bytes) else None for part in begun]
 
-        async def fill(place: int, found: bytes) -> None:
-            answers[place] = found
+        async def fill(place: int, body: bytes) -> None:
+            answers[place] = body
 
         async with trio.open_nursery() as nursery:
             for place, part in enumerate(begun):
                 if isinstance(part, _Unanswered):
                     nursery.start_soon(self._perform, part, partial(fill, place))
-        present = [found for found in answers if found is not None]
+        present = [body for body in answers if body is not None]
         if present:
             await self._outgoing.send(b"[" + b",".join(present) + b"]")
 
@@ -243,8 +243,8 @@ class SocketSession:
                 except trio.WouldBlock:
                     await self._in_flight.acquire()
                 try:
-                    found = await self._drain.answer(scope, unanswered.exchange)
-                    await give(found.body)
+                    answer = await self._drain.answer(scope, unanswered.exchange)
+                    await give(answer.body)
                 finally:
                     self._in_flight.release()
             if scope.cancelled_caught and (last := self._drain.last_answer(scope, request.id)) is not None:

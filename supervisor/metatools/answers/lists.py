@@ -54,9 +54,9 @@ def tools_page(
     count = total(seen, listing.servers, listing.kinds)
     there = "" if count or about else _what_there_is(context, remark)
     frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
-    found = items(seen, listing.servers, listing.kinds, listing.after)
+    offered = items(seen, listing.servers, listing.kinds, listing.after)
     left = context.left(frame)
-    rows, following = _page(found, lambda item: _line(context, item), left, listing.limit)
+    rows, following = _page(offered, lambda item: _line(context, item), left, listing.limit)
     frame["tools"] = rows
     earlier = shown(seen, listing.servers, listing.kinds, listing.after)
     return _with_cursor(frame, following, _progress(earlier, len(rows), count, following))
@@ -74,9 +74,9 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
     wanted = _with_words(asked.words) if asked.words else None
     totals = {kind: total(seen, servers, {kind}, wanted) for kind in sorted(RESOURCES)}
     remark = remark or ("" if any(totals.values()) else _no_resources(seen, asked, servers))
-    found = items(seen, servers, RESOURCES, asked.after, wanted)
+    offered = items(seen, servers, RESOURCES, asked.after, wanted)
     left = context.left({"notice": remark})
-    rows, following = _page(found, lambda item: _resource(seen, item), left, MAX_ITEMS)
+    rows, following = _page(offered, lambda item: _resource(seen, item), left, MAX_ITEMS)
     answer: dict[str, Any] = {
         **({"notice": remark} if remark else {}),
         "resources": [row for row in rows if "uri" in row],
@@ -102,7 +102,7 @@ def _no_resources(seen: Catalogue, asked: ResourceListing, servers: frozenset[st
 
 
 def _page(
-    found: Iterator[Item], row: Callable[[Item], dict[str, Any]], left: int, limit: int
+    offered: Iterator[Item], row: Callable[[Item], dict[str, Any]], left: int, limit: int
 ) -> tuple[list[dict[str, Any]], Position | None]:
     """Return the rows of one page, one at least, and after which of them the next one begins.
 
@@ -110,7 +110,7 @@ def _page(
     """
     rows: list[dict[str, Any]] = []
     last: Position | None = None
-    for item in found:
+    for item in offered:
         value = row(item)
         left -= row_tokens(value)
         if rows and (left < len(encode_cursor(item.at)) or len(rows) >= limit):

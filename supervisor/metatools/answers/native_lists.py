@@ -54,16 +54,16 @@ def rewrite_meta(server: str, meta: msgspec.Raw, name: Callable[[str, str], str]
     if b"resourceUri" not in bytes(meta):
         return meta
     try:
-        found: dict[str, Any] = dict(members(meta))
-        ui = members(found["ui"]) if holds_object(found.get("ui")) else {}
+        rewritten: dict[str, Any] = dict(members(meta))
+        ui = members(rewritten["ui"]) if holds_object(rewritten.get("ui")) else {}
     except NotAnObject:
         return meta
-    uri, flat = plain(ui.get("resourceUri")), plain(found.get("ui/resourceUri"))
+    uri, flat = plain(ui.get("resourceUri")), plain(rewritten.get("ui/resourceUri"))
     if isinstance(uri, str):
-        found["ui"] = {**ui, "resourceUri": name(server, uri)}
+        rewritten["ui"] = {**ui, "resourceUri": name(server, uri)}
     if isinstance(flat, str):
-        found["ui/resourceUri"] = name(server, flat)
-    return found
+        rewritten["ui/resourceUri"] = name(server, flat)
+    return rewritten
 
 
 def shown_meta(server: str, meta: msgspec.Raw) -> Any:
@@ -77,10 +77,12 @@ def ui_meta(server: str, meta: msgspec.Raw) -> dict[str, Any]:
     """Return what of a tool's `_meta` a client of MCP Apps needs, clean; the rest is of frameworks and says nothing."""
     if b"resourceUri" not in bytes(meta) or len(bytes(meta)) > META_BYTES:
         return {}
-    found = rewrite_meta(server, meta)
-    if not isinstance(found, dict):
+    rewritten = rewrite_meta(server, meta)
+    if not isinstance(rewritten, dict):
         return {}
-    shown = {name: plain(msgspec.Raw(encode(found[name]))) for name in ("ui", "ui/resourceUri") if name in found}
+    shown = {
+        name: plain(msgspec.Raw(encode(rewritten[name]))) for name in ("ui", "ui/resourceUri") if name in rewritten
+    }
     return {name: cleaned(value) for name, value in shown.items()}
 
 
@@ -166,9 +168,9 @@ def _decode_cursor(kind: Listed, text: str) -> _Cursor:
     if len(text) > MAX_CURSOR_CHARS:
         raise InvalidArguments("'cursor' is not one that this list gave")
     try:
-        found = msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=_Cursor)
+        cursor = msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=_Cursor)
     except (msgspec.MsgspecError, binascii.Error, ValueError):
-        found = None
-    if found is None or found.kind != kind or found.position < 0:
+        cursor = None
+    if cursor is None or cursor.kind != kind or cursor.position < 0:
         raise InvalidArguments("'cursor' is not one that this list gave") from None
-    return found
+    return cursor

@@ -131,7 +131,7 @@ class Page:
     def build(
         self,
         query: str,
-        found: Found,
+        ranking: Found,
         milliseconds: float,
         *,
         tool: Resolved | None = None,
@@ -147,11 +147,11 @@ class Page:
         `likely` those of them that it does not name; `remark` is said of the query. `ends`: the page may end where the
         fit ends. `named`: it asks for what a server has, so that all of it fits.
         """
-        hits = fitting(found.hits) if ends and not named else found.hits
+        hits = fitting(ranking.hits) if ends and not named else ranking.hits
         weak = self._weak(query, hits, about) if not (named and hits) else ""
         perhaps = likely if hits and hits[0].distance < FITS else frozenset()
         notice = sentences(self._context.unusable(about, perhaps), remark, weak)
-        answer = self._context.frame(query, found.total, milliseconds, notice)
+        answer = self._context.frame(query, ranking.total, milliseconds, notice)
         rows = self._fill(hits, tool, self._context.left(answer))
         answer["tools"] = [row.value for row in rows]
         more = self._more(hits, len(rows)) if not notice else ""

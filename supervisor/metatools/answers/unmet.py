@@ -23,13 +23,13 @@ def needs(query: str) -> tuple[str, ...]:
     """Return the needs of a query that has two or three, as they are written; nothing for any other."""
     if len(query) > MAX_CHARS:
         return ()
-    found = clauses(query)
-    return tuple(clause.text for clause in found) if 0 < len(found) <= MAX_NEEDS else ()
+    parts = clauses(query)
+    return tuple(clause.text for clause in parts) if 0 < len(parts) <= MAX_NEEDS else ()
 
 
-def unmet(query: str, found: Found, search: Callable[[str], Found]) -> tuple[str, ...]:
-    """Return the needs, as they were written, for which `search` finds nothing at all; `found` is for all of them."""
-    if not found.hits or found.hits[0].distance >= FITS or found.hits[0].exact:
+def unmet(query: str, ranking: Found, search: Callable[[str], Found]) -> tuple[str, ...]:
+    """Return the needs, as they were written, for which `search` finds nothing at all; `ranking` is for all of them."""
+    if not ranking.hits or ranking.hits[0].distance >= FITS or ranking.hits[0].exact:
         return ()
     asked = needs(query)
     return tuple(need for need in asked if _best(search(need)) >= NOTHING) if asked else asked
@@ -43,5 +43,5 @@ def told(missing: tuple[str, ...]) -> str:
     return f"Nothing fits {named}."
 
 
-def _best(found: Found) -> float:
-    return min((hit.distance for hit in found.hits), default=1.0)
+def _best(ranking: Found) -> float:
+    return min((hit.distance for hit in ranking.hits), default=1.0)

@@ -37,15 +37,15 @@ def fitted_to(tool: Tool, given: Object, wrappers: Collection[str]) -> Object:
     properties, members = properties_of(tool), given.members
     if not properties or members is None:
         return given
-    found = _inside(members, properties, wrappers) if len(members) == 1 else members
+    unwrapped = _inside(members, properties, wrappers) if len(members) == 1 else members
     needed, changed = frozenset(tool.required), dict[str, msgspec.Raw | None]()
-    for name, raw in found.items():
+    for name, raw in unwrapped.items():
         fitted = _fitted(raw, properties.get(name), needed=name in needed)
         if fitted is not raw:
             changed[name] = fitted
-    if found is members and not changed:
+    if unwrapped is members and not changed:
         return given
-    right = {name: raw for name, raw in {**found, **changed}.items() if raw is not None}
+    right = {name: raw for name, raw in {**unwrapped, **changed}.items() if raw is not None}
     return Object(msgspec.Raw(msgspec.json.encode(right)), right)
 
 
@@ -57,8 +57,8 @@ def properties_of(tool: Tool) -> Mapping[str, Any]:
 
 def _properties(schema: bytes) -> Mapping[str, Any]:
     value = plain(msgspec.Raw(schema))
-    found = value.get("properties") if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    properties = value.get("properties") if isinstance(value, dict) else None
+    return properties if isinstance(properties, dict) else {}
 
 
 _known_properties = lru_cache(maxsize=_MAX_KNOWN)(_properties)

@@ -62,8 +62,8 @@ def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
 
 def _understood(arguments: msgspec.Raw) -> Execute:
     """Return a call that is written in another way."""
-    found = members(EXECUTE, arguments)
-    rest = dict(found)
+    given = members(EXECUTE, arguments)
+    rest = dict(given)
     for _ in range(MAX_NESTING):
         path, rest = _take_path(rest)
         if not isinstance(path, dict):  # {"tool_path": {"tool_path": ..., "arguments": ...}}
@@ -76,7 +76,7 @@ def _understood(arguments: msgspec.Raw) -> Execute:
     elif _is_envelope(inner, path):
         inner = object_text(members(EXECUTE, inner)["arguments"])
     if not isinstance(path, str) or not path.strip():
-        raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", found)
+        raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", given)
     return Execute(tool_path=bounded(path), server=server, arguments=inner, wrapper=wrapper)
 
 
@@ -88,26 +88,26 @@ def _server_beside(path: Any, rest: lenient_json.Members) -> tuple[str, lenient_
     return bounded(plain(rest[key])), without(rest, key)
 
 
-def _take_path(found: lenient_json.Members) -> tuple[Any, lenient_json.Members]:
+def _take_path(given: lenient_json.Members) -> tuple[Any, lenient_json.Members]:
     """Take the tool's path out: a string, the members of an object, or None if there is none at this level.
 
     A word like `name` counts as the path only where it cannot be an argument: nothing else is called `tool_path`.
     """
-    keys = PATH_KEYS if not _mentions_path(found) else PATH_KEYS[:1]
+    keys = PATH_KEYS if not _mentions_path(given) else PATH_KEYS[:1]
     for key in keys:
-        if holds_object(found.get(key)):
-            return members(EXECUTE, found[key]), without(found, key)
-        value = plain(found.get(key))
+        if holds_object(given.get(key)):
+            return members(EXECUTE, given[key]), without(given, key)
+        value = plain(given.get(key))
         if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value):
-            return ":".join(value), without(found, key)
+            return ":".join(value), without(given, key)
         if isinstance(value, str) and value.strip():
-            return value, without(found, key)
-    empty = PATH_KEYS[0] in found and plain(found[PATH_KEYS[0]]) is None
-    return None, without(found, PATH_KEYS[0]) if empty else found
+            return value, without(given, key)
+    empty = PATH_KEYS[0] in given and plain(given[PATH_KEYS[0]]) is None
+    return None, without(given, PATH_KEYS[0]) if empty else given
 
 
-def _mentions_path(found: lenient_json.Members) -> bool:
-    return PATH_KEYS[0] in found or any(b'"tool_path"' in bytes(found.get(key, b"")) for key in ARGUMENT_KEYS)
+def _mentions_path(given: lenient_json.Members) -> bool:
+    return PATH_KEYS[0] in given or any(b'"tool_path"' in bytes(given.get(key, b"")) for key in ARGUMENT_KEYS)
 
 
 def _take_arguments(rest: lenient_json.Members) -> tuple[msgspec.Raw, str]:

@@ -90,10 +90,10 @@ def stray(tool: Tool, arguments: Object) -> Slip | None:
 def takes_no_others(tool: Tool) -> bool:
     """Say whether a schema says that an object has none but its properties (JSON Schema `additionalProperties`)."""
     try:
-        found = _closing.decode(tool.input_schema)
+        closing = _closing.decode(tool.input_schema)
     except (msgspec.MsgspecError, RecursionError):
         return False
-    return bytes(found.additionalProperties).strip() == b"false" and not bytes(found.patternProperties)
+    return bytes(closing.additionalProperties).strip() == b"false" and not bytes(closing.patternProperties)
 
 
 def _shown(name: str) -> str:
@@ -108,7 +108,7 @@ def _meant(
     if len(free) > _MAX_COMPARED:
         return {}
     context = words(tool.name[:MAX_NAME_CHARS])
-    found = {}
+    meant = {}
     for name in unknown:
         fitting = [other for other in free if _fits(given[name], properties[other]) is not False]
         ranks = {other: likeness(name, other, context) for other in fitting}
@@ -116,8 +116,8 @@ def _meant(
         likely = [other for other, rank in ranks.items() if rank == best != OTHER]
         needed = [other for other in likely if other in missing]
         if len(likely) == 1 or len(needed) == 1:
-            found[name] = (needed or likely)[0]
-    return found
+            meant[name] = (needed or likely)[0]
+    return meant
 
 
 def _mended(

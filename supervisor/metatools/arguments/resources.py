@@ -35,13 +35,13 @@ class ResourceQuery(msgspec.Struct, frozen=True, kw_only=True):
 def list_resources(arguments: msgspec.Raw) -> ResourceQuery:
     """Read the arguments of `list_mcp_resources`. Raises `InvalidArguments`."""
     short(LIST_RESOURCES, arguments)
-    found = {QUERY_KEYS[0]: arguments} if is_prose(arguments) else members(LIST_RESOURCES, arguments)
-    servers = listed(found, "servers", SERVER_KEYS, MAX_PATH_CHARS, LIST_RESOURCES)
-    words = " ".join(listed(found, "queries", QUERY_KEYS, tool=LIST_RESOURCES)).casefold().split()
+    given = {QUERY_KEYS[0]: arguments} if is_prose(arguments) else members(LIST_RESOURCES, arguments)
+    servers = listed(given, "servers", SERVER_KEYS, MAX_PATH_CHARS, LIST_RESOURCES)
+    words = " ".join(listed(given, "queries", QUERY_KEYS, tool=LIST_RESOURCES)).casefold().split()
     return ResourceQuery(
         words=tuple(word for word in words if word != "*")[:MAX_LISTED],
         servers=frozenset(filter(None, map(str.strip, servers))),
-        after=cursor(LIST_RESOURCES, found),
+        after=cursor(LIST_RESOURCES, given),
     )
 
 
@@ -50,16 +50,16 @@ def read_resource(arguments: msgspec.Raw) -> str:
     short(READ_RESOURCE, arguments)
     text = plain(arguments)
     alone = is_prose(arguments) and ("|" in text or text.lstrip().startswith(URI_SCHEME))
-    found = {URI_KEYS[0]: arguments} if alone else members(READ_RESOURCE, arguments)
-    if holds_object(found.get("arguments")):
-        found = members(READ_RESOURCE, found["arguments"])
-    uri, server = first(found, URI_KEYS), first(found, SERVER_KEYS)
+    given = {URI_KEYS[0]: arguments} if alone else members(READ_RESOURCE, arguments)
+    if holds_object(given.get("arguments")):
+        given = members(READ_RESOURCE, given["arguments"])
+    uri, server = first(given, URI_KEYS), first(given, SERVER_KEYS)
     if not isinstance(uri, str) or not uri.strip():
-        raise invalid(READ_RESOURCE, "'uri' must be a string such as 'docs|file:///readme.md'", found)
+        raise invalid(READ_RESOURCE, "'uri' must be a string such as 'docs|file:///readme.md'", given)
     uri, beside = uri.strip(), server.strip() if isinstance(server, str) else ""
     named = (split_resource(uri) or ("", ""))[0]
     if not beside or squash(named) == squash(beside):
         return uri
     if named and not any(sign in named for sign in ":/"):  # else the `|` is the URI's own
-        raise invalid(READ_RESOURCE, f"'uri' is of server {named[:64]!r}, and beside it stands another", found)
+        raise invalid(READ_RESOURCE, f"'uri' is of server {named[:64]!r}, and beside it stands another", given)
     return f"{beside}|{uri}"

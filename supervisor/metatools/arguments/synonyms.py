@@ -106,8 +106,8 @@ def likeness(one: str, other: str, context: Collection[str] = ()) -> int:
 
 def words(name: str) -> list[str]:
     """Return the words of a name in lower case, abbreviations written out, plurals without their end."""
-    found = (_singular(word.lower()) for word in _WORD.findall(name))
-    return [part for word in found for part in _SHORT.get(word, word).split()]
+    singulars = (_singular(word.lower()) for word in _WORD.findall(name))
+    return [part for word in singulars for part in _SHORT.get(word, word).split()]
 
 
 def _singular(word: str) -> str:

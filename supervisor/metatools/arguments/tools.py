@@ -66,9 +66,9 @@ class Discover(msgspec.Struct, frozen=True, kw_only=True):
     servers: frozenset[str] = frozenset()
 
 
-def invalid(tool: str, what: str, found: lenient_json.Members | None = None) -> InvalidArguments:
+def invalid(tool: str, what: str, given: lenient_json.Members | None = None) -> InvalidArguments:
     """Return the error for a wrong call of a meta-tool, with the schema that would have been right."""
-    received = [key[:40] for key in list(found or ())[:_MAX_KEYS_SHOWN]]
+    received = [key[:40] for key in list(given or ())[:_MAX_KEYS_SHOWN]]
     got = f"; received {', '.join(map(repr, received))}" if received else ""
     details = {"tool": tool, "received": received, "schema": SCHEMAS[tool]}
     return InvalidArguments(f"{tool}: {what}{got}", details=details)
@@ -134,42 +134,42 @@ def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
 
 def _understood(arguments: msgspec.Raw, max_limit: int) -> Discover:
     """Return a search that is written in another way, or goes on with a list."""
-    found = _asked(arguments)
-    servers = frozenset(filter(None, map(str.strip, listed(found, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
-    words = listed(found, "queries", QUERY_KEYS)
-    after = cursor(DISCOVER, found)
-    alone = first(found, QUERY_KEYS) is None and (bool(servers) or after is not None)  # a server: all that it has
+    given = _asked(arguments)
+    servers = frozenset(filter(None, map(str.strip, listed(given, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
+    words = listed(given, "queries", QUERY_KEYS)
+    after = cursor(DISCOVER, given)
+    alone = first(given, QUERY_KEYS) is None and (bool(servers) or after is not None)  # a server: all that it has
     if not words and not alone:
-        raise invalid(DISCOVER, "'query' must be a string that says what a tool should do", found)
+        raise invalid(DISCOVER, "'query' must be a string that says what a tool should do", given)
     return Discover(
         query=" ".join(words),
-        limit=_limit(found, max_limit),
-        limited=first(found, LIMIT_KEYS) is not None,
-        kinds=_kinds(found),
+        limit=_limit(given, max_limit),
+        limited=first(given, LIMIT_KEYS) is not None,
+        kinds=_kinds(given),
         servers=servers,
         after=after,
     )
 
 
-def cursor(tool: str, found: lenient_json.Members) -> Position | None:
+def cursor(tool: str, given: lenient_json.Members) -> Position | None:
     """Return where a list goes on; None for its beginning. Raises `InvalidArguments`."""
-    text = first(found, CURSOR_KEYS)
+    text = first(given, CURSOR_KEYS)
     if text is None or text == "":
         return None
     if not isinstance(text, str):
-        raise invalid(tool, "'cursor' must be the next_cursor of the last answer", found)
+        raise invalid(tool, "'cursor' must be the next_cursor of the last answer", given)
     return decode_cursor(text.strip())
 
 
 def listed(
-    found: lenient_json.Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
+    given: lenient_json.Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
 ) -> list[str]:
     """Return the texts of a list, or the one text. Raises `InvalidArguments` if they are too many, or one too long."""
-    named = texts(first(found, keys))
+    named = texts(first(given, keys))
     if len(named) > MAX_LISTED:
-        raise invalid(tool, f"{len(named)} {what} at once, {MAX_LISTED} are the most", found)
+        raise invalid(tool, f"{len(named)} {what} at once, {MAX_LISTED} are the most", given)
     if any(len(text) > longest for text in named):
-        raise invalid(tool, f"one of the {what} is over {longest} characters", found)
+        raise invalid(tool, f"one of the {what} is over {longest} characters", given)
     return named
 
 
@@ -177,36 +177,36 @@ def _asked(arguments: msgspec.Raw) -> lenient_json.Members:
     """Return what a discover asks with, out of what it was wrapped in; a text alone is the query."""
     if is_prose(arguments):
         return {QUERY_KEYS[0]: arguments}
-    found = members(DISCOVER, arguments)
+    given = members(DISCOVER, arguments)
     for _ in range(MAX_NESTING):
-        inner = [key for key in (*ARGUMENT_KEYS, QUERY_KEYS[0]) if holds_object(found.get(key))]
+        inner = [key for key in (*ARGUMENT_KEYS, QUERY_KEYS[0]) if holds_object(given.get(key))]
         if not inner:
             break
-        found = {**without(found, inner[0]), **members(DISCOVER, found[inner[0]])}
-    return found
+        given = {**without(given, inner[0]), **members(DISCOVER, given[inner[0]])}
+    return given
 
 
-def _limit(found: lenient_json.Members, maximum: int) -> int:
+def _limit(given: lenient_json.Members, maximum: int) -> int:
     """Return a number within 1 and `maximum`; fractions are cut, what is too large or too small is clamped."""
-    value = first(found, LIMIT_KEYS)
+    value = first(given, LIMIT_KEYS)
     if value is None:
         return min(DEFAULT_LIMIT, maximum)
     number = lenient_json.number(value)
     if math.isnan(number):
-        raise invalid(DISCOVER, f"'limit' must be a number from 1 to {maximum}", found)
+        raise invalid(DISCOVER, f"'limit' must be a number from 1 to {maximum}", given)
     return int(max(1, min(number, maximum)))
 
 
-def _kinds(found: lenient_json.Members) -> frozenset[str]:
-    value = first(found, KIND_KEYS)
+def _kinds(given: lenient_json.Members) -> frozenset[str]:
+    value = first(given, KIND_KEYS)
     if value is None or value in ([], ""):
         return frozenset({"tool"})
     wanted = texts(value.replace(",", " ").split() if isinstance(value, str) else value)
     if len(wanted) > MAX_LISTED:
-        raise invalid(DISCOVER, f"{len(wanted)} kinds at once, {MAX_LISTED} are the most", found)
+        raise invalid(DISCOVER, f"{len(wanted)} kinds at once, {MAX_LISTED} are the most", given)
     kinds = frozenset(kind.strip().lower().removeprefix("resource_").removesuffix("s") for kind in wanted)
     if kinds & _EVERY_KIND:
         return frozenset(KINDS)
     if not kinds or not kinds <= frozenset(KINDS):
-        raise invalid(DISCOVER, f"'kinds' must be a list of {', '.join(KINDS)}", found)
+        raise invalid(DISCOVER, f"'kinds' must be a list of {', '.join(KINDS)}", given)
     return kinds

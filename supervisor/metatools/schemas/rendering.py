@@ -56,8 +56,8 @@ def complete(tool: Tool) -> Any:
     """
     if len(tool.input_schema) > MAX_WORKED_BYTES:
         return tool.input_schema if is_plain(bytes(tool.input_schema)) else _too_large(tool)
-    found = quiet(inlined(mended(tool.input_schema)))
-    return clean_json(found) if isinstance(found, msgspec.Raw) else cleaned(found)
+    schema = quiet(inlined(mended(tool.input_schema)))
+    return clean_json(schema) if isinstance(schema, msgspec.Raw) else cleaned(schema)
 
 
 def quiet(schema: Any) -> Any:

@@ -56,14 +56,14 @@ def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
     """Return `name(a: string, b?: integer)`: optional parameters with a question mark, of very many those required."""
     needed = frozenset(tool.required)
     try:
-        found = _properties(tool)
+        parameters = _properties(tool)
     except NotAnObject:
         shown = [name[:MAX_PARAMETER_CHARS] for name in tool.required[:most]]
         return clean(f"{tool.name}({', '.join([*shown, '...'])})")
-    names = list(found)
+    names = list(parameters)
     if len(names) > most:
         names.sort(key=lambda name: name not in needed)
-    shown = [_parameter(name, found[name], needed=name in needed) for name in names[:most]]
+    shown = [_parameter(name, parameters[name], needed=name in needed) for name in names[:most]]
     return clean(f"{tool.name}({', '.join(shown)}{', ...' if len(names) > most else ''})")
 
 
@@ -98,16 +98,16 @@ def _kind(schema: msgspec.Raw, depth: int = 0, *, written: bool = False) -> str:
     `written`: of an object, what it needs.
     """
     try:
-        found = _typed.decode(schema)
+        typed = _typed.decode(schema)
     except _BROKEN:
         return ""
-    if 2 < len(found.enum) <= MAX_ENUM_BYTES and (choice := _choice(found.enum)):
+    if 2 < len(typed.enum) <= MAX_ENUM_BYTES and (choice := _choice(typed.enum)):
         return choice
-    kinds = _NAMED.get(bytes(found.type)) or _types(found.type)
-    if not kinds and depth == 0 and 0 < len(found.anyOf) <= _MAX_ALTERNATIVES_BYTES:
-        kinds = _alternatives(found.anyOf)
+    kinds = _NAMED.get(bytes(typed.type)) or _types(typed.type)
+    if not kinds and depth == 0 and 0 < len(typed.anyOf) <= _MAX_ALTERNATIVES_BYTES:
+        kinds = _alternatives(typed.anyOf)
     if kinds == ["array"] and depth == 0:
-        item = _kind(found.items, 1, written=written) if len(found.items) else ""
+        item = _kind(typed.items, 1, written=written) if len(typed.items) else ""
         return f"{item}[]" if item in _TYPES or item[:1] == "{" else "array"
     if written and kinds == ["object"]:
         return _members_of(schema) or "object"
@@ -119,11 +119,11 @@ def _members_of(schema: msgspec.Raw) -> str:
     if len(schema) > _MAX_OBJECT_BYTES:
         return ""
     try:
-        found = _object.decode(schema)
-        known = members(found.properties)
+        declared = _object.decode(schema)
+        known = members(declared.properties)
     except (*_BROKEN, NotAnObject):
         return ""
-    needed = [name for name in dict.fromkeys(found.required) if name in known]
+    needed = [name for name in dict.fromkeys(declared.required) if name in known]
     if not 0 < len(needed) <= MAX_MEMBERS:
         return ""
     told = []

@@ -129,11 +129,11 @@ def of_tools(tools: Sequence[Tool], server: str) -> str:
 
 def _commonest(things: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the things most tools are about, without parts of one that is there."""
-    found: list[str] = []
+    nouns: list[str] = []
     for named in sorted(things.values(), key=len, reverse=True):
-        if not any(named[0].startswith(f"{other.removesuffix('s')} ") for other in found):
-            found.append(named[0])
-    return found[:_NOUNS]
+        if not any(named[0].startswith(f"{other.removesuffix('s')} ") for other in nouns):
+            nouns.append(named[0])
+    return nouns[:_NOUNS]
 
 
 def _name_words(tool: Tool, server: str) -> list[str]:
@@ -184,7 +184,7 @@ def brief(text: str, chars: int) -> str:
     pairs = list(enumerate(pairwise(words[: fitting + 1]), 1))
     parts = [size for size, (word, link) in pairs if word[-1:] in _ENDS or link.casefold() in _LINKS]
     joined = [size for size, (_, link) in pairs if link.casefold() in _JOINING]
-    ends = (found[-1] for found in (parts, joined) if found)
+    ends = (sizes[-1] for sizes in (parts, joined) if sizes)
     fitting = next((size for size in ends if len(" ".join(words[:size])) >= _LEAST_KEPT * chars), fitting)
     while fitting > 1 and words[fitting - 1].strip(",;:(").casefold() in _LITTLE:
         fitting -= 1

@@ -52,15 +52,15 @@ def _is_said(server: str, phrase: str, glued: frozenset[str]) -> bool:
 
 
 def concerned(
-    seen: Catalogue, down: Collection[str], described: Mapping[str, str], wanted: Discover, found: Found
+    seen: Catalogue, down: Collection[str], described: Mapping[str, str], wanted: Discover, ranking: Found
 ) -> frozenset[str]:
-    """Return which servers of those that are `down` a query is about; `found` is what it found on the others."""
+    """Return which servers of those that are `down` a query is about; `ranking` is what it found on the others."""
     named = named_in(wanted.query, down)
     asked = _stems(_CHANNEL.sub(r" channel \1", wanted.query))
     others = sorted(server for server in down if server not in named)[:MAX_LOOKED_AT]
     likely = [server for server in others if _says(seen, described, server, asked)]
     if any(server in seen.entries for server in down):
-        likely += _offering(seen, down, wanted, found)
+        likely += _offering(seen, down, wanted, ranking)
     return named | frozenset(list(dict.fromkeys(likely))[:MOST])
 
 
@@ -80,12 +80,12 @@ def _says(seen: Catalogue, described: Mapping[str, str], server: str, asked: fro
     return len(familiar) >= _MIN_SHARED or (bool(shared) and len(shared) >= min(_MIN_SHARED, len(asked)))
 
 
-def _offering(seen: Catalogue, down: Collection[str], wanted: Discover, found: Found) -> list[str]:
+def _offering(seen: Catalogue, down: Collection[str], wanted: Discover, ranking: Found) -> list[str]:
     """Return the servers whose last-known tools fit as well as the best that can be used."""
     hidden = frozenset(down) & seen.entries.keys()
     last = seen.index.search(wanted.query, limit=MOST, kinds=wanted.kinds, servers=hidden)
-    best = max((hit.score for hit in found.hits), default=0.0)
-    exact = any(hit.exact for hit in found.hits)
+    best = max((hit.score for hit in ranking.hits), default=0.0)
+    exact = any(hit.exact for hit in ranking.hits)
     least = _AS_GOOD * best
     fits = (hit for hit in last.hits if hit.exact or (hit.distance < FITS and not exact and hit.score >= least))
     return [hit.document.server for hit in fits]
