@@ -84,8 +84,8 @@ def _machine(arguments: argparse.Namespace) -> str:
 
 def _write(path: Path, text: str) -> None:
     before = path.read_text()
-    head, found, rest = before.partition(BEGIN)
-    if not found or END not in rest:
+    head, begin, rest = before.partition(BEGIN)
+    if not begin or END not in rest:
         raise SystemExit(f"{path} has no place for the table: {BEGIN} ... {END}")
     path.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
 

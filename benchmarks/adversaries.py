@@ -69,10 +69,10 @@ class Outcome(msgspec.Struct, frozen=True):
     asked: Counter[str]
     shares: Sequence[float]
 
-    def per_cent(self, found: Counter[str], kind: str | None = None) -> float:
+    def per_cent(self, counted: Counter[str], kind: str | None = None) -> float:
         """Return the share of queries, of one kind or all, in per cent."""
         kinds = [kind] if kind is not None else list(self.asked)
-        return 100 * sum(found[k] for k in kinds) / max(1, sum(self.asked[k] for k in kinds))
+        return 100 * sum(counted[k] for k in kinds) / max(1, sum(self.asked[k] for k in kinds))
 
 
 def targets_of(tools: Sequence[Tool], count: int, seed: int = 1) -> list[Tool]:
@@ -117,11 +117,11 @@ def measured(catalogue: Catalogue, queries: Sequence[Query], bad: frozenset[str]
     in_three: Counter[str] = Counter()
     shares: list[float] = []
     for query in queries:
-        found = answer(query.text)
-        first[query.kind] += query.target in found[:1]
-        in_three[query.kind] += query.target in found[:3]
-        held = Counter(server for server, _ in found if server in bad)
-        shares.append(max(held.values(), default=0) / max(1, len(found)))
+        paths = answer(query.text)
+        first[query.kind] += query.target in paths[:1]
+        in_three[query.kind] += query.target in paths[:3]
+        held = Counter(server for server, _ in paths if server in bad)
+        shares.append(max(held.values(), default=0) / max(1, len(paths)))
     return Outcome(tools, first, in_three, Counter(query.kind for query in queries), shares)
 
 

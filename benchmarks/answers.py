@@ -84,9 +84,9 @@ def measured(query: str, answer: Any, tokenizer: Tiktoken) -> Measured:
     )
 
 
-def report(found: Iterable[Measured], budget: int) -> None:
+def report(answers: Iterable[Measured], budget: int) -> None:
     """Print the figures over all answers."""
-    rows = sorted(found, key=lambda one: one.tokens)
+    rows = sorted(answers, key=lambda one: one.tokens)
     tokens = [one.tokens for one in rows]
     p50, p90 = tokens[len(tokens) // 2], tokens[int(len(tokens) * 0.9)]
     print(f"{len(rows)} answers: tokens p50 {p50}, p90 {p90}, max {tokens[-1]}")

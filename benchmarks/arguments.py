@@ -43,13 +43,13 @@ def from_row(row: Mapping[str, Json]) -> tuple[dict[str, Json], bool]:
 
     Needed is what has no question mark, and what the row says is required. Without a type its name is what there is.
     """
-    found = dict(parameters(str(row.get("signature", ""))))
-    needed = {name: kind for name, kind in found.items() if not name.endswith("?")}
+    kinds = dict(parameters(str(row.get("signature", ""))))
+    needed = {name: kind for name, kind in kinds.items() if not name.endswith("?")}
     required = row.get("required")
     for name in required if isinstance(required, list) else ():
-        needed.setdefault(name, found.get(f"{name}?", ""))
+        needed.setdefault(name, kinds.get(f"{name}?", ""))
     made = {name: _typed(kind) if kind else guessed(name) for name, kind in needed.items()}
-    return made, any(found.values())
+    return made, any(kinds.values())
 
 
 def parameters(signature: str) -> Iterator[tuple[str, str]]:
@@ -88,8 +88,8 @@ def _typed(kind: str) -> Json:
     """Return a value of the first type of `string|integer`, `string[]`, `"a"|"b"`, `{a: string}`."""
     if kind.startswith("{"):
         inside, _, rest = kind[1:].rpartition("}")
-        found = (piece.partition(": ") for piece in _pieces(inside) if piece.strip() != "...")
-        made_up = {name.strip(): _typed(one.strip()) if one else guessed(name) for name, _, one in found}
+        members = (piece.partition(": ") for piece in _pieces(inside) if piece.strip() != "...")
+        made_up = {name.strip(): _typed(one.strip()) if one else guessed(name) for name, _, one in members}
         return [made_up] if rest == "[]" else made_up
     try:
         choice, _ = json.JSONDecoder().raw_decode(kind)
@@ -189,12 +189,12 @@ class _Maker:
 def _both(node: Json, more: Json) -> dict[str, Json]:
     """Return two schemas as one; what `more` says goes first."""
     node, more = _dict(node), _dict(more)
-    found = {**node, **more}
+    merged = {**node, **more}
     if "properties" in node and "properties" in more:
-        found["properties"] = {**_members(node, "properties"), **_members(more, "properties")}
+        merged["properties"] = {**_members(node, "properties"), **_members(more, "properties")}
     if "required" in node and "required" in more:
-        found["required"] = list(dict.fromkeys([*node["required"], *more["required"]]))
-    return found
+        merged["required"] = list(dict.fromkeys([*node["required"], *more["required"]]))
+    return merged
 
 
 def _kind(node: Mapping[str, Json]) -> str:

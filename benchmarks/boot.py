@@ -67,9 +67,9 @@ def run(directory: Path, tools: Tools, rounds: int) -> list[Row]:
             until_ready(running.port)
             processes = len(descendants(running.process.pid))
             rest = memory(running.process.pid)
-            found = status(running.port)["totals"]
+            totals = status(running.port)["totals"]
     middle = spread(answering)
-    size = f"{found['servers']} dormant servers, {found['tools']:,} tools"
+    size = f"{totals['servers']} dormant servers, {totals['tools']:,} tools"
     return [
         Row(
             what=f"boot to the first answer, {size}, all known",

@@ -115,12 +115,12 @@ FIELDS = (
 
 def made_up(servers: int, tools: int) -> dict[str, list[dict[str, Any]]]:
     """Return `tools` tools of distinct paths, spread evenly over `servers` servers."""
-    found: dict[str, list[dict[str, Any]]] = {f"server{number:03}": [] for number in range(servers)}
-    names = list(found)
+    by_server: dict[str, list[dict[str, Any]]] = {f"server{number:03}": [] for number in range(servers)}
+    names = list(by_server)
     for number in range(tools):
-        listed = found[names[number % servers]]
+        listed = by_server[names[number % servers]]
         listed.append(_tool(random.Random(number), len(listed)))
-    return found
+    return by_server
 
 
 def _tool(chance: random.Random, place: int) -> dict[str, Any]:
@@ -158,8 +158,8 @@ def queries(count: int) -> list[str]:
 
 def read(directory: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the tools of each `*.json` file: an array of tools, or an object with it as `tools`."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_server: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(directory.glob("*.json")):
         content = msgspec.json.decode(path.read_bytes())
-        found[path.stem] = content if isinstance(content, list) else content.get("tools", [])
-    return found
+        by_server[path.stem] = content if isinstance(content, list) else content.get("tools", [])
+    return by_server

@@ -43,8 +43,8 @@ def _answer(message: dict[str, Any], tools: list[Any]) -> dict[str, Any]:
             return {"result": {"tools": tools}}
         case "initialize":
             info = {"name": "echo", "version": "1"}
-            found = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
-            return {"result": found}
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            return {"result": result}
         case "ping":
             return {"result": {}}
     return {"error": {"code": -32601, "message": "Method not found"}}

@@ -138,9 +138,9 @@ def _against_bare(ours: Running, wire: str, connections: int, plan: Plan, direct
     with _our_job(ours, wire, connections) as job:
         size = _body_bytes(job.run(0.2).bytes, wire)
         with bare(size, directory) as theirs:
-            found = alternating([job, bare_job(theirs.port, job, connections)], plan)
+            outcomes = alternating([job, bare_job(theirs.port, job, connections)], plan)
     aim = BARE_AIM if connections == 16 else None
-    return _row(f"`execute_mcp_tool`, {wire}, {_plural(connections)}", "bare hypercorn/trio", found, aim)
+    return _row(f"`execute_mcp_tool`, {wire}, {_plural(connections)}", "bare hypercorn/trio", outcomes, aim)
 
 
 def _body_bytes(answer: int, wire: str) -> int:
@@ -153,18 +153,18 @@ def _against_fastmcp(ours: Running, theirs: Running, sessions: str, connections:
         http_job(ours.port, THROUGH_US, "legacy", connections) as job,
         http_job(theirs.port, DIRECT, "legacy", connections) as other,
     ):
-        found = alternating([job, other], plan)
+        outcomes = alternating([job, other], plan)
     aim = FASTMCP_AIM if connections == 16 and sessions == "isolated" else None
     than = "FastMCP's proxy" if sessions == "isolated" else "FastMCP's proxy, one shared session"
-    return _row(f"the same call, HTTP, legacy, {_plural(connections)}", than, found, aim)
+    return _row(f"the same call, HTTP, legacy, {_plural(connections)}", than, outcomes, aim)
 
 
 def _plural(connections: int) -> str:
     return "1 connection" if connections == 1 else f"{connections} connections"
 
 
-def _row(what: str, than: str, found: list[list[Outcome]], aim: Aim | None) -> Row:
-    ours, theirs = found
+def _row(what: str, than: str, outcomes: list[list[Outcome]], aim: Aim | None) -> Row:
+    ours, theirs = outcomes
     ratio: Spread = ratios([one.rate for one in ours], [one.rate for one in theirs])
     return Row(
         what=what,

@@ -127,9 +127,9 @@ def ways(directory: Path, tool: Tool, count: int) -> list[Way]:
             async with trio.open_nursery() as nursery:
                 (url,) = await nursery.start(daemon.run)
                 port = int(url.rpartition(":")[2])
-                found = await trio.to_thread.run_sync(_called, recorder, port, tool, count)
+                ways = await trio.to_thread.run_sync(_called, recorder, port, tool, count)
                 daemon.closing.set()
-            return found
+            return ways
 
         return trio.run(main, instruments=[recorder])
 
@@ -142,9 +142,9 @@ def _called(recorder: Recorder, port: int, tool: Tool, count: int) -> list[Way]:
         return [recorder.record(lambda: client.call(tool)) for _ in range(count)]
 
 
-def median(found: list[Way]) -> Way:
+def median(ways: list[Way]) -> Way:
     """Return the way with the median number of frames."""
-    return sorted(found, key=lambda way: len(way.frames))[len(found) // 2]
+    return sorted(ways, key=lambda way: len(way.frames))[len(ways) // 2]
 
 
 def summary(name: str, way: Way) -> dict[str, Any]:

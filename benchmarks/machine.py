@@ -54,11 +54,11 @@ def listens(port: int) -> bool:
 
 def memory(pid: int) -> Memory:
     """Return the memory of a process. Raises `OSError` if it is gone."""
-    found: dict[str, float] = {}
+    sizes: dict[str, float] = {}
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         name, _, rest = line.partition(":")
-        found[name] = int(rest.split()[0]) / 1024
-    return Memory(found["Rss"], found["Pss"])
+        sizes[name] = int(rest.split()[0]) / 1024
+    return Memory(sizes["Rss"], sizes["Pss"])
 
 
 def cpu_s(pid: int) -> float:
@@ -69,12 +69,12 @@ def cpu_s(pid: int) -> float:
 
 def descendants(pid: int) -> list[int]:
     """Return the ids of all processes below `pid`."""
-    found: list[int] = []
+    pids: list[int] = []
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             for child in (task / "children").read_text().split():
-                found += [int(child), *descendants(int(child))]
-    return found
+                pids += [int(child), *descendants(int(child))]
+    return pids
 
 
 @contextmanager

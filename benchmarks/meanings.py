@@ -69,5 +69,5 @@ def _rows(embedder: Embedder, texts: list[str], vectors: dict[bytes, bytes]) -> 
     for digest, text in zip(digests, texts, strict=True):
         if digest not in vectors:
             vectors[digest] = levels(embedder.embed([text])).tobytes()
-    found = b"".join(vectors[digest] for digest in digests)
-    return np.frombuffer(found, np.int8).reshape(len(texts), embedder.dimensions)
+    joined = b"".join(vectors[digest] for digest in digests)
+    return np.frombuffer(joined, np.int8).reshape(len(texts), embedder.dimensions)

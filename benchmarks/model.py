@@ -92,9 +92,9 @@ def rows_of(text: str) -> list[Row]:
 
 def schema_in(text: str) -> dict[str, Any] | None:
     """Return the schema that an error's text shows; None if it shows none, or only its beginning."""
-    found = text.partition(SCHEMA)[2]
+    schema = text.partition(SCHEMA)[2]
     try:
-        value, _ = json.JSONDecoder().raw_decode(found)
+        value, _ = json.JSONDecoder().raw_decode(schema)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -125,11 +125,11 @@ class Model:
 
     def _ask(self, name: str, arguments: dict[str, Any]) -> Said:
         self._log.append(f"> {name} {json.dumps(arguments, ensure_ascii=False)}")
-        found = said(self._send((name, arguments)))
-        self._log.append(f"< {'(failed) ' if found.failed else ''}{found.text}")
+        answer = said(self._send((name, arguments)))
+        self._log.append(f"< {'(failed) ' if answer.failed else ''}{answer.text}")
         self._calls += 1
-        self._tokens += self._count(found.text)
-        return found
+        self._tokens += self._count(answer.text)
+        return answer
 
     def _try(self, need: Need, rows: Sequence[Row]) -> Need:
         """Call the first right tool of those that are looked at, at most twice."""
@@ -147,22 +147,22 @@ class Model:
     def _call(self, need: Need, row: Row) -> None:
         path: str = row["tool_path"]
         arguments, need.source = _arguments(row)
-        found = self._execute(need, path, arguments)
-        if found.ran(path):
+        answer = self._execute(need, path, arguments)
+        if answer.ran(path):
             return
-        need.why = _reason(found, need.source)
-        if found.refused:
-            schema = schema_in(found.text) or (need.source != "schema" and self._asked_for(path)) or None
+        need.why = _reason(answer, need.source)
+        if answer.refused:
+            schema = schema_in(answer.text) or (need.source != "schema" and self._asked_for(path)) or None
             better = from_schema(schema) if schema is not None else arguments
             if better != arguments:
                 self._execute(need, path, better)
 
     def _execute(self, need: Need, path: str, arguments: dict[str, Any]) -> Said:
-        found = self._ask(EXECUTE, {"tool_path": path, "arguments": arguments})
+        answer = self._ask(EXECUTE, {"tool_path": path, "arguments": arguments})
         need.calls += 1
-        if found.ran(path):
+        if answer.ran(path):
             need.met = need.calls
-        return found
+        return answer
 
     def _asked_for(self, path: str) -> dict[str, Any] | None:
         """Return the schema of a tool that is asked for by its path."""
@@ -182,9 +182,9 @@ def _fits(row: Row) -> bool:
     return bool(row.get("relevance_score", 1.0) < FITS)
 
 
-def _reason(found: Said, source: Source) -> str:
+def _reason(answer: Said, source: Source) -> str:
     """Say why a call did not do what it should."""
     shown = {"schema": "its schema", "types": "names and types only", "names": "names only"}[source]
-    if found.refused:
+    if answer.refused:
         return f"refused, the row shows {shown}"
-    return "the call failed otherwise" if found.failed else "another tool ran"
+    return "the call failed otherwise" if answer.failed else "another tool ran"

@@ -104,15 +104,15 @@ def sampled(queries: Sequence[Query], count: int | None) -> list[Query]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    found = argparse.ArgumentParser(prog="python -m benchmarks.needs", description=__doc__)
-    found.add_argument("catalog", type=Path, metavar="CATALOG.jsonl")
-    found.add_argument("queries", type=Path, metavar="QUERIES.jsonl")
-    found.add_argument("--rerank", choices=get_args(Rerank), default="off", help="the daemon's setting (default off)")
-    found.add_argument("--limit", type=int, default=10, help="rows asked for (default 10)")
-    found.add_argument("--sample", type=int, metavar="N", help="so many of the queries only")
-    found.add_argument("--transcript", type=Path, metavar="FILE", help="write what the model sent and read")
-    found.add_argument("--keep", type=Path, metavar="DIR", help="keep the daemon's files there")
-    return found
+    options = argparse.ArgumentParser(prog="python -m benchmarks.needs", description=__doc__)
+    options.add_argument("catalog", type=Path, metavar="CATALOG.jsonl")
+    options.add_argument("queries", type=Path, metavar="QUERIES.jsonl")
+    options.add_argument("--rerank", choices=get_args(Rerank), default="off", help="the daemon's setting (default off)")
+    options.add_argument("--limit", type=int, default=10, help="rows asked for (default 10)")
+    options.add_argument("--sample", type=int, metavar="N", help="so many of the queries only")
+    options.add_argument("--transcript", type=Path, metavar="FILE", help="write what the model sent and read")
+    options.add_argument("--keep", type=Path, metavar="DIR", help="keep the daemon's files there")
+    return options
 
 
 def main() -> None:

@@ -28,10 +28,10 @@ def prepared(python: Path | None, packages: Sequence[str] = PACKAGES, module: st
     """
     if python is not None:
         return python
-    found = cache_python()
-    if not has(found, module) and not _install(found, packages):
+    cached = cache_python()
+    if not has(cached, module) and not _install(cached, packages):
         return None
-    return found
+    return cached
 
 
 def has(python: Path | None, module: str) -> bool:

@@ -50,10 +50,10 @@ def main() -> int:
         repository.mkdir(parents=True)
         subprocess.run(["git", "init", "--quiet", str(repository)], check=True)
         path = f"{uvx_beside(Path(directory))}{os.environ['PATH']}"
-        found, saved = watched(servers, {"HOME": str(home), "PATH": path, **_no_cache()}, Path(directory), arguments)
+        states, saved = watched(servers, {"HOME": str(home), "PATH": path, **_no_cache()}, Path(directory), arguments)
         if arguments.log is not None:
             shutil.copy(Path(directory) / "daemon.log", arguments.log)
-    print(table(servers, found))
+    print(table(servers, states))
     print(saved)
     return 0
 

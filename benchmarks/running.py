@@ -64,9 +64,9 @@ def until_ready(port: int, timeout_s: float = 300.0) -> None:
     """Wait until everything is discovered, indexed and counted."""
 
     def ready() -> bool:
-        found = status(port)
-        known = [row for row in found["servers"] if row.get("tools") is not None]
-        return len(known) == len(found["servers"]) and bool(found["tokens"]["counted"])
+        status_page = status(port)
+        known = [row for row in status_page["servers"] if row.get("tools") is not None]
+        return len(known) == len(status_page["servers"]) and bool(status_page["tokens"]["counted"])
 
     until(ready, "all servers are discovered", timeout_s, step_s=0.2)
 

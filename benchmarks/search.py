@@ -75,7 +75,7 @@ def build(tools: Iterable[Tool]) -> Catalogue:
             print(f"{tool.server}: {tool.name!r} left out: {reason}")
         else:
             by_server[tool.server].setdefault(checked.name, checked)
-    offers = {server: offer.Offer(tools=tuple(found.values())) for server, found in sorted(by_server.items())}
+    offers = {server: offer.Offer(tools=tuple(tools_of.values())) for server, tools_of in sorted(by_server.items())}
     segments = [analyse(server, documents(server, offered)) for server, offered in offers.items()]
     made = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
     return Catalogue(revision=1, entries=made, index=Index.build(segments), indexed=True)
@@ -83,8 +83,8 @@ def build(tools: Iterable[Tool]) -> Catalogue:
 
 def definition(tool: Tool) -> dict[str, object]:
     """Return a tool as its server would list it (MCP 2025-11-25 server/tools)."""
-    found: dict[str, object] = {"name": tool.name, "inputSchema": tool.input_schema or {}}
-    return found | {key: text for key in ("title", "description") if (text := getattr(tool, key)) is not None}
+    members: dict[str, object] = {"name": tool.name, "inputSchema": tool.input_schema or {}}
+    return members | {key: text for key in ("title", "description") if (text := getattr(tool, key)) is not None}
 
 
 def asking(catalogue: Catalogue, top: int, settings: DiscoverySettings | None = None) -> Callable[[str], Any]:
@@ -116,15 +116,15 @@ def scores_of(answer: Any) -> list[float]:
     return [row["relevance_score"] for row in answer["tools"]]
 
 
-def judged(query: Query, found: Sequence[ToolPath], scores: Sequence[float] = ()) -> dict[str, float]:
+def judged(query: Query, paths: Sequence[ToolPath], scores: Sequence[float] = ()) -> dict[str, float]:
     """Return the metrics of one answer. A need is met by the first of its tools; each place can meet one need."""
     fits = {"fits": float(any(score < FITS for score in scores))}
     if not query.groups:
-        return {"returned": float(bool(found)), **fits}
+        return {"returned": float(bool(paths)), **fits}
     needs = [set(group) for group in query.groups]
     ranks: dict[int, int] = {}
     gain = 0.0
-    for rank, path in enumerate(found[: max(CUTS)], start=1):
+    for rank, path in enumerate(paths[: max(CUTS)], start=1):
         met = next((need for need, paths in enumerate(needs) if need not in ranks and path in paths), None)
         if met is not None:
             ranks[met] = rank
@@ -133,7 +133,7 @@ def judged(query: Query, found: Sequence[ToolPath], scores: Sequence[float] = ()
     ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(needs), max(CUTS)) + 1))
     out = {f"recall@{cut}": sum(rank <= cut for rank in ranks.values()) / len(needs) for cut in CUTS}
     out |= {"hit@1": float(first == 1), "mrr": 1 / first if first else 0.0}
-    return out | {"ndcg@10": gain / ideal, "nothing": float(not found), **fits}
+    return out | {"ndcg@10": gain / ideal, "nothing": float(not paths), **fits}
 
 
 def mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -145,9 +145,9 @@ def calibration(queries: Sequence[Query], ranks: Sequence[Ranks]) -> str:
     """Return what a cut at the border keeps of the right rows, and takes of the rows to unanswerable queries."""
     right: list[bool] = []
     beside: list[bool] = []
-    for query, found in zip(queries, ranks, strict=True):
+    for query, hits in zip(queries, ranks, strict=True):
         wanted = {path for group in query.groups for path in group}
-        for path, score in zip(found.paths, found.scores, strict=True):
+        for path, score in zip(hits.paths, hits.scores, strict=True):
             if not query.groups:
                 beside.append(score >= FITS)
             elif path in wanted:
@@ -162,9 +162,9 @@ def calibration(queries: Sequence[Query], ranks: Sequence[Ranks]) -> str:
 def report(queries: Sequence[Query], ranks: Sequence[Ranks]) -> None:
     """Print the metrics by kind of query, in per cent, and over all queries that have an answer (micro)."""
     kinds: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for query, found in zip(queries, ranks, strict=True):
+    for query, hits in zip(queries, ranks, strict=True):
         kind = query.kind if query.groups else f"{query.kind} (no answer)"
-        kinds[kind].append(judged(query, found.paths, found.scores))
+        kinds[kind].append(judged(query, hits.paths, hits.scores))
     for kind, rows in sorted(kinds.items()):
         print_row(kind, rows)
     every = [row for kind, rows in kinds.items() if kind not in NOT_AVERAGED for row in rows if "mrr" in row]

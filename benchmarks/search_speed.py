@@ -65,7 +65,7 @@ def documents_of(tools: Sequence[Tool]) -> dict[str, list[Document]]:
 
 def built(documents: dict[str, list[Document]]) -> Index:
     """Return the index of all servers."""
-    return Index.build(analyse(server, found) for server, found in documents.items())
+    return Index.build(analyse(server, texts) for server, texts in documents.items())
 
 
 def queries_over(tools: Sequence[Tool], count: int = QUERIES, seed: int = 1) -> list[str]:
@@ -181,7 +181,7 @@ def memory_bytes(size: int) -> int:
     """Return what an index of so many tools takes, with its documents."""
     gc.collect()
     tracemalloc.start()
-    index = Index.build([analyse(server, found) for server, found in documents_of(honest(tools=size)).items()])
+    index = Index.build([analyse(server, texts) for server, texts in documents_of(honest(tools=size)).items()])
     gc.collect()
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -53,7 +53,7 @@ def flooded(connection: socket.socket, opening: bytes, data: bytes) -> bytes:
         connection.sendall(opening)
         connection.recv(4096)
     connection.setblocking(False)
-    rest, found = memoryview(data), b""
+    rest, beginning = memoryview(data), b""
     end = time.monotonic() + FLOOD_S
     while time.monotonic() < end:
         readable, writable, _ = select.select([connection], [connection] if rest else [], [], QUIET_S)
@@ -63,10 +63,10 @@ def flooded(connection: socket.socket, opening: bytes, data: bytes) -> bytes:
             rest = rest[connection.send(rest[: 256 * 1024]) :]
         if readable:
             part = connection.recv(65536)
-            found += part[:SHOWN_BYTES]
+            beginning += part[:SHOWN_BYTES]
             if not part:
                 break
-    return found
+    return beginning
 
 
 def message(reader: Any) -> bytes:

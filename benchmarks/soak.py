@@ -233,11 +233,11 @@ async def sample(pid: int, samples: list[Sample], told: Told) -> None:
     begin = time.monotonic()
     while True:
         await trio.sleep(SAMPLE_S)
-        found = looked_at(pid, time.monotonic() - begin)
-        samples.append(found)
+        looked = looked_at(pid, time.monotonic() - begin)
+        samples.append(looked)
         print(
-            f"{found.at_s:6.0f} s: {told.requests} answers, {len(told.untyped)} untyped, {found.rss_mib:.0f} MiB, "
-            f"{found.descriptors} descriptors, {found.threads} threads",
+            f"{looked.at_s:6.0f} s: {told.requests} answers, {len(told.untyped)} untyped, {looked.rss_mib:.0f} MiB, "
+            f"{looked.descriptors} descriptors, {looked.threads} threads",
             file=sys.stderr,
             flush=True,
         )

@@ -30,8 +30,8 @@ class Server:
             case "initialize":
                 capabilities = {"tools": {"listChanged": True}, "resources": {}}
                 info = {"name": f"soak-{self.mood}", "version": "1"}
-                found = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info}
-                return {"result": found}
+                result = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": info}
+                return {"result": result}
             case "tools/list":
                 return {"result": {"tools": self.tools()}}
             case "resources/list":

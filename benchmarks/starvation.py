@@ -178,7 +178,7 @@ def one_run(directory: Path, plan: Plan) -> Outcome:
     with program(command, port, log) as process:
         answers = trio.run(press, port, plan)
         alive = process.poll() is None
-        found = trio.run(_status, port) if alive else ()
+        degraded = trio.run(_status, port) if alive else ()
         if alive and plan.raises:
             raised(process.pid)
         seconds = trio.run(again, port, plan) if alive else None
@@ -189,7 +189,7 @@ def one_run(directory: Path, plan: Plan) -> Outcome:
     return Outcome(
         ended_by_itself=not alive,
         answers=answers,
-        degraded=found,
+        degraded=degraded,
         again_s=seconds,
         code=code,
         log_lines=len(log.read_text(errors="replace").splitlines()),

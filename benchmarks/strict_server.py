@@ -33,8 +33,8 @@ def answer(name: str, tools: list[dict[str, Any]], method: str, params: dict[str
     match method:
         case "initialize":
             info = {"name": name, "version": "1"}
-            found = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
-            return {"result": found}
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            return {"result": result}
         case "tools/list":
             return {"result": {"tools": tools}}
         case "tools/call":
@@ -64,10 +64,10 @@ def problems(schema: Any, arguments: Any) -> list[str]:
     try:
         kind.check_schema(schema)
         checker = kind(schema, registry=referencing.Registry(), format_checker=kind.FORMAT_CHECKER)
-        found = [f"{error.json_path}: {error.message}" for error in checker.iter_errors(arguments)]
+        texts = [f"{error.json_path}: {error.message}" for error in checker.iter_errors(arguments)]
     except (jsonschema.SchemaError, referencing.exceptions.Unresolvable):
         return []
-    return [text[:MAX_PROBLEM_CHARS] for text in found[:MAX_PROBLEMS]]
+    return [text[:MAX_PROBLEM_CHARS] for text in texts[:MAX_PROBLEMS]]
 
 
 def say(message: dict[str, Any]) -> None:

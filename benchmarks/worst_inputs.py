@@ -109,8 +109,8 @@ def raw(place: int, name: str) -> Case:
     """Return a case of a request that is sent as it is."""
 
     async def run(scene: Scene) -> Answer:
-        found = _requests(scene.port)[place]
-        return await scene.send(found.payload, opening=found.opening.decode())
+        request = _requests(scene.port)[place]
+        return await scene.send(request.payload, opening=request.opening.decode())
 
     return Case(input="front", worst=name, run=run)
 

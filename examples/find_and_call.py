@@ -26,10 +26,10 @@ def call(url: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def main(purpose: str, arguments: str, url: str = "http://127.0.0.1:3001") -> None:
     """Search, then execute the best hit."""
-    found = call(url, "discover_mcp_tools", {"query": purpose, "limit": 3})["structuredContent"]
-    for hit in found["tools"]:
+    answer = call(url, "discover_mcp_tools", {"query": purpose, "limit": 3})["structuredContent"]
+    for hit in answer["tools"]:
         print(f"{hit['relevance_score']:.3f} {hit['tool_path']}: {hit['description']}")
-    best = found["tools"][0]["tool_path"]
+    best = answer["tools"][0]["tool_path"]
     result = call(url, "execute_mcp_tool", {"tool_path": best, "arguments": json.loads(arguments)})
     print(f"{best} answers:", *(block.get("text", block["type"]) for block in result["content"]))
 

@@ -18,9 +18,9 @@ async def main(url: str, query: str) -> None:
         print(f"connected with protocol version {client.protocol_version}")
         for tool in (await client.list_tools()).tools:
             print(f"tool {tool.name}")
-        found = await client.call_tool("discover_mcp_tools", {"query": query, "limit": 3})
-        assert found.structured_content is not None
-        for hit in found.structured_content["tools"]:
+        answer = await client.call_tool("discover_mcp_tools", {"query": query, "limit": 3})
+        assert answer.structured_content is not None
+        for hit in answer.structured_content["tools"]:
             print(f'"{query}" finds {hit["tool_path"]}, {hit["relevance_score"]:.3f} (0 is best)')
         for resource in (await client.list_resources()).resources:
             print(f"resource {resource.uri} ({resource.name})")

@@ -21,6 +21,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MAX_MODULE_LINES = 300
 MAX_FUNCTION_LINES = 25
+EMPTY_NAMES = {"found", "obj", "res", "ret", "retval", "stuff", "temp", "tmp", "val", "vals"}
+"""Whoever reads one of them has to look up what it is."""
 
 LAYERS = (
     # What runs. Each room is a module or a folder, and imports only from rooms above it. Inside of a folder no order is
@@ -162,12 +164,12 @@ LONG_MODULES = {
 @cache
 def modules() -> dict[str, Path]:
     """Every module of the two packages by its full name."""
-    found = {}
+    files = {}
     for package in ("actors", "supervisor"):
         for file in sorted((ROOT / package).rglob("*.py")):
             parts = file.relative_to(ROOT).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
-    return found
+            files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return files
 
 
 @cache
@@ -287,6 +289,23 @@ def test_public_class_names_are_unique() -> None:
     assert {name: places for name, places in named.items() if len(places) > 1} == {}
 
 
+def named_in(function: ast.AST) -> Iterator[str]:
+    """Every name that is given to something inside of a function."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (ast.MatchAs, ast.ExceptHandler)) and node.name:
+            yield node.name
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_name_says_what_it_is_the_name_of(name: str) -> None:
+    functions = [node for node in ast.walk(tree(name)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    assert {(each.name, given) for each in functions for given in named_in(each) if given in EMPTY_NAMES} == set()
+
+
 def test_tests_stand_where_what_they_test_stands() -> None:
     tested = {file.parent.relative_to(ROOT / "tests") for file in (ROOT / "tests").rglob("test_*.py")}
     apart = {Path(), Path("docs"), Path("e2e"), Path("benchmarks")}
@@ -315,9 +334,9 @@ def test_an_ignored_type_error_has_its_code_and_its_reason() -> None:
     marked = re.compile(r"#\s*type:\s*ignore(?P<rest>.*)")
     for name, file in modules().items():
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            found = marked.search(line)
-            if found:
-                assert re.fullmatch(r"\[[a-z-]+(, ?[a-z-]+)*\]\s+# \S.*", found["rest"]), f"{name}:{number}"
+            comment = marked.search(line)
+            if comment:
+                assert re.fullmatch(r"\[[a-z-]+(, ?[a-z-]+)*\]\s+# \S.*", comment["rest"]), f"{name}:{number}"
 
 
 def test_what_coverage_does_not_count_has_its_reason() -> None:
@@ -357,14 +376,14 @@ def names_of(node: ast.stmt) -> list[str]:
     """The public names that a statement defines."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            found = [node.name]
+            names = [node.name]
         case ast.Assign(targets=targets):
-            found = [target.id for target in targets if isinstance(target, ast.Name)]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
         case ast.AnnAssign(target=ast.Name(id=name)):
-            found = [name]
+            names = [name]
         case _:
-            found = []
-    return [name for name in found if not name.startswith("_")]
+            names = []
+    return [name for name in names if not name.startswith("_")]
 
 
 def is_marker(program: str) -> bool:
@@ -374,49 +393,49 @@ def is_marker(program: str) -> bool:
 @cache
 def loads(program: str) -> dict[str, list[int]]:
     """The lines on which a program reads each name of its own, quoted annotations aside."""
-    found: dict[str, list[int]] = {}
+    lines: dict[str, list[int]] = {}
     for node in ast.walk(programs()[program]):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found.setdefault(node.id, []).append(node.lineno)
-    return found
+            lines.setdefault(node.id, []).append(node.lineno)
+    return lines
 
 
 @cache
 def taken() -> frozenset[tuple[str, str]]:
     """Every (module, name) that some program takes out of another module, itself or as an attribute of it."""
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for program, parsed in programs().items():
         if is_marker(program):  # it passes on what others have to take
             continue
         bound: dict[str, str] = {}
         for node in ast.walk(parsed):
             if isinstance(node, ast.ImportFrom) and node.module is not None:
-                found |= {(node.module, alias.name) for alias in node.names}
+                pairs |= {(node.module, alias.name) for alias in node.names}
                 bound |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):
                 bound |= {alias.asname or alias.name: alias.name for alias in node.names}
         for node in ast.walk(parsed):
             if isinstance(node, ast.Attribute) and (module := bound.get(ast.unparse(node.value))) in modules():
-                found.add((str(module), node.attr))
+                pairs.add((str(module), node.attr))
     for marker in filter(is_marker, modules()):
         for node in tree(marker).body:
             if isinstance(node, ast.ImportFrom) and node.module is not None:
                 names = {alias.name: alias.asname or alias.name for alias in node.names}
-                found |= {(node.module, name) for name, shown in names.items() if (marker, shown) in found}
-    return frozenset(found)
+                pairs |= {(node.module, name) for name, shown in names.items() if (marker, shown) in pairs}
+    return frozenset(pairs)
 
 
 @cache
 def attributes() -> frozenset[str]:
     """Every attribute that some program reads, also in a pattern."""
-    found: set[str] = set()
+    read: set[str] = set()
     for parsed in programs().values():
         for node in ast.walk(parsed):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                found.add(node.attr)
+                read.add(node.attr)
             elif isinstance(node, ast.MatchClass):
-                found |= set(node.kwd_attrs)
-    return frozenset(found)
+                read |= set(node.kwd_attrs)
+    return frozenset(read)
 
 
 def is_command(node: ast.stmt) -> bool:
@@ -445,21 +464,21 @@ def unused(module: str) -> Iterator[str]:
 
 
 def test_every_public_name_is_used_outside_tests() -> None:
-    found = {name for module in modules() if not is_marker(module) for name in unused(module)}
-    assert found == UNUSED.keys()
+    names = {name for module in modules() if not is_marker(module) for name in unused(module)}
+    assert names == UNUSED.keys()
 
 
 @cache
 def made() -> frozenset[str]:
     """Every class that is called, or raised without a call, in the two packages."""
-    found: set[str] = set()
+    classes_made: set[str] = set()
     for module in modules():
         for node in ast.walk(tree(module)):
             if isinstance(node, ast.Call):
-                found.add(ast.unparse(node.func).split(".")[-1])
+                classes_made.add(ast.unparse(node.func).split(".")[-1])
             elif isinstance(node, ast.Raise) and node.exc is not None:
-                found.add(ast.unparse(node.exc).split(".")[-1])
-    return frozenset(found)
+                classes_made.add(ast.unparse(node.exc).split(".")[-1])
+    return frozenset(classes_made)
 
 
 def classes(module: str) -> dict[str, ast.ClassDef]:

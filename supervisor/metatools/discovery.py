@@ -77,7 +77,7 @@ class Searched(msgspec.Struct, frozen=True):
 
     asked: Discover
     scope: Scope
-    found: Found
+    ranking: Found
     servers: frozenset[str]
     milliseconds: float
     unmet: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ def answered(
     likely = done.servers - scope.named
     return Page(context).build(
         asked.query,
-        done.found,
+        done.ranking,
         done.milliseconds,
         tool=done.tool,
         about=done.servers,
@@ -167,7 +167,7 @@ def weight(seen: Catalogue, done: Searched) -> int:
     if done.scope.listing:
         return _LISTING_COST * inventory.total(seen, done.scope.servers, done.asked.kinds)
     size = 0
-    for hit in done.found.hits:
+    for hit in done.ranking.hits:
         if hit.document.kind == "tool":
             size += len(seen.entries[hit.document.server].tools[hit.document.name].definition)
     return size

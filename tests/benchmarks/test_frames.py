@@ -15,10 +15,10 @@ from tests.docs.test_architecture_page import CONTRIBUTING, ROOT, rows
 
 def told(name: str) -> list[str]:
     """Every function on the page, in its order, as a frame is written."""
-    found = []
+    frames = []
     for _, file, functions, *_ in rows(CONTRIBUTING, name):
-        found += [f"{file.strip('`')}:{function}" for function in re.findall(r"`([\w.]+)`", functions)]
-    return found
+        frames += [f"{file.strip('`')}:{function}" for function in re.findall(r"`([\w.]+)`", functions)]
+    return frames
 
 
 def missing(told: list[str], frames: tuple[str, ...]) -> str:

@@ -49,8 +49,8 @@ def test_every_module_that_a_page_names_is_there(page: Path) -> None:
 
 
 def test_every_folder_has_its_row_and_every_row_is_a_folder() -> None:
-    found = [row[0].strip("`") for row in rows(ARCHITECTURE, "folders")]
-    assert sorted(found) == sorted({f"{file.parent.relative_to(ROOT).as_posix()}/" for file in SOURCES})
+    folders = [row[0].strip("`") for row in rows(ARCHITECTURE, "folders")]
+    assert sorted(folders) == sorted({f"{file.parent.relative_to(ROOT).as_posix()}/" for file in SOURCES})
     assert all(purpose and touched for _, purpose, touched in rows(ARCHITECTURE, "folders"))
 
 
@@ -60,14 +60,14 @@ def test_every_folder_has_its_row_and_every_row_is_a_folder() -> None:
 @cache
 def defined() -> frozenset[str]:
     """The name of every class, function and type alias of the two packages."""
-    found: set[str] = set()
+    names: set[str] = set()
     for file in SOURCES:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                found.add(node.name)
+                names.add(node.name)
             elif isinstance(node, ast.Assign):
-                found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return frozenset(found)
+                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return frozenset(names)
 
 
 def said() -> Iterator[tuple[str, str]]:
@@ -115,7 +115,7 @@ def test_the_words_to_avoid_are_those_that_were_decided() -> None:
 @pytest.mark.parametrize("word", avoided())
 def test_a_word_that_is_avoided_is_nowhere_said(word: str) -> None:
     pattern = re.compile(NOUN.get(word, rf"\b{word}s?\b"), re.IGNORECASE)
-    assert [(where, found.group()) for where, text in everything_said() for found in pattern.finditer(text)] == []
+    assert [(where, avoided.group()) for where, text in everything_said() for avoided in pattern.finditer(text)] == []
 
 
 @pytest.mark.parametrize("word", avoided())

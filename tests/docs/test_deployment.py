@@ -91,8 +91,8 @@ def test_the_lines_of_the_page_publish_on_the_loopback_address_only() -> None:
 
 def value(key: str) -> str:
     """The only value of a key of the unit."""
-    (found,) = re.findall(rf"^{key}=(.*)$", UNIT, re.MULTILINE)
-    return str(found)
+    (written,) = re.findall(rf"^{key}=(.*)$", UNIT, re.MULTILINE)
+    return str(written)
 
 
 def test_the_service_runs_the_daemon() -> None:

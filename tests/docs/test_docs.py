@@ -144,14 +144,14 @@ def routes_of_the_front() -> set[str]:
     shown = view(control=Obeys())
     for register in (routes(shown), tool_routes(shown), server_routes(shown)):
         register(app)
-    found = set()
+    requests = set()
     for rule in app.url_map.iter_rules():
         before, _, choice = rule.rule.partition("<any(")
         names, _, after = choice.partition("):order>")
         for path in [f"{before}{name}{after}" for name in names.split(",")]:
             shown_path = re.sub(r"<(\w+)>", r"{\1}", path)
-            found |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
-    return found
+            requests |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
+    return requests
 
 
 async def nothing(scope: Scope, receive: Receive, send: Send) -> None:

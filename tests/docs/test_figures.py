@@ -16,12 +16,12 @@ SEARCH = " ".join((ROOT / "docs" / "search.md").read_text(encoding="utf-8").spli
 def compared() -> dict[tuple[str, bool], str]:
     """The ratios to FastMCP's proxy in the measured table, by connections and whether the session is shared."""
     rows = [line for line in BENCHMARKS.splitlines() if line.startswith("| the same call")]
-    found = {}
+    ratios = {}
     for row in rows:
         what, _, other, ratio = [cell.strip() for cell in row.strip("|").split("|")][:4]
         (connections,) = re.findall(r"(\d+) connection", what)
-        found[connections, "one shared session" in other] = ratio
-    return found
+        ratios[connections, "one shared session" in other] = ratio
+    return ratios
 
 
 def test_the_comparison_has_the_ratios_that_were_measured() -> None:

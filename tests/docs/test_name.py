@@ -28,8 +28,8 @@ def test_state_is_kept_under_the_name() -> None:
 
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_no_file_sends_a_reader_to_the_other_project(stranger: str) -> None:
-    found = subprocess.run(["git", "grep", "-lI", stranger], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert found.returncode == 1, f"{stranger} in {found.stdout}{found.stderr}"
+    grep = subprocess.run(["git", "grep", "-lI", stranger], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert grep.returncode == 1, f"{stranger} in {grep.stdout}{grep.stderr}"
 
 
 def test_check_warns_where_the_other_project_is_installed_beside_ours() -> None:

@@ -139,8 +139,8 @@ class Daemon:
 
     async def servers(self) -> dict[str, Json]:
         """Return every server's status."""
-        found: list[Json] = (await self.get("/api/status")).json()["servers"]
-        return {row["server"]: row for row in found}
+        rows: list[Json] = (await self.get("/api/status")).json()["servers"]
+        return {row["server"]: row for row in rows}
 
     def websocket(self, path: str) -> AbstractAsyncContextManager[WebSocketConnection]:
         """Connect for a block."""
@@ -172,8 +172,8 @@ def client() -> httpx2.AsyncClient:
 def text(answer: Json) -> str:
     """Return the first text of a tool's result."""
     assert "result" in answer, answer
-    found: str = answer["result"]["content"][0]["text"]
-    return found
+    shown: str = answer["result"]["content"][0]["text"]
+    return shown
 
 
 def log_of(directory: Path) -> Path:

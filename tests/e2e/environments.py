@@ -36,11 +36,11 @@ def typescript() -> str:
 
 def node() -> str | None:
     """A Node.js that the TypeScript clients can run on, if there is one."""
-    found = shutil.which("node")
-    if found is None:
+    program = shutil.which("node")
+    if program is None:
         return None
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-    return found if int(version.strip().lstrip("v").partition(".")[0]) >= OLDEST_NODE else None
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return program if int(version.strip().lstrip("v").partition(".")[0]) >= OLDEST_NODE else None
 
 
 def _made(directory: Path) -> Path:

@@ -150,8 +150,8 @@ async def test_a_locked_database_delays_neither_listening_nor_the_end_and_is_use
             other.close()
             await until_degraded(daemon, [])
             await daemon.settled()
-    with closing(sqlite3.connect(tmp_path / "data" / "store.sqlite3")) as found:
-        assert found.execute("SELECT name FROM servers").fetchall() == [("growing",)]
+    with closing(sqlite3.connect(tmp_path / "data" / "store.sqlite3")) as store:
+        assert store.execute("SELECT name FROM servers").fetchall() == [("growing",)]
 
 
 async def test_a_full_disk_costs_memory_only_until_there_is_room(tmp_path: Path) -> None:

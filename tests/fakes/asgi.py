@@ -145,8 +145,8 @@ def legacy(method: str, params: Any = None, *, id_: Any = 1) -> bytes:
 
 def modern(method: str, params: dict[str, Any] | None = None, *, id_: Any = 1, **meta: Any) -> bytes:
     """A request of the modern era; `meta` replaces keys of `_meta`."""
-    found = {"protocolVersion": MODERN, "clientCapabilities": {}, **meta}
-    named = {META + name: value for name, value in found.items() if value is not None}
+    members = {"protocolVersion": MODERN, "clientCapabilities": {}, **meta}
+    named = {META + name: value for name, value in members.items() if value is not None}
     return legacy(method, {**(params or {}), "_meta": named}, id_=id_)
 
 

@@ -14,8 +14,8 @@ KEY = b"k" * 32
 
 def deployment(*entries: ServerConfig, **settings: Any) -> Latest[Deployment]:
     """Return the cell of a deployment of these entries."""
-    found = Configuration(settings=Settings(**settings), servers=entries, path=Path("mcp.json"))
-    return Latest(deploy(found, key=KEY))
+    configuration = Configuration(settings=Settings(**settings), servers=entries, path=Path("mcp.json"))
+    return Latest(deploy(configuration, key=KEY))
 
 
 def server(name: str, **members: Any) -> DeployedServer:

@@ -100,8 +100,8 @@ class WebSocketDoor:
             while mark not in self._sent:
                 await self._moved.park()
         await wait_all_tasks_blocked()  # what it has begun is performed
-        found, self._sent = [one for one in self._sent if one != mark], []
-        return found
+        answers, self._sent = [one for one in self._sent if one != mark], []
+        return answers
 
 
 @asynccontextmanager

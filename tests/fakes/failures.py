@@ -11,6 +11,6 @@ def failure(answer: Any) -> dict[str, Any]:
     result = answer["result"]
     assert result["isError"] is True, result
     (block,) = result["content"]
-    found = result["structuredContent"]["error"]
-    assert found["message"]
-    return {"code": found["code"], "message": block["text"], "data": found}
+    error = result["structuredContent"]["error"]
+    assert error["message"]
+    return {"code": error["code"], "message": block["text"], "data": error}

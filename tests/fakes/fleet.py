@@ -62,18 +62,18 @@ async def fleet(
     box: Mailbox[Any] = Mailbox(4096)
     servers = Servers(
         box.address,
-        lambda found: MemoryTransport(fakes[found.name].serve),
+        lambda running: MemoryTransport(fakes[running.name].serve),
         Identity(),
         lambda: 0.0,
         starts or Starts(),
     )
-    found = Fleet(servers)
+    running = Fleet(servers)
 
     async def collect() -> None:
         while True:
             fact = (await box.receive()).message
             if isinstance(fact, ServerChanged) and fact.status.state is State.READY:
-                found.ready_at.setdefault(fact.status.server, trio.current_time())
+                running.ready_at.setdefault(fact.status.server, trio.current_time())
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(collect)
@@ -82,5 +82,5 @@ async def fleet(
             deployed = server(name, command=command, args=tuple(args), **settings)
             await nursery.start(servers.run, deployed, known.get(name), "legacy" if name in known else None)
         nursery.start_soon(servers.discover, [name for name in fakes if name not in known and name not in later])
-        yield found
+        yield running
         nursery.cancel_scope.cancel()

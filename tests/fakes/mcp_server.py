@@ -105,8 +105,8 @@ class FakeServer:
 
     async def _read(self, peer: MemoryPeer, nursery: trio.Nursery) -> None:
         lines = Lines(peer)
-        while not self.deaf and (found := await lines.read()) is not None:
-            for each in found:
+        while not self.deaf and (arrived := await lines.read()) is not None:
+            for each in arrived:
                 await self._on_message(peer, json.loads(each), nursery)
 
     async def _on_message(self, peer: MemoryPeer, message: dict[str, Any], nursery: trio.Nursery) -> None:
@@ -163,10 +163,10 @@ class FakeServer:
 
     def _page(self, cursor: str | None) -> dict[str, Any]:
         start = int(cursor or 0)
-        found: dict[str, Any] = {"tools": self.tools[start : start + self.page]}
+        page: dict[str, Any] = {"tools": self.tools[start : start + self.page]}
         if start + self.page < len(self.tools):
-            found["nextCursor"] = str(start + self.page)
-        return found
+            page["nextCursor"] = str(start + self.page)
+        return page
 
     async def _call(self, peer: MemoryPeer, message: dict[str, Any]) -> None:
         params = message["params"]

@@ -41,8 +41,8 @@ CLIENT = Client(version="2025-11-25")
 
 def validator(schema: Any) -> Any:
     """Return what holds values against a schema, by the metaschema it names, without any network."""
-    found = validator_for(schema, default=jsonschema.Draft202012Validator)
-    return found(schema, registry=referencing.Registry())
+    kind = validator_for(schema, default=jsonschema.Draft202012Validator)
+    return kind(schema, registry=referencing.Registry())
 
 
 @dataclass
@@ -55,8 +55,8 @@ class Publisher:
 
     async def serve(self, peer: MemoryPeer) -> int:
         lines = Lines(peer)
-        while (found := await lines.read()) is not None:
-            for message in map(json.loads, found):
+        while (arrived := await lines.read()) is not None:
+            for message in map(json.loads, arrived):
                 if "id" in message:
                     body = self.answer(message["method"], message.get("params", {}))
                     await peer.write(line(id=message["id"], **body))
@@ -83,9 +83,9 @@ class Publisher:
     def call(self, name: str, arguments: Any) -> dict[str, Any]:
         self.called.append((name, arguments))
         schema = next(tool["inputSchema"] for tool in self.tools if tool["name"] == name)
-        found = [error.message for error in validator(schema).iter_errors(arguments)]
-        self.wrong += [f"{name}: {message}" for message in found]
-        return {"content": [{"type": "text", "text": "; ".join(found) or "done"}], "isError": bool(found)}
+        mistakes = [error.message for error in validator(schema).iter_errors(arguments)]
+        self.wrong += [f"{name}: {message}" for message in mistakes]
+        return {"content": [{"type": "text", "text": "; ".join(mistakes) or "done"}], "isError": bool(mistakes)}
 
 
 class Nothing:
@@ -120,8 +120,8 @@ class Published:
 
     async def discover(self, query: str, **more: Any) -> Any:
         """Return what `discover_mcp_tools` answers, read from the text that a model sees."""
-        found = await self.answer({"name": "discover_mcp_tools", "arguments": {"query": query, **more}})
-        return json.loads(found["result"]["content"][0]["text"])
+        answer = await self.answer({"name": "discover_mcp_tools", "arguments": {"query": query, **more}})
+        return json.loads(answer["result"]["content"][0]["text"])
 
     async def execute(self, path: str, arguments: Any) -> Any:
         return await self.answer({"name": "execute_mcp_tool", "arguments": {"tool_path": path, "arguments": arguments}})
@@ -164,8 +164,8 @@ class Served:
 
     async def discover(self, query: str) -> Any:
         """Return what `discover_mcp_tools` answers, read from the text that a model sees."""
-        found = await self.ask("tools/call", name="discover_mcp_tools", arguments={"query": query})
-        return json.loads(found["result"]["content"][0]["text"])
+        answer = await self.ask("tools/call", name="discover_mcp_tools", arguments={"query": query})
+        return json.loads(answer["result"]["content"][0]["text"])
 
     def report(self, server: str, state: State, **more: Any) -> None:
         """Say how a server without an actor is doing, as the daemon does of those it cannot run."""

@@ -22,7 +22,8 @@ class FakeService:
 
     def __init__(self, **behaviours: Behaviour) -> None:
         self.changes: Latest[object] = Latest(None)
-        self.behaviours: dict[str, Behaviour] = {name.replace("__", "/"): found for name, found in behaviours.items()}
+        named = {name.replace("__", "/"): behaviour for name, behaviour in behaviours.items()}
+        self.behaviours: dict[str, Behaviour] = named
         self.asked: list[tuple[Client, str, bytes]] = []
         self.exchanges: list[Exchange] = []
         self.current = Revisions()

@@ -60,8 +60,8 @@ def configuration(directory: Path, servers: dict[str, Any], **settings: Any) -> 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Any:
-    with open_data_dir(tmp_path / "data", {}) as found:
-        yield found
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
 
 
 def remembered(server: DeployedServer) -> MemoryTransport:
@@ -83,9 +83,9 @@ async def running(config: Configuration, data: DataDir, **more: Any) -> AsyncIte
 
 async def until_ready(client: httpx2.AsyncClient) -> dict[str, Any]:
     while True:
-        found: dict[str, Any] = (await client.get("/readyz")).json()
-        if found["ready"]:
-            return found
+        readiness: dict[str, Any] = (await client.get("/readyz")).json()
+        if readiness["ready"]:
+            return readiness
         await trio.sleep(0.02)
 
 
@@ -283,9 +283,9 @@ async def test_no_secret_comes_out_of_any_page_log_or_error(tmp_path: Path, data
 
 @pytest.fixture
 def sockets() -> Any:
-    found = open_sockets("127.0.0.1:0", 5.0)
-    yield found
-    for listener in found:
+    listeners = open_sockets("127.0.0.1:0", 5.0)
+    yield listeners
+    for listener in listeners:
         listener.close()
 
 

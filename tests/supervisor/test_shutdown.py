@@ -95,8 +95,8 @@ async def by_json(ending: Ending, body: dict[str, Any], headers: dict[str, str])
         nursery.start_soon(ask)
         await ending.in_flight(1)
         ending.end()
-    found: dict[str, Any] = answers[0].json()
-    return found
+    answered: dict[str, Any] = answers[0].json()
+    return answered
 
 
 async def by_stream(ending: Ending, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
@@ -109,8 +109,8 @@ async def by_stream(ending: Ending, body: dict[str, Any], headers: dict[str, str
         ending.end()
         text = (await answer.aread()).decode()
     (line,) = [line for line in text.splitlines() if line.startswith("data: ")]
-    found: dict[str, Any] = json.loads(line.removeprefix("data: "))
-    return found
+    event: dict[str, Any] = json.loads(line.removeprefix("data: "))
+    return event
 
 
 ONLY_JSON = {"content-type": "application/json", "accept": "application/json"}

@@ -22,10 +22,10 @@ from tests.fakes.pages import offer_of
 
 
 def nested(depth: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    schema: dict[str, Any] = {}
     for _ in range(depth):
-        found = {"a": found}
-    return found
+        schema = {"a": schema}
+    return schema
 
 
 # Validation -----------------------------------------------------------------------------------------------------------
@@ -63,13 +63,13 @@ def test_a_tool_keeps_its_own_definition_and_what_ranking_needs() -> None:
     ],
 )
 def test_a_bad_tool_is_left_out_with_a_reason_and_the_others_stay(entry: Any, reason: str) -> None:
-    found = offer_of(entry, {"name": "good"})
+    offer = offer_of(entry, {"name": "good"})
     if not reason:
-        assert [tool.name for tool in found.tools] == ["a", "good"]
+        assert [tool.name for tool in offer.tools] == ["a", "good"]
         return
-    assert [tool.name for tool in found.tools] == ["good"]
-    assert re.match(r"tool 1( \('.*'\))? left out: ", found.problems[0])
-    assert reason in found.problems[0]
+    assert [tool.name for tool in offer.tools] == ["good"]
+    assert re.match(r"tool 1( \('.*'\))? left out: ", offer.problems[0])
+    assert reason in offer.problems[0]
 
 
 def test_a_definition_that_closes_more_than_it_opens_is_no_json() -> None:
@@ -78,9 +78,9 @@ def test_a_definition_that_closes_more_than_it_opens_is_no_json() -> None:
 
 
 def test_of_two_tools_of_one_name_the_first_stays() -> None:
-    found = offer_of({"name": "a", "description": "first"}, {"name": "a", "description": "second"})
-    assert [tool.description for tool in found.tools] == ["first"]
-    assert "a second tool of the name 'a'" in found.problems[0]
+    offer = offer_of({"name": "a", "description": "first"}, {"name": "a", "description": "second"})
+    assert [tool.description for tool in offer.tools] == ["first"]
+    assert "a second tool of the name 'a'" in offer.problems[0]
 
 
 @pytest.mark.parametrize(
@@ -118,15 +118,15 @@ def test_long_descriptions_are_cut_but_the_definition_is_not() -> None:
 
 
 def test_resources_templates_and_prompts_are_read_too() -> None:
-    found = offer_of(
+    offer = offer_of(
         resources=[{"uri": "x:1", "name": "n", "mimeType": "text/plain"}, {"name": "no uri"}, {"uri": "x:\n"}],
         templates=[{"uriTemplate": "x:{a}", "name": "n"}],
         prompts=[{"name": "p", "description": "d"}, {"name": ""}],
     )
-    assert [(one.uri, one.mime_type, one.template) for one in found.resources] == [("x:1", "text/plain", False)]
-    assert [(one.uri, one.template) for one in found.templates] == [("x:{a}", True)]
-    assert [one.name for one in found.prompts] == ["p"]
-    assert [problem.split(" left")[0] for problem in found.problems] == [
+    assert [(one.uri, one.mime_type, one.template) for one in offer.resources] == [("x:1", "text/plain", False)]
+    assert [(one.uri, one.template) for one in offer.templates] == [("x:{a}", True)]
+    assert [one.name for one in offer.prompts] == ["p"]
+    assert [problem.split(" left")[0] for problem in offer.problems] == [
         "resource 2 ('no uri')",
         "resource 3 ('x:\\\\n')",
         "prompt 2",
@@ -134,13 +134,13 @@ def test_resources_templates_and_prompts_are_read_too() -> None:
 
 
 def test_an_offer_survives_the_store() -> None:
-    found = offer_of(
+    offer = offer_of(
         {"name": "a"}, {"name": "b", "annotations": {"x": 1}}, resources=[{"uri": "x:1"}], prompts=[{"name": "p"}]
     )
-    kept = decode_offer(encode_offer(found))
+    kept = decode_offer(encode_offer(offer))
     assert [bytes(tool.annotations) for tool in kept.tools] == [b"", b'{"x": 1}']
-    assert not compare(found, kept)
-    assert encode_offer(decode_offer(encode_offer(found))) == encode_offer(found)
+    assert not compare(offer, kept)
+    assert encode_offer(decode_offer(encode_offer(offer))) == encode_offer(offer)
 
 
 # Names ----------------------------------------------------------------------------------------------------------------
@@ -265,6 +265,6 @@ def test_documents_cover_all_that_is_offered() -> None:
     offer = offer_of(
         {"name": "t"}, resources=[{"uri": "x:1"}], templates=[{"uriTemplate": "x:{a}"}], prompts=[{"name": "t"}]
     )
-    found = {document.key: document.kind for document in documents("s", offer)}
-    assert found == {"s:t": "tool", "s|x:1": "resource", "s|x:{a}": "template", "s:t#prompt": "prompt"}
+    kinds = {document.key: document.kind for document in documents("s", offer)}
+    assert kinds == {"s:t": "tool", "s|x:1": "resource", "s|x:{a}": "template", "s:t#prompt": "prompt"}
     assert all(document.instructions == "read me" for document in documents("s", offer)[:1])

@@ -66,10 +66,10 @@ def test_criteria_select_and_sort(criteria: dict[str, Any], expected: list[str])
 
 
 def test_totals_count_everything_that_fits_and_groups_only_the_page() -> None:
-    found = select(CATALOGUE, USED, Criteria(limit=2))
-    assert found.total == 5
-    assert found.by_safety == {"safe": 2, "moderate": 2, "dangerous": 1}
-    assert found.groups == {"safe": ("files:read_file",), "moderate": (), "dangerous": ("files:delete_file",)}
+    selection = select(CATALOGUE, USED, Criteria(limit=2))
+    assert selection.total == 5
+    assert selection.by_safety == {"safe": 2, "moderate": 2, "dangerous": 1}
+    assert selection.groups == {"safe": ("files:read_file",), "moderate": (), "dangerous": ("files:delete_file",)}
 
 
 def test_a_row_has_the_numbers_of_the_tool() -> None:
@@ -87,7 +87,7 @@ def test_long_descriptions_are_cut() -> None:
 
 
 def test_what_was_described_before_gives_the_same_rows() -> None:
-    described = {name: describe_all(name, found.offer.tools) for name, found in CATALOGUE.entries.items()}
+    described = {name: describe_all(name, entry.offer.tools) for name, entry in CATALOGUE.entries.items()}
     assert select(CATALOGUE, USED, Criteria(), described) == select(CATALOGUE, USED, Criteria())
 
 

@@ -139,13 +139,13 @@ def test_a_tool_made_by_hand_has_the_schema_it_was_given() -> None:
 
 def test_names_that_can_be_mistaken_for_each_other_are_found() -> None:
     twins = [declared("read_file"), declared("readFile"), declared("re\u0430d-file"), declared("write_it")]
-    found = describe_all("acme", twins)
-    assert [name for name, metadata in found.items() if "name-duplicate" in codes(metadata)] == [
+    described = describe_all("acme", twins)
+    assert [name for name, metadata in described.items() if "name-duplicate" in codes(metadata)] == [
         "read_file",
         "readFile",
         "re\u0430d-file",
     ]
-    (message,) = [one.message for one in found["readFile"].findings if one.code == "name-duplicate"]
+    (message,) = [one.message for one in described["readFile"].findings if one.code == "name-duplicate"]
     assert "'read_file'" in message
     assert "\\u0430" in message
     assert message.isascii()

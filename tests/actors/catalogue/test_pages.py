@@ -47,12 +47,12 @@ def read(message: bytes, id_: bytes | None = ID) -> ListPage:
     ],
 )
 def test_a_tool_that_nobody_can_read_is_named_and_costs_no_other(bad: bytes, reason: str) -> None:
-    found = offer_of({"name": "before"}, bad, GOOD)
-    assert [tool.name for tool in found.tools] == ["before", "good"]
-    (problem,) = found.problems
+    offer = offer_of({"name": "before"}, bad, GOOD)
+    assert [tool.name for tool in offer.tools] == ["before", "good"]
+    (problem,) = offer.problems
     assert problem.startswith("tool 2 ('bad') left out: ")
     assert reason in problem
-    assert not found.partial
+    assert not offer.partial
 
 
 def test_commas_and_brackets_in_texts_count_for_nothing() -> None:
@@ -150,9 +150,9 @@ def test_a_page_that_repeats_what_was_there_brings_nothing_new() -> None:
     assert draft.add("tools", page(GOOD, {"name": "a", "x": 1}))
     assert not draft.add("tools", page(GOOD))
     assert not draft.add("tools", page({"name": "a", "x": 2}))
-    found = draft.offer(AGREEMENT, Listed())
-    assert [tool.name for tool in found.tools] == ["good", "a"]
-    assert found.problems == ("tools/list: 'a' is there twice; the first one counts",)
+    offer = draft.offer(AGREEMENT, Listed())
+    assert [tool.name for tool in offer.tools] == ["good", "a"]
+    assert offer.problems == ("tools/list: 'a' is there twice; the first one counts",)
 
 
 def test_problems_are_bounded() -> None:
@@ -163,8 +163,8 @@ def test_problems_are_bounded_over_pages_too() -> None:
     draft = Draft(LIMITS, None)
     for start in (0, MAX_PROBLEMS // 2):
         draft.add("tools", page(*range(start, start + MAX_PROBLEMS)))
-    found = draft.offer(AGREEMENT, Listed()).problems
-    assert len(found) == len(set(found)) == MAX_PROBLEMS
+    problems = draft.offer(AGREEMENT, Listed()).problems
+    assert len(problems) == len(set(problems)) == MAX_PROBLEMS
 
 
 CUT = Listed(missing=frozenset({"tools"}))
@@ -183,9 +183,9 @@ def test_what_could_not_be_listed_is_kept_from_before() -> None:
 
 
 def test_a_list_that_was_cut_adds_to_what_was_known_and_removes_nothing() -> None:
-    found = offer_of({"name": "new"}, {"name": "t", "description": "changed"}, known=KNOWN, listed=CUT)
-    assert [(tool.name, tool.description) for tool in found.tools] == [("new", ""), ("t", "changed")]
-    more = offer_of({"name": "new"}, known=found, listed=CUT)
+    offer = offer_of({"name": "new"}, {"name": "t", "description": "changed"}, known=KNOWN, listed=CUT)
+    assert [(tool.name, tool.description) for tool in offer.tools] == [("new", ""), ("t", "changed")]
+    more = offer_of({"name": "new"}, known=offer, listed=CUT)
     assert [tool.name for tool in more.tools] == ["new", "t"]
 
 

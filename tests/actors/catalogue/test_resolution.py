@@ -188,7 +188,7 @@ def named_anywhere(path: str, servers: Servers) -> Collection[str]:
 
 def every_reading(path: str, servers: Servers) -> set[str]:
     """Every server that any reading allows, by brute force: it is spelled at the beginning, and may have the rest."""
-    found = set()
+    allowed = set()
     text = path.strip().strip("`'\"").removesuffix("()").strip()
     for start in {path, text, text.removeprefix("mcp__")}:
         for end in range(1, len(start)):
@@ -197,8 +197,8 @@ def every_reading(path: str, servers: Servers) -> set[str]:
                 alike = server == start[:end] or plain(server) == plain(start[:end]) != ""
                 fits = tools is None or any(plain(tool) == plain(rest) for tool in tools for rest in rests)
                 if alike and rests and fits:
-                    found.add(server)
-    return found
+                    allowed.add(server)
+    return allowed
 
 
 @given(some_servers, written)
@@ -295,12 +295,12 @@ def test_names_are_read_in_no_time_however_many_servers_there_are() -> None:
     listed = {name: Spellings(tools or ()) for name, tools in servers.items()}
 
     def quickest(path: str) -> float:
-        found = []
+        seconds = []
         for _ in range(20):
             started = time.perf_counter()
             resolve(path, names, listed.__getitem__)
-            found.append(time.perf_counter() - started)
-        return min(found)
+            seconds.append(time.perf_counter() - started)
+        return min(seconds)
 
     assert quickest("server-500:tool") < 0.0005
     assert quickest("server-500-tool") < 0.0005

@@ -195,17 +195,17 @@ async def test_a_reader_of_a_feed_waits_for_news_even_with_a_number_of_another_r
     feed: Feed[int] = Feed(3)
     feed.append(1)
     feed.append(2)
-    found: list[Any] = []
+    news: list[Any] = []
 
     async def read() -> None:
-        found.append(await feed.after(number))
+        news.append(await feed.after(number))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read)
         await wait_all_tasks_blocked()
-        assert found == []
+        assert news == []
         feed.append(3)
-    assert found == [(3, 0, [3])]
+    assert news == [(3, 0, [3])]
 
 
 async def test_an_outbox_is_bounded_but_takes_any_single_message() -> None:
@@ -376,12 +376,12 @@ async def test_a_timer_is_moved_forward_but_never_back(autojump_clock: MockClock
 
 async def taken(box: Mailbox[Any]) -> list[Any]:
     """Everything that comes until nobody has anything to add."""
-    found = []
+    messages = []
     await wait_all_tasks_blocked()
     while len(box):
-        found.append((await box.receive()).message)
+        messages.append((await box.receive()).message)
         await wait_all_tasks_blocked()
-    return found
+    return messages
 
 
 async def test_a_reporter_conflates_what_finds_no_room_and_delivers_the_last(autojump_clock: MockClock) -> None:

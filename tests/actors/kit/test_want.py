@@ -64,9 +64,9 @@ def test_the_reason_is_in_words_and_without_a_path() -> None:
 
 def test_pauses_grow_to_a_bound_and_begin_again() -> None:
     pauses = Pauses(0.1, 2.0)
-    found = [pauses.next() for _ in range(50)]
-    assert all(0.05 <= pause <= 2.0 for pause in found)
-    assert min(found[10:]) >= 1.0
+    lengths = [pauses.next() for _ in range(50)]
+    assert all(0.05 <= pause <= 2.0 for pause in lengths)
+    assert min(lengths[10:]) >= 1.0
     pauses.reset()
     assert pauses.next() <= 0.1
 

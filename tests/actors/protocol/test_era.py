@@ -136,8 +136,8 @@ def test_silence_under_the_first_probe_wants_a_fresh_process() -> None:
 def test_silence_later_says_nothing_about_the_era(known: Era | None, errors: list[ErrorObject]) -> None:
     negotiation = Negotiation(Identity(), known)
     negotiation.start()
-    for found in errors:
-        negotiation.on_error(found)
+    for error in errors:
+        negotiation.on_error(error)
     assert not negotiation.probing
 
 

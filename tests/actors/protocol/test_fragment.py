@@ -30,9 +30,9 @@ values = st.recursive(
 
 def cut(line: bytes, limit: int = 4096) -> Oversized:
     """The line as it comes out of a splitter whose limit it is over."""
-    [found] = LineSplitter(limit).feed(line + b"\n")
-    assert isinstance(found, Oversized)
-    return found
+    [oversized] = LineSplitter(limit).feed(line + b"\n")
+    assert isinstance(oversized, Oversized)
+    return oversized
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,8 @@ def run(
     lines: list[Line] = []
     try:
         for chunk in [*chunks, b""]:
-            found = (line.line() if isinstance(line, Pieces) else line for line in splitter.feed(chunk))
-            lines += [line for line in found if line is not None]
+            whole = (line.line() if isinstance(line, Pieces) else line for line in splitter.feed(chunk))
+            lines += [line for line in whole if line is not None]
         splitter.close()
     except ProtocolViolation as error:
         return lines, type(error)

@@ -27,9 +27,9 @@ JSON = st.recursive(
 
 
 def peer() -> Peer[str]:
-    found: Peer[str] = Peer("p")
-    assert found.request("tag", "m", None)[0] == b'"p-1"'
-    return found
+    asking: Peer[str] = Peer("p")
+    assert asking.request("tag", "m", None)[0] == b'"p-1"'
+    return asking
 
 
 def answer(**members: Any) -> bytes:
@@ -38,11 +38,11 @@ def answer(**members: Any) -> bytes:
 
 @given(st.binary(max_size=200))
 def test_garbage_raises_nothing_but_a_violation(data: bytes) -> None:
-    found = peer()
+    asking = peer()
     try:
-        found.receive(data)
+        asking.receive(data)
     except ProtocolViolation:
-        assert len(found) == 1
+        assert len(asking) == 1
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
@@ -80,9 +80,9 @@ def test_what_is_no_json_rpc_is_a_violation(data: bytes) -> None:
     "id_", [b"1", b"1.0", b"true", b"null", b'"1"', b'"P-1"', b'"p-2"', b'["p-1"]', b'{"a":1}', b'" p-1"']
 )
 def test_an_answer_with_another_id_is_a_stray(id_: bytes) -> None:
-    found = peer()
-    assert found.receive(b'{"jsonrpc":"2.0","result":{},"id":' + id_ + b"}") is None
-    assert (found.strays, len(found)) == (1, 1)
+    asking = peer()
+    assert asking.receive(b'{"jsonrpc":"2.0","result":{},"id":' + id_ + b"}") is None
+    assert (asking.strays, len(asking)) == (1, 1)
 
 
 @pytest.mark.parametrize("id_", [b'"p-1"', b' "p-1" ', b'"\\u0070-1"', b'"p\\u002d1"'])
@@ -93,18 +93,18 @@ def test_the_same_id_in_another_spelling_is_the_same_id(id_: bytes) -> None:
 
 
 def test_an_answer_whose_id_is_no_text_that_can_be_read_is_a_violation() -> None:
-    found = peer()
+    asking = peer()
     with pytest.raises(ProtocolViolation, match="an id that is not JSON"):
-        found.receive(rb'{"jsonrpc":"2.0","result":{},"id":"\x"}')
-    assert len(found) == 1
+        asking.receive(rb'{"jsonrpc":"2.0","result":{},"id":"\x"}')
+    assert len(asking) == 1
 
 
 def test_the_first_answer_wins() -> None:
-    found = peer()
+    asking = peer()
     message = answer(id="p-1", result={"a": 1})
-    assert isinstance(found.receive(message), Answered)
-    assert found.receive(message) is None
-    assert found.strays == 1
+    assert isinstance(asking.receive(message), Answered)
+    assert asking.receive(message) is None
+    assert asking.strays == 1
 
 
 @given(JSON)
@@ -183,23 +183,23 @@ def test_an_error_whose_code_no_client_could_read_is_no_answer(code: bytes) -> N
     ],
 )
 def test_an_answer_that_cannot_be_decoded_settles_its_request_and_says_why(message: bytes, reason: str) -> None:
-    found = peer()
-    event = found.receive(message)
+    asking = peer()
+    event = asking.receive(message)
     assert isinstance(event, Malformed)
     assert reason in event.reason
     assert event.done
-    assert len(found) == 0
+    assert len(asking) == 0
 
 
 @given(JSON, st.integers(0, 200), st.binary(min_size=1, max_size=3))
 def test_no_text_but_the_outermost_id_of_an_answer_settles_a_request(value: Any, place: int, put: bytes) -> None:
     message = json.dumps({"jsonrpc": "2.0", "method": "m", "params": {"id": "p-1", "result": value}}).encode()
     place = min(place, len(message))
-    found = peer()
+    asking = peer()
     with suppress(ProtocolViolation):
-        event = found.receive(message[:place] + put + message[place:])
+        event = asking.receive(message[:place] + put + message[place:])
         assert not isinstance(event, Answered | Refused | Malformed) or b"{" in put or b"}" in put or b'"' in put
-    assert len(found) == 1 or set(b'{}"') & set(put)
+    assert len(asking) == 1 or set(b'{}"') & set(put)
 
 
 @pytest.mark.parametrize(
@@ -247,9 +247,9 @@ def test_a_request_of_the_server_keeps_the_text_of_its_id(id_: str) -> None:
 
 @pytest.mark.parametrize("id_", ["null", "true", "[]", '{"a":1}'])
 def test_a_request_that_cannot_be_answered_is_a_stray(id_: str) -> None:
-    found = peer()
-    assert found.receive(b'{"jsonrpc":"2.0","method":"ping","id":' + id_.encode() + b"}") is None
-    assert found.strays == 1
+    asking = peer()
+    assert asking.receive(b'{"jsonrpc":"2.0","method":"ping","id":' + id_.encode() + b"}") is None
+    assert asking.strays == 1
 
 
 def test_a_notification_has_no_id() -> None:
@@ -259,17 +259,17 @@ def test_a_notification_has_no_id() -> None:
 
 
 def test_a_forgotten_request_has_strays_for_answers() -> None:
-    found = peer()
-    assert found.forget(b'"p-1"')
-    assert not found.forget(b'"p-1"')
-    assert found.receive(answer(id="p-1", result={})) is None
+    asking = peer()
+    assert asking.forget(b'"p-1"')
+    assert not asking.forget(b'"p-1"')
+    assert asking.receive(answer(id="p-1", result={})) is None
 
 
 def test_closing_gives_the_tags_of_what_is_pending() -> None:
-    found = peer()
-    found.request("other", "m", b"{}")
-    assert found.closed() == ["tag", "other"]
-    assert found.closed() == []
+    asking = peer()
+    asking.request("other", "m", b"{}")
+    assert asking.closed() == ["tag", "other"]
+    assert asking.closed() == []
 
 
 @given(st.text(), JSON, st.text(), st.integers(-jsonrpc.MAX_CODE, jsonrpc.MAX_CODE))

@@ -131,8 +131,8 @@ class Rig:
         while True:
             catalogue = cell.value
             self.revisions.append(catalogue.revision)
-            found = catalogue.index.search("*", limit=1000)
-            assert not self.whole or found.total == sum(len(entry.tools) for entry in catalogue.entries.values())
+            hits = catalogue.index.search("*", limit=1000)
+            assert not self.whole or hits.total == sum(len(entry.tools) for entry in catalogue.entries.values())
             seen = await cell.changed(seen)
 
 

@@ -176,8 +176,8 @@ def test_a_query_is_divided_where_another_request_begins(query: str, wishes: lis
 
 
 def test_each_of_two_wishes_has_its_tool_among_the_first() -> None:
-    found = [key for key, _ in searched("who wrote this line? post a message to the channel about it")][:3]
-    assert {"git:git_blame", "chat:post_message"} <= set(found)
+    keys = [key for key, _ in searched("who wrote this line? post a message to the channel about it")][:3]
+    assert {"git:git_blame", "chat:post_message"} <= set(keys)
 
 
 def test_who_names_a_product_is_not_helped_by_a_tool_that_does_not_know_it() -> None:
@@ -221,8 +221,8 @@ def test_a_fair_second_hit_is_far_from_the_worst() -> None:
 
 
 def test_everyday_words_are_not_taken_for_misspelt_ones() -> None:
-    found = searched("my aunt walks")
-    assert found == []
+    hits = searched("my aunt walks")
+    assert hits == []
 
 
 def test_a_word_of_our_lists_is_no_misspelling() -> None:
@@ -244,9 +244,9 @@ def test_who_asks_to_see_pods_wants_a_tool_that_gets_not_one_that_executes(query
         "exec_in_pod": "Execute a command in a Kubernetes pod or container and return the output.",
         "kubectl_get": "Get or list Kubernetes resources by resource type, name, and optionally namespace.",
     }
-    found = [
+    documents = [
         Document(key=name, kind="tool", server="kubernetes", name=name, description=text)
         for name, text in tools.items()
     ]
-    index = Index.build([analyse("kubernetes", found)])
+    index = Index.build([analyse("kubernetes", documents)])
     assert [hit.document.key for hit in index.search(query).hits] == ["kubectl_get", "exec_in_pod"]

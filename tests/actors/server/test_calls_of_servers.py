@@ -48,7 +48,7 @@ async def test_200_calls_to_a_dormant_server_start_one_process(autojump_clock: M
         for number in range(192, 200):
             calls.start(n=number)
         await wait_all_tasks_blocked()
-        assert sorted(found["n"] for found in calls.results) == list(range(200))
+        assert sorted(result["n"] for result in calls.results) == list(range(200))
         assert rig.fake.starts == 1
         assert (await rig.status()).calls == 200
 

@@ -35,8 +35,8 @@ def test_lines_are_numbered_in_the_order_they_came_with_time_and_source() -> Non
     journal.overhear("stderr", b"o\r\n\n")
     journal.note("it died", "warning")
     journal.overhear("stdout", b"Welcome!\n")
-    found = [(line.number, line.time, line.source, line.text) for line in journal.shown(journal.last(10))]
-    assert found[:4] == [
+    lines = [(line.number, line.time, line.source, line.text) for line in journal.shown(journal.last(10))]
+    assert lines[:4] == [
         (1, 1000.0, "stderr", "one"),
         (2, 1000.5, "stderr", "two"),
         (3, 1000.5, "supervisor", "it died"),

@@ -32,9 +32,9 @@ class Slow(FakeServer):
 
     async def _read(self, peer: MemoryPeer, nursery: trio.Nursery) -> None:
         lines = Lines(peer)
-        while (found := await lines.read()) is not None:
+        while (arrived := await lines.read()) is not None:
             await trio.sleep(self._pause_s)
-            for each in found:
+            for each in arrived:
                 await self._on_message(peer, json.loads(each), nursery)
 
 

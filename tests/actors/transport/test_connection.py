@@ -121,13 +121,13 @@ every_transport = pytest.mark.parametrize(
 
 
 async def received(connection: Connection, count: int) -> list[bytes]:
-    found: list[bytes] = []
+    messages: list[bytes] = []
     with trio.fail_after(PATIENCE_S):
-        while len(found) < count:
-            messages = (await connection.receive()).lines
-            assert messages, "the output ended"
-            found += whole(messages)
-    return found
+        while len(messages) < count:
+            lines = (await connection.receive()).lines
+            assert lines, "the output ended"
+            messages += whole(lines)
+    return messages
 
 
 @every_transport

@@ -51,7 +51,7 @@ async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
         initialized = await session.initialize()
         query = {"query": "what time is it in another timezone", "limit": 5}
         discovered = await session.call_tool("discover_mcp_tools", query)
-        found: dict[str, Any] = {
+        findings: dict[str, Any] = {
             "version": initialized.protocolVersion,
             "tools": [tool.name for tool in (await session.list_tools()).tools],
             "discovered": {"structured": discovered.structuredContent, "text": text(discovered)},
@@ -61,13 +61,13 @@ async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
             "resource": text(await session.call_tool("read_mcp_resource", {"uri": "sqlite|memo://insights"})),
         }
         wrong = await session.call_tool("execute_mcp_tool", {"tool_path": "time:no_such_tool", "arguments": {}})
-        found["failed"] = {"told": wrong.isError, "text": text(wrong), **wrong.structuredContent}
+        findings["failed"] = {"told": wrong.isError, "text": text(wrong), **wrong.structuredContent}
         sprout = await execute("growing:grow")
         await changed.wait()
-        found["notified"] = heard[-1]
+        findings["notified"] = heard[-1]
         after = await session.call_tool("discover_mcp_tools", {"query": f"growing:{sprout}"})
-        found["grown"] = [f"growing:{sprout}", after.structuredContent["tools"][0]["tool_path"]]
-        return found
+        findings["grown"] = [f"growing:{sprout}", after.structuredContent["tools"][0]["tool_path"]]
+        return findings
 
 
 async def main() -> None:

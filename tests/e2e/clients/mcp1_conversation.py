@@ -56,7 +56,7 @@ async def report(url: str, transport: str) -> dict[str, Any]:
             return str(result.content[0].text)
 
         initialized = await session.initialize()
-        found: dict[str, Any] = {
+        findings: dict[str, Any] = {
             "version": initialized.protocolVersion,
             "logging": initialized.capabilities.logging is not None,
             "worked": await execute("talkative:work"),
@@ -66,10 +66,10 @@ async def report(url: str, transport: str) -> dict[str, Any]:
         logs.clear()
         await session.set_logging_level("error")
         await execute("talkative:work")
-        found["errors"] = list(logs)
+        findings["errors"] = list(logs)
         for message in ("accept", "decline", "too late"):
-            found[message] = json.loads(await execute("talkative:ask", message=message))
-        return found
+            findings[message] = json.loads(await execute("talkative:ask", message=message))
+        return findings
 
 
 async def main() -> None:

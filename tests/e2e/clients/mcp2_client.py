@@ -51,7 +51,7 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
             return text(await use("execute_mcp_tool", tool_path=tool_path, arguments=arguments))
 
         discovered = await use("discover_mcp_tools", query="what time is it in another timezone", limit=5)
-        found: dict[str, Any] = {
+        findings: dict[str, Any] = {
             "version": client.protocol_version,
             "tools": [tool.name for tool in (await client.list_tools()).tools],
             "discovered": {"structured": discovered.structured_content, "text": text(discovered)},
@@ -61,12 +61,12 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
             "resource": text(await use("read_mcp_resource", uri="sqlite|memo://insights")),
         }
         wrong = await use("execute_mcp_tool", tool_path="time:no_such_tool", arguments={})
-        found["failed"] = {"told": wrong.is_error, "text": text(wrong), **wrong.structured_content}
+        findings["failed"] = {"told": wrong.is_error, "text": text(wrong), **wrong.structured_content}
         sprout = await execute("growing:grow")
-        found["notified"] = await following()
+        findings["notified"] = await following()
         after = await use("discover_mcp_tools", query=f"growing:{sprout}")
-        found["grown"] = [f"growing:{sprout}", after.structured_content["tools"][0]["tool_path"]]
-        return found
+        findings["grown"] = [f"growing:{sprout}", after.structured_content["tools"][0]["tool_path"]]
+        return findings
 
 
 async def main() -> None:

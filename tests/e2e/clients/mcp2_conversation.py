@@ -40,25 +40,25 @@ async def report(url: str, mode: str) -> dict[str, Any]:
         result: Any = await client.call_tool("execute_mcp_tool", given, progress_callback=told)
         return str(result.content[0].text)
 
-    found: dict[str, Any] = {}
+    findings: dict[str, Any] = {}
     options: dict[str, Any] = {"mode": mode, "logging_callback": log, "elicitation_callback": ask}
     async with Client(url, **options) as client:
-        found["version"] = client.protocol_version
-        found["logging"] = client.server_capabilities.logging is not None
-        found["worked"] = await execute(client, "talkative:work")
-        found["progress"] = list(done)
-        found["unasked"] = list(logs)
+        findings["version"] = client.protocol_version
+        findings["logging"] = client.server_capabilities.logging is not None
+        findings["worked"] = await execute(client, "talkative:work")
+        findings["progress"] = list(done)
+        findings["unasked"] = list(logs)
         for message in ("accept", "decline", "too late"):
-            found[message] = json.loads(await execute(client, "talkative:ask", message=message))
+            findings[message] = json.loads(await execute(client, "talkative:ask", message=message))
         logs.clear()
         if client.protocol_version < "2026":
             await client.set_logging_level("error")
             await execute(client, "talkative:work")
-    if found["version"] >= "2026":
+    if findings["version"] >= "2026":
         async with Client(url, **options, log_level="error") as client:
             await execute(client, "talkative:work")
-    found["errors"] = list(logs)
-    return found
+    findings["errors"] = list(logs)
+    return findings
 
 
 async def main() -> None:

@@ -314,8 +314,8 @@ async def small_daemon(directory: Path) -> AsyncIterator[str]:
 
 async def counted(client: DaemonClient) -> None:
     while True:
-        found = await client.status()
-        if found["totals"]["tools"] == 6 and found["tokens"]["counted"]:
+        status_page = await client.status()
+        if status_page["totals"]["tools"] == 6 and status_page["tokens"]["counted"]:
             return
         await trio.sleep(0.02)
 
@@ -330,7 +330,7 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     async with small_daemon(tmp_path) as url:
         shown = await ask(url, "status")
         as_json = await ask(url, "status", "--json")
-        found = await ask(url, "search", "write down a note", "--limit", "1")
+        hits = await ask(url, "search", "write down a note", "--limit", "1")
         found_json = await ask(url, "search", "*", "--kinds", "resource", "--json")
         nothing = await ask(url, "search", "zzzzqqqq")
         called = await ask(url, "call", "notes:add_note", '{"title": "t", "text": "x"}')
@@ -340,13 +340,13 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     assert [row[:2] for row in rows[1:3]] == [["notes", "ready"], ["weather-desk", "ready"]]
     assert "6 tools of 2 servers would cost a model" in shown.stdout
     assert [row["tools"] for row in json.loads(as_json.stdout)["servers"]] == [3, 3]
-    assert found.stdout.splitlines()[1].startswith("notes:add_note")
+    assert hits.stdout.splitlines()[1].startswith("notes:add_note")
     assert [hit["name"] for hit in json.loads(found_json.stdout)["tools"]] == ["welcome"]
     assert "Nothing fits" in nothing.stdout
     assert called.stdout == "Noted 't'; 2 notes now.\n"
     assert json.loads(listed.stdout)["structuredContent"] == {"titles": ["t", "welcome"]}
-    assert all(result.exit_code == 0 for result in (shown, as_json, found, found_json, nothing, called, listed))
-    assert "\x1b" not in shown.stdout + found.stdout
+    assert all(result.exit_code == 0 for result in (shown, as_json, hits, found_json, nothing, called, listed))
+    assert "\x1b" not in shown.stdout + hits.stdout
 
 
 @pytest.mark.process

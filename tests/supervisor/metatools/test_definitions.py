@@ -21,14 +21,14 @@ ARGUMENTS = Path(__file__).parents[3] / "supervisor" / "metatools" / "arguments"
 @cache
 def known() -> frozenset[str]:
     """Every text, and every field of a struct, in the modules that read arguments."""
-    found: set[str] = set()
+    texts: set[str] = set()
     for file in ARGUMENTS.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.add(node.value)
+                texts.add(node.value)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                found.add(node.target.id)
-    return frozenset(found)
+                texts.add(node.target.id)
+    return frozenset(texts)
 
 
 @pytest.mark.parametrize("tool", SCHEMAS)

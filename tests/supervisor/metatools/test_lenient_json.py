@@ -76,8 +76,8 @@ def test_nothing_is_an_empty_object(nothing: bytes) -> None:
     ],
 )
 def test_a_number_is_read_out_of_a_text(value: Any, expected: float) -> None:
-    found = lenient_json.number(value)
-    assert found == expected or (math.isnan(found) and math.isnan(expected))
+    number = lenient_json.number(value)
+    assert number == expected or (math.isnan(number) and math.isnan(expected))
 
 
 def test_prose_is_a_text_that_is_not_meant_to_be_json() -> None:

@@ -28,8 +28,8 @@ def raw(value: Any) -> msgspec.Raw:
 
 
 def execute(value: Any) -> tuple[str, Any]:
-    found = execution.execute(raw(value))
-    return found.tool_path, json.loads(bytes(found.arguments))
+    call = execution.execute(raw(value))
+    return call.tool_path, json.loads(bytes(call.arguments))
 
 
 def test_the_whole_list_costs_at_most_500_tokens_and_the_constant_is_what_is_counted() -> None:
@@ -133,8 +133,8 @@ def test_what_is_not_plain_is_answered_with_the_schema_in_the_text_and_not_twice
         execution.execute(raw(written))
     error = caught.value
     assert error.code == -32602
-    found = json.loads(failures.result(error))
-    text, data = found["content"][0]["text"], found["structuredContent"]["error"]
+    result = json.loads(failures.result(error))
+    text, data = result["content"][0]["text"], result["structuredContent"]["error"]
     assert text.startswith("execute_mcp_tool: ")
     assert text.count('"required":["tool_path","arguments"]') == 1
     assert data["type"] == "invalid"
@@ -282,13 +282,13 @@ def test_nothing_but_an_understood_call_or_a_typed_error_comes_out(value: Any) -
     text = raw(value)
     for read in (execution.execute, resources.read_resource, lambda given: tools.discover(given, 50)):
         try:
-            found = read(text)
+            understood = read(text)
         except InvalidArguments as error:
             json.loads(jsonrpc.encode(error.data()))
         else:
-            if isinstance(found, execution.Execute):
-                assert isinstance(json.loads(bytes(found.arguments)), dict)
-                assert found.tool_path.strip()
+            if isinstance(understood, execution.Execute):
+                assert isinstance(json.loads(bytes(understood.arguments)), dict)
+                assert understood.tool_path.strip()
 
 
 def test_json_that_python_cannot_hold_is_no_bug() -> None:
@@ -324,8 +324,8 @@ def test_a_hundred_servers_may_be_named() -> None:
 
 @pytest.mark.parametrize(("sign", "limit"), [("", 50), ("-", 1)])
 def test_a_limit_of_5000_digits_is_only_a_large_number(sign: str, limit: int) -> None:
-    found = tools.discover(msgspec.Raw(b'{"query":"x","limit":%b%b}' % (sign.encode(), b"9" * 5000)), 50)
-    assert found.limit == limit
+    asked = tools.discover(msgspec.Raw(b'{"query":"x","limit":%b%b}' % (sign.encode(), b"9" * 5000)), 50)
+    assert asked.limit == limit
 
 
 MANY = b",".join(b'"k%06d":0' % number for number in range(30_000))

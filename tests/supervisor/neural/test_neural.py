@@ -193,9 +193,9 @@ def test_a_product_in_blocks_is_the_product(height: int, shared: int, columns: i
     chance = np.random.default_rng(3)
     left = chance.standard_normal((height, shared)).astype(np.float32)
     right = chance.standard_normal((shared, columns)).astype(np.float32)
-    found = _product(left, right)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, left.astype(np.float64) @ right, atol=1e-3)
+    product = _product(left, right)
+    assert product.dtype == np.float32
+    np.testing.assert_allclose(product, left.astype(np.float64) @ right, atol=1e-3)
 
 
 def test_a_text_has_the_same_vector_whatever_is_embedded_beside_it(tiny: SentenceModel) -> None:
@@ -205,8 +205,8 @@ def test_a_text_has_the_same_vector_whatever_is_embedded_beside_it(tiny: Sentenc
     assert together[0].tolist() == together[3].tolist() == tiny.embed(["find"])[0].tolist()
     assert tiny.embed([]).shape == (0, WIDTH)
     with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: tiny.embed(["cats a cat"])[0].tolist(), range(16)))
-    assert all(vector == together[2].tolist() for vector in found)
+        vectors = list(threads.map(lambda _: tiny.embed(["cats a cat"])[0].tolist(), range(16)))
+    assert all(vector == together[2].tolist() for vector in vectors)
 
 
 def test_a_query_is_read_to_a_bound_and_remembered(tiny: SentenceModel) -> None:

@@ -65,12 +65,12 @@ def test_secrets_and_placeholders_are_those_of_the_server_that_has_them() -> Non
 
 def test_what_is_set_of_a_server_arrives_where_it_has_the_same_name() -> None:
     own = {"idle_timeout_s": 11, "max_line_bytes": 4096, "max_restarts": 12, "probe_interval_s": 13}
-    found = read({"a": {"command": "npx", "args": ["-y", "pkg"], "cwd": "/tmp", **own}}).servers["a"]
-    assert (found.settings.idle_timeout_s, found.settings.probe_interval_s) == (11, 13)
-    assert (found.policy.max_restarts, found.policy.probe_interval_s) == (12, 13)
-    assert found.limits.max_line_bytes == 4096
-    assert (found.launch.command, found.launch.args, found.launch.cwd) == ("npx", ("-y", "pkg"), "/tmp")
-    assert found.settings.installer is not None
+    server = read({"a": {"command": "npx", "args": ["-y", "pkg"], "cwd": "/tmp", **own}}).servers["a"]
+    assert (server.settings.idle_timeout_s, server.settings.probe_interval_s) == (11, 13)
+    assert (server.policy.max_restarts, server.policy.probe_interval_s) == (12, 13)
+    assert server.limits.max_line_bytes == 4096
+    assert (server.launch.command, server.launch.args, server.launch.cwd) == ("npx", ("-y", "pkg"), "/tmp")
+    assert server.settings.installer is not None
 
 
 def test_a_deployment_differs_from_itself_in_nothing() -> None:
@@ -92,8 +92,8 @@ def test_servers_that_came_went_and_changed_are_named() -> None:
     "entry", [{"command": "x", "disabled": True}, {"comand": "x"}, {"command": "x", "description": "New."}]
 )
 def test_a_server_that_was_switched_off_broken_or_described_anew_is_changed_and_not_relaunched(entry: Any) -> None:
-    found = diff(read({"a": {"command": "x"}}), read({"a": entry}))
-    assert (found.changed, found.relaunched) == (("a",), ())
+    difference = diff(read({"a": {"command": "x"}}), read({"a": entry}))
+    assert (difference.changed, difference.relaunched) == (("a",), ())
     back = diff(read({"a": entry}), read({"a": {"command": "x"}}))
     assert (back.changed, back.relaunched) == (("a",), ())
 

@@ -117,8 +117,8 @@ def test_a_model_is_told_where_a_server_could_not_reach_its_service(message: str
 
 def test_variables_with_placeholders_are_named_where_they_may_be_the_reason() -> None:
     def text(message: str) -> str:
-        found = failures.result(remote(-1, message, server="s"), ["API_TOKEN", "API_URL"])
-        return str(json.loads(found)["content"][0]["text"])
+        result = failures.result(remote(-1, message, server="s"), ["API_TOKEN", "API_URL"])
+        return str(json.loads(result)["content"][0]["text"])
 
     assert text("fetch failed").endswith(
         "; tell the user that its configuration has a placeholder for API_TOKEN, API_URL"
@@ -178,8 +178,8 @@ def test_a_schema_is_whole_or_not_there(wordy: bool, parameters: int, ends: str)
     assert shown.endswith(ends)
     assert "schema" not in data
     if ends == "}}}":
-        found = json.loads(shown.partition("inputSchema: ")[2])
-        assert found["properties"].keys() == schema["properties"].keys()
+        shown_schema = json.loads(shown.partition("inputSchema: ")[2])
+        assert shown_schema["properties"].keys() == schema["properties"].keys()
 
 
 def test_a_line_that_a_log_repeats_is_shown_once() -> None:

@@ -101,8 +101,8 @@ class FileServer:
 
     async def serve(self, peer: MemoryPeer) -> int:
         lines = Lines(peer)
-        while (found := await lines.read()) is not None:
-            for line in found:
+        while (arrived := await lines.read()) is not None:
+            for line in arrived:
                 message = json.loads(line)
                 self.asked.append(line)
                 if "id" in message and (body := self.body(message["method"], message.get("params", {}))):
@@ -286,13 +286,13 @@ async def test_wrong_arguments_are_answered_with_the_schema_before_the_server_is
         params = json.dumps({"name": "files-read_file", "arguments": arguments}).encode()
         told = json.loads((await answer(rig.gateway, exchange(MODERN, "tools/call", params))).body)
         assert told["result"]["resultType"] == "complete"
-        found = failure(told)
-        assert found["code"] == -32602
-        assert found["message"].startswith("files:read_file: ")
-        assert what in found["message"]
-        assert found["message"].endswith(f". inputSchema: {json.dumps(SCHEMA, separators=(',', ':'))}")
-        assert found["data"]["tool_path"] == "files:read_file"
-        assert found["data"]["type"] == "invalid"
+        error = failure(told)
+        assert error["code"] == -32602
+        assert error["message"].startswith("files:read_file: ")
+        assert what in error["message"]
+        assert error["message"].endswith(f". inputSchema: {json.dumps(SCHEMA, separators=(',', ':'))}")
+        assert error["data"]["tool_path"] == "files:read_file"
+        assert error["data"]["type"] == "invalid"
         assert len(rig.server.asked) == before
         assert rig.used == []
 
@@ -315,9 +315,9 @@ async def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
 async def test_results_that_say_error_pass_and_errors_are_results_that_name_the_server() -> None:
     async with gateway() as rig:
         assert (await rig.execute("files:fails", {}))["isError"] is True
-        found = failure({"result": await rig.execute("files:refuses", {})})
-        assert (found["message"], found["code"]) == ("no (said by the server 'files')", -32000)
-        assert (found["data"]["server"], found["data"]["outcome"]) == ("files", "completed")
+        error = failure({"result": await rig.execute("files:refuses", {})})
+        assert (error["message"], error["code"]) == ("no (said by the server 'files')", -32000)
+        assert (error["data"]["server"], error["data"]["outcome"]) == ("files", "completed")
         assert [good for _, _, good in rig.used] == [True, False]
 
 
@@ -339,8 +339,8 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
         try:
             for client in (LEGACY, MODERN):
                 told = await answer(rig.gateway, exchange(client, "tools/call", b'{"name":"files-refuses"}'))
-                found = failure(json.loads(told.body))["data"]
-                assert {name: found[name] for name in error} == error
+                data = failure(json.loads(told.body))["data"]
+                assert {name: data[name] for name in error} == error
         finally:
             ERRORS["refuses"] = usual
 
@@ -409,9 +409,9 @@ async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:
 
 async def test_no_secret_of_a_server_is_in_its_errors() -> None:
     async with gateway() as rig:
-        found = await answer(rig.gateway, exchange(LEGACY, "tools/call", b'{"name":"files-leaks"}'))
-        assert SECRET.encode() not in found.body
-        assert failure(json.loads(found.body))["data"]["data"] == {"key": "***"}
+        told = await answer(rig.gateway, exchange(LEGACY, "tools/call", b'{"name":"files-leaks"}'))
+        assert SECRET.encode() not in told.body
+        assert failure(json.loads(told.body))["data"]["data"] == {"key": "***"}
 
 
 @pytest.mark.parametrize(
@@ -498,9 +498,9 @@ async def test_a_missing_resource_has_the_code_of_the_clients_era(era: Era, uri:
                 await rig.perform(client, "resources/read", {"uri": uri})
             assert caught.value.error.code == code
             assert json.loads(bytes(caught.value.error.data))["uri"] == uri
-            found = failure({"result": await rig.call("read_mcp_resource", {"uri": uri}, client)})
-            assert found["code"] == code
-            assert found["data"].get("uri", found["data"].get("data", {}).get("uri")) == uri
+            error = failure({"result": await rig.call("read_mcp_resource", {"uri": uri}, client)})
+            assert error["code"] == code
+            assert error["data"].get("uri", error["data"].get("data", {}).get("uri")) == uri
 
 
 async def test_an_answer_that_is_no_resource_is_the_servers_fault() -> None:
@@ -664,8 +664,8 @@ async def test_a_large_call_reaches_the_server_as_the_bytes_it_was(arguments: by
 async def test_an_integer_of_5000_digits_is_refused_before_a_server_has_to_read_it(method: str, params: bytes) -> None:
     async with gateway() as rig:
         before = len(rig.server.asked)
-        found = json.loads((await answer(rig.gateway, exchange(LEGACY, method, params % (b"7" * 5000)))).body)
-        error = failure(found) if method == "tools/call" else found["error"]
+        told = json.loads((await answer(rig.gateway, exchange(LEGACY, method, params % (b"7" * 5000)))).body)
+        error = failure(told) if method == "tools/call" else told["error"]
         assert error["code"] == -32602
         assert "over 4,300 digits" in error["message"]
         assert len(rig.server.asked) == before
@@ -689,8 +689,8 @@ async def test_an_integer_of_5000_digits_is_refused_before_a_server_has_to_read_
 async def test_no_decoder_breaks_on_an_integer_of_5000_digits(method: str, params: bytes) -> None:
     async with gateway() as rig:
         text = msgspec.Raw(params % ((b"7" * 5000,) * 3))
-        found = json.loads((await answer(rig.gateway, exchange(LEGACY, method, bytes(text)))).body, parse_int=str)
-        assert found.get("error", {}).get("code") != "-32603"
+        told = json.loads((await answer(rig.gateway, exchange(LEGACY, method, bytes(text)))).body, parse_int=str)
+        assert told.get("error", {}).get("code") != "-32603"
 
 
 async def test_meta_of_megabytes_is_refused() -> None:
@@ -725,8 +725,8 @@ async def test_a_list_goes_on_with_its_cursor_until_everything_was_shown(era: Er
 async def test_resources_are_listed_of_one_server_and_by_words() -> None:
     async with gateway() as rig:
         for arguments, total in (({"server": "files"}, 1), ({"query": "nothing"}, 0), ({"server": "Files"}, 1)):
-            found = (await rig.call("list_mcp_resources", arguments))["structuredContent"]
-            assert (found["total_resources"], "notice" in found) == (total, total == 0)
+            page = (await rig.call("list_mcp_resources", arguments))["structuredContent"]
+            assert (page["total_resources"], "notice" in page) == (total, total == 0)
         unknown = (await rig.call("list_mcp_resources", {"server": ["nosuch", "jira", "other"]}))["structuredContent"]
         assert unknown["notice"] == "There is no server 'jira'."
         assert unknown["resources"] == []

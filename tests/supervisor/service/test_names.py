@@ -34,9 +34,9 @@ class Prompter(Publisher):
     def answer(self, method: str, params: Any) -> dict[str, Any]:
         match method:
             case "initialize":
-                found = super().answer(method, params)
-                found["result"]["capabilities"] = {"prompts": {}}
-                return found
+                initialized = super().answer(method, params)
+                initialized["result"]["capabilities"] = {"prompts": {}}
+                return initialized
             case "prompts/list":
                 return {"result": {"prompts": [{"name": name, "description": "A prompt."} for name in self._prompts]}}
             case "prompts/get":

@@ -32,8 +32,8 @@ def queries() -> list[tuple[str, str]]:
 @cache
 def check(schema: str) -> None:
     """Raise unless a schema is valid. Many answers show the same ones, and the metaschema takes its time."""
-    found = json.loads(schema)
-    validator_for(found).check_schema(found)
+    parsed = json.loads(schema)
+    validator_for(parsed).check_schema(parsed)
 
 
 async def schema_in(servers: Published, query: str, path: str, seen: Counter[str]) -> Any:

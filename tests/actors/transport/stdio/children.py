@@ -53,9 +53,9 @@ def decoded(lines: Sequence[Line]) -> list[Any]:
 
 def whole(lines: Sequence[Line]) -> list[bytes]:
     """Some lines, none of which is over the limit."""
-    found = [line for line in lines if isinstance(line, bytes)]
-    assert len(found) == len(lines)
-    return found
+    complete = [line for line in lines if isinstance(line, bytes)]
+    assert len(complete) == len(lines)
+    return complete
 
 
 async def send(connection: Connection, *texts: bytes) -> int:
@@ -93,14 +93,14 @@ class Monitor:
 
     async def pulses(self, *names: str) -> dict[str, Pulse]:
         """Wait until a process of each name has reported."""
-        found: dict[str, Pulse] = {}
+        reported: dict[str, Pulse] = {}
         with trio.fail_after(PATIENCE_S):
-            while set(found) != set(names):
+            while set(reported) != set(names):
                 stream = await self._listener.accept()
                 self.accepted.append(stream)
                 name, _, pid = (await stream.receive_some()).decode().partition(" ")
-                found[name] = Pulse(stream, name, int(pid))
-        return found
+                reported[name] = Pulse(stream, name, int(pid))
+        return reported
 
 
 @asynccontextmanager

@@ -44,13 +44,13 @@ def npx(tmp_path: Path) -> Npx:
         what = Launch(command=str(program), args=("package", *args))
         installer = installer_of(what.command, what.args)
         assert installer is not None
-        found = ServerSettings(
+        hasty = ServerSettings(
             installer=installer,
             probe_timeout_s=0.3,
             start_timeout_s=1,
             **settings,  # type: ignore[arg-type]  # seconds
         )
-        return ProcessTransport(what, limits), found
+        return ProcessTransport(what, limits), hasty
 
     return make
 

@@ -14,8 +14,8 @@ LOCAL = Guard("127.0.0.1", [3001])
 
 
 def refused(guard: Guard, *headers: tuple[str, str], target: bytes = b"/mcp") -> int | None:
-    found = guard.check([(name.encode(), value.encode("latin-1")) for name, value in headers], target)
-    return None if found is None else found.status
+    verdict = guard.check([(name.encode(), value.encode("latin-1")) for name, value in headers], target)
+    return None if verdict is None else verdict.status
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from supervisor.front.http.head import Head, header_text, read_accept, scan
     ],
 )
 def test_accept_is_read_leniently(accept: bytes | None, expected: tuple[bool, bool, bool]) -> None:
-    found = read_accept(accept)
-    assert (found.json, found.stream, found.stream_named) == expected
+    accepts = read_accept(accept)
+    assert (accepts.json, accepts.stream, accepts.stream_named) == expected
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ LEGACY_REQUEST = b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'
 
 
 def enveloped(method: str = "tools/list", *, id_: Any = 7, params: Any = None, **meta: Any) -> bytes:
-    found = {"protocolVersion": MODERN, "clientCapabilities": {}, **meta}
-    named = {META + key: value for key, value in found.items() if value is not ...}
+    members = {"protocolVersion": MODERN, "clientCapabilities": {}, **meta}
+    named = {META + key: value for key, value in members.items() if value is not ...}
     message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": {**(params or {}), "_meta": named}}
     return msgspec.json.encode({key: value for key, value in message.items() if value is not ...})
 
@@ -35,18 +35,18 @@ def head(version: str | None = MODERN, method: str | None = "tools/list", name: 
 NO_HEADERS = scan([])
 
 
-def classify(found: Head, body: bytes) -> Message | ErrorResponse:
+def classify(sent_head: Head, body: bytes) -> Message | ErrorResponse:
     """What a POST is, or the answer that it gets."""
     message = read(body)
-    refused = refusal(found, message)
+    refused = refusal(sent_head, message)
     return message if refused is None else refused_message(refused)
 
 
 def error(verdict: object) -> tuple[int, Any, int]:
     """Status, echoed id and code of a refusal."""
     assert isinstance(verdict, ErrorResponse), verdict
-    found = msgspec.json.decode(verdict.body)
-    return verdict.status, found["id"], found["error"]["code"]
+    answer = msgspec.json.decode(verdict.body)
+    return verdict.status, answer["id"], answer["error"]["code"]
 
 
 @pytest.mark.parametrize(

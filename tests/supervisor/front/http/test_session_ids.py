@@ -113,8 +113,8 @@ def test_too_many_capabilities_are_reduced_to_the_known_ones() -> None:
     "raw", [b"", b"[]", b"null", b"{", b'{"x":"\\ud800"}', b"\xff", b'{"x":' + b"[" * 100_000, b'{"x":%d}' % 2**80]
 )
 def test_capabilities_that_are_no_usable_object_count_as_none(raw: bytes) -> None:
-    found = msgspec.json.decode(resealed(capabilities=msgspec.Raw(raw)).capabilities)
-    assert found in ({}, {"x": 2**80}, {"x": float(2**80)})
+    capabilities = msgspec.json.decode(resealed(capabilities=msgspec.Raw(raw)).capabilities)
+    assert capabilities in ({}, {"x": 2**80}, {"x": float(2**80)})
 
 
 def test_deeply_nested_capabilities_are_reduced() -> None:

@@ -61,8 +61,8 @@ def tell(method: str = "notifications/cancelled", **meta: Any) -> bytes:
 
 def with_meta(**meta: Any) -> bytes:
     """A request whose metadata has null where `modern` leaves out."""
-    found = {"protocolVersion": MODERN, "clientCapabilities": {}, **meta}
-    return raw(id=7, method="x", params={"_meta": {META + name: value for name, value in found.items()}})
+    members = {"protocolVersion": MODERN, "clientCapabilities": {}, **meta}
+    return raw(id=7, method="x", params={"_meta": {META + name: value for name, value in members.items()}})
 
 
 # One row is a message, and the id, code and words that it is refused with.
@@ -365,7 +365,8 @@ def test_an_unsupported_version_is_answered_with_the_supported_ones() -> None:
 async def test_what_a_client_calls_itself_has_one_bound_in_both_eras_and_at_both_doors(name: str, kept: str) -> None:
     info = {"name": name, "version": "1"}
     asked = modern("x", clientInfo=info)
-    names = {client.name for found in (http_answer, websocket_answer) for client, _, _ in (await found(asked))[1]}
+    doors = (http_answer, websocket_answer)
+    names = {client.name for door in doors for client, _, _ in (await door(asked))[1]}
     opening = legacy("initialize", {"protocolVersion": LATEST_LEGACY, "clientInfo": info})
     door = HttpDoor()
     token = (await door.post(opening)).headers["mcp-session-id"]
@@ -413,8 +414,8 @@ def test_an_array_is_read_message_by_message() -> None:
 
 async def test_an_array_is_answered_the_same_at_both_doors_of_the_revision_that_has_them() -> None:
     answer, asked = await http_answer(ARRAY, BATCH_VERSION)
-    found = [(one["id"], one.get("error", {}).get("code")) for one in answer]
-    assert found == [("a", None), (1, None), (None, -32600), (2, -32600), (4, -32602), (None, -32600)]
+    codes = [(one["id"], one.get("error", {}).get("code")) for one in answer]
+    assert codes == [("a", None), (1, None), (None, -32600), (2, -32600), (4, -32602), (None, -32600)]
     assert await websocket_answer(ARRAY, BATCH_VERSION) == (answer, asked)
 
 

@@ -56,5 +56,5 @@ def test_the_name_of_a_client_is_cut_where_it_is_read() -> None:
     ],
 )
 def test_a_cancellation_names_a_request_by_type_and_value(params: bytes, key: int | str | None) -> None:
-    found = read_cancelled(msgspec.Raw(params))
-    assert (type(found), found) == (type(key), key)
+    cancelled = read_cancelled(msgspec.Raw(params))
+    assert (type(cancelled), cancelled) == (type(key), key)

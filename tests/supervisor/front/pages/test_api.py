@@ -50,13 +50,13 @@ def entry(server: str, *tools: str, tokens: int = 1000, transport: str = "stdio"
 
 
 def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool = True, **more: Any) -> View:
-    found = {item.server: item for item in entries}
+    by_server = {item.server: item for item in entries}
     fields: dict[str, Any] = {
         "version": "1.2",
         "started": STARTED,
         "clock": lambda: NOW,
         "directory": Directory(),
-        "catalogue": Latest(Catalogue(revision=3, entries=found, index=Index.empty(), indexed=indexed)),
+        "catalogue": Latest(Catalogue(revision=3, entries=by_server, index=Index.empty(), indexed=indexed)),
         "statuses": Latest({item.server: item for item in statuses}),
         "feed": Feed(3),
         "closing": trio.Event(),
@@ -152,11 +152,11 @@ async def test_the_first_page_says_what_this_is_and_where_things_are(accept: str
     )
     async with running(app) as server:
         head = b"GET / HTTP/1.1\r\n" + server.host + b"Accept: " + accept.encode() + b"\r\nConnection: close\r\n\r\n"
-        found = (await server.exchange(head)).decode()
-    assert found.startswith("HTTP/1.1 200")
-    assert f"content-type: {kind}" in found.lower()
+        answered = (await server.exchange(head)).decode()
+    assert answered.startswith("HTTP/1.1 200")
+    assert f"content-type: {kind}" in answered.lower()
     for said in ("mcpvisor", "1.2", "/mcp", "/api/status", "docs/"):
-        assert said in found
+        assert said in answered
 
 
 async def test_status_has_numbers_for_each_server_and_in_total() -> None:

@@ -44,8 +44,8 @@ class Obeys:
             await trio.sleep_forever()
         if self._error is not None:
             raise self._error
-        found = Refreshed(tools=2, added=("x",)) if order == "refresh" else None
-        return Done(message=f"{order} done", found=found)
+        refreshed = Refreshed(tools=2, added=("x",)) if order == "refresh" else None
+        return Done(message=f"{order} done", found=refreshed)
 
 
 @asynccontextmanager

@@ -79,9 +79,9 @@ def test_550_tools_are_listed_completely_and_each_once(query: str | None) -> Non
     pages = walk(
         MANY, query, **({"cursor": inventory.encode_cursor(inventory.Position("", 0, ""))} if not query else {})
     )
-    found = paths(pages)
-    assert len(found) == len(set(found)) == 550
-    assert found == sorted(found)
+    listed_paths = paths(pages)
+    assert len(listed_paths) == len(set(listed_paths)) == 550
+    assert listed_paths == sorted(listed_paths)
     assert {page["total_found"] for page in pages} == {550}
     counter = Tiktoken(load_encoding())
     assert all(counter.count(encode(page).decode()) <= 2000 for page in pages)
@@ -99,7 +99,7 @@ def test_a_page_of_a_list_fills_its_budget() -> None:
     deeds = ("list", "create", "update", "delete", "search_all", "get")
     things = ("repository_permissions", "merge_request", "kubernetes_deployment", "observations", "file", "tables")
     schema = raw({"properties": {"repository": {"type": "string"}, "page": {"type": "integer"}}})
-    found = tuple(
+    tools = tuple(
         Tool(
             name=f"{deed}_{thing}_{of}",
             description=f"{deed.title()} the {thing} of a {of} with the permissions that it has",
@@ -110,7 +110,7 @@ def test_a_page_of_a_list_fills_its_budget() -> None:
         for thing in things
         for of in ("user", "organisation", "project", "workspace")
     )
-    pages = walk(catalogue(service=Offer(tools=found)))
+    pages = walk(catalogue(service=Offer(tools=tools)))
     count = Tiktoken(load_encoding()).count
     full = [count(encode(page).decode()) for page in pages[:-1]]
     assert len(full) > 2
@@ -118,9 +118,9 @@ def test_a_page_of_a_list_fills_its_budget() -> None:
 
 
 def test_a_long_cursor_is_part_of_the_budget() -> None:
-    found = tuple(Tool(name=f"{n:03}_" + "describe_table_" * 16, description="Do it. " * 20) for n in range(40))
+    tools = tuple(Tool(name=f"{n:03}_" + "describe_table_" * 16, description="Do it. " * 20) for n in range(40))
     count = Tiktoken(load_encoding()).count
-    pages = walk(catalogue(service=Offer(tools=found)))
+    pages = walk(catalogue(service=Offer(tools=tools)))
     assert len(pages) == 3
     assert all(count(encode(page).decode()) <= 2000 for page in pages)
 

@@ -113,8 +113,8 @@ def test_a_server_that_failed_is_not_listed() -> None:
     "meta", [b"null", b'["resourceUri"]', b'{"ui":5,"resourceUri":1}', b'{"ui":{"resourceUri":5}}']
 )
 def test_a_meta_of_another_shape_is_passed_on(meta: bytes) -> None:
-    found = native_lists.rewrite_meta("s", msgspec.Raw(meta))
-    assert json.loads(encode(found)) == json.loads(meta)
+    rewritten = native_lists.rewrite_meta("s", msgspec.Raw(meta))
+    assert json.loads(encode(rewritten)) == json.loads(meta)
 
 
 def test_a_page_of_long_definitions_ends_early_and_the_next_one_goes_on() -> None:

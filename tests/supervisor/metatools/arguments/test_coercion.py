@@ -32,9 +32,9 @@ TOOL = Tool(name="t", input_schema=msgspec.Raw(json.dumps(SCHEMA).encode()), req
 
 
 def fitted(value: Any, tool: Tool = TOOL) -> Any:
-    found = fitted_to(tool, read(msgspec.Raw(json.dumps(value).encode())), ARGUMENT_KEYS)
-    assert found == read(found.text)
-    return json.loads(bytes(found.text))
+    arguments = fitted_to(tool, read(msgspec.Raw(json.dumps(value).encode())), ARGUMENT_KEYS)
+    assert arguments == read(arguments.text)
+    return json.loads(bytes(arguments.text))
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,9 @@ def test_what_a_schema_excludes_is_refused_with_the_name_that_was_meant() -> Non
 
 
 def test_what_a_schema_may_allow_is_sent_as_it_is_and_named_if_the_call_fails() -> None:
-    found = checked(entry(tool()), tool(), wanted(path="x", max_count=3))
-    assert json.loads(bytes(found.arguments)) == {"path": "x", "max_count": 3}
-    assert found.remark == NAMED
+    to_send = checked(entry(tool()), tool(), wanted(path="x", max_count=3))
+    assert json.loads(bytes(to_send.arguments)) == {"path": "x", "max_count": 3}
+    assert to_send.remark == NAMED
 
 
 @pytest.mark.parametrize("schema", [b"{}", b'{"type":"object","properties":{},"additionalProperties":false}', b"5"])

@@ -21,8 +21,8 @@ def raw(value: Any) -> msgspec.Raw:
 
 
 def inlined(schema: Any) -> Any:
-    found = rendering.inlined(raw(schema))
-    return json.loads(bytes(found)) if isinstance(found, msgspec.Raw) else found
+    rendered = rendering.inlined(raw(schema))
+    return json.loads(bytes(rendered)) if isinstance(rendered, msgspec.Raw) else rendered
 
 
 def test_a_schema_without_references_keeps_its_bytes() -> None:
@@ -79,8 +79,8 @@ def test_what_does_not_end_or_lead_anywhere_is_given_whole(schema: Any) -> None:
 def test_a_property_may_have_the_name_of_a_keyword() -> None:
     properties = {"definitions": {"$ref": "#/$defs/A"}, "$ref": {"type": "string"}, "enum": {"$ref": "#/$defs/A"}}
     schema = {"properties": properties, "$defs": {"A": {"type": "null"}}}
-    found = inlined(schema)["properties"]
-    assert found == {"definitions": {"type": "null"}, "$ref": {"type": "string"}, "enum": {"type": "null"}}
+    shown = inlined(schema)["properties"]
+    assert shown == {"definitions": {"type": "null"}, "$ref": {"type": "string"}, "enum": {"type": "null"}}
 
 
 def test_data_that_looks_like_a_reference_is_data() -> None:
