@@ -119,7 +119,7 @@ def ways(directory: Path, tool: Tool, count: int) -> list[Way]:
     recorder = Recorder()
     config = Place(directory).write({"echo": entry(ECHO, idle_timeout_s=0)}, 0, log_level="warning")
     with profiled(recorder), open_data_dir(directory / "data", {}) as data:
-        preload()
+        preload(remote=False)
         configuration = load(config, dict(os.environ))
 
         async def main() -> list[Way]:

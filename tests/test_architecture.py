@@ -68,6 +68,8 @@ PURE = (
     "actors.messages",
     "actors.catalogue.*",
     "actors.search.*",
+    "actors.transport.http.head",
+    "actors.transport.http.remote",
     "actors.transport.mask",
     "actors.transport.redaction",
     "actors.transport.side_output",
@@ -99,6 +101,7 @@ NOT_IN_PURE = frozenset(
 
 SYSTEM = {
     "actors.kit.want": "the system's own words for its errors",
+    "actors.transport.http.verdict": "the system's own words for its errors",
     "actors.transport.stdio.command": "looks up programs and builds the environment of a child",
     "actors.transport.stdio.containment": "process groups and the kill shim",
     "actors.transport.stdio.descriptors": "the system's own words for want of them",

@@ -38,6 +38,7 @@ def events(incarnation: int) -> tuple[ev.Event, ...]:
         ev.Drained(incarnation),
         ev.Exited(incarnation, "reason"),
         ev.Exited(incarnation, "reason", normal=True),
+        ev.Exited(incarnation, "reason", renewable=True),
         ev.Prolonged(incarnation, Timer.HANDSHAKE, 1.0),
         ev.Prolonged(incarnation, Timer.IDLE, 1.0),
         ev.Admitted(1.0),

@@ -73,6 +73,10 @@ class FailInFlight(Effect, frozen=True, tag=True):
     reason: str
 
 
+class Renew(Effect, frozen=True, tag=True):
+    """Calls that certainly did not leave for a session that is over wait for the next one."""
+
+
 class FailWaiting(Effect, frozen=True, tag=True):
     """Calls that wait for the server to come up get a typed error."""
 

@@ -84,10 +84,14 @@ class Drained(OfProcess, frozen=True, tag=True):
 
 
 class Exited(OfProcess, frozen=True, tag=True):
-    """The process is gone, with everything it started. `normal`: it ended by itself with nothing to do, no failure."""
+    """The process is gone, with everything it started. `normal`: it ended by itself with nothing to do, no failure.
+
+    `renewable`: only its session is over, which is no failure either; a new one may begin at once.
+    """
 
     reason: str
     normal: bool = False
+    renewable: bool = False
 
 
 class Prolonged(OfProcess, frozen=True, tag=True):

@@ -25,6 +25,7 @@ from actors.life.effects import (
     Greet,
     Kill,
     ListAll,
+    Renew,
     Report,
     Serve,
     Spawn,
@@ -108,6 +109,9 @@ def _alive(life: Life, event: Event) -> Step:
     match life.state, event:
         case (State.SPAWNING | State.DRAINING, SpawnRefused(reason=reason, permanent=permanent, scarce=scarce)):
             return _down(replace(life, permanent=permanent), reason, scarce=scarce)
+        case (State.READY, Exited(reason=reason, renewable=True)):
+            following, effects = _spawn(life)
+            return following, (Renew(), FailInFlight(reason), *effects)
         case (State.READY, Exited(reason=reason, normal=True)):
             return _down(replace(life, wanted="dormant"), reason)
         case (_, Exited(reason=reason)):

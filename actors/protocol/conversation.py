@@ -11,17 +11,20 @@ from typing import Final
 import msgspec
 
 from actors.protocol import jsonrpc
-from actors.protocol.era import Action, Agree, Agreement, Identity, Negotiation, Send
+from actors.protocol.era import Action, Agree, Agreement, Identity, Negotiation, NoAgreement, Send
 from actors.protocol.exchanges import MESSAGE, NOTHING, PROGRESS, Exchanges, Interest
 from actors.protocol.facts import (
     AllListed,
     CallAnswered,
     CallAsked,
+    CallLost,
     CallMalformed,
     CallRefused,
     Fact,
     ListsChanged,
+    Unreachable,
 )
+from actors.protocol.failure import OUTAGES, Failure
 from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary
 from actors.protocol.opening import Message, Opened
@@ -178,6 +181,24 @@ class Conversation:
             page = self._listing.recognise(message)
         return page or self._receive(message, spoiled_by, stream)
 
+    def lost(self, failure: Failure) -> Fact | None:
+        """Take that a request is not answered; one that was answered before is not lost."""
+        match self._out.peer.settle(failure.id):
+            case int(call):
+                self._exchanges.end(call)
+                return CallLost(call, failure)
+            case "negotiation":
+                if failure.cause in OUTAGES:
+                    return Unreachable(failure.reason)
+                refused = failure.cause != "unauthorized"
+                return self._follow(
+                    self._negotiation.on_failure(failure.reason) if refused else NoAgreement(failure.reason)
+                )
+            case "tools" | "resources" | "templates" | "prompts" as kind if self._listing is not None:
+                return self._listing.take(kind, b"", failure.reason)
+            case _:
+                return None
+
     def receive_other(self, message: bytes | Opened, kind: Kind | None = None) -> Fact | None:
         """Take one message that turned out to be no page of list `kind`. Raises `ProtocolViolation`."""
         if self._listing is not None and kind is not None:
@@ -256,8 +277,8 @@ class Conversation:
 
     def _follow(self, action: Action) -> Fact | None:
         match action:
-            case Send(method=method, params=params):
-                self._out.request("negotiation", method, params)
+            case Send(method=method, params=params, version=version):
+                self._out.request("negotiation", method, params, version)
                 return None
             case Agree(agreement=agreement, notify=notify):
                 self.agreement, self.era = agreement, agreement.era

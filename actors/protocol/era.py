@@ -50,10 +50,11 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send this request and report its answer."""
+    """Send this request and report its answer. `version` is the revision that it is written in, if it is of one."""
 
     method: str
     params: bytes
+    version: str = ""
 
 
 class Agree(msgspec.Struct, frozen=True):
@@ -134,6 +135,12 @@ class Negotiation:
             return self._initialize()
         return NoAgreement(f"the server speaks {', '.join(supported[:5])}; we speak {', '.join(MODERN_VERSIONS)}")
 
+    def on_failure(self, reason: str) -> Action:
+        """Call when the request sent last is not taken at all: whoever does not know `server/discover` is legacy."""
+        if self._phase is _Phase.INITIALIZING:
+            return NoAgreement(reason)
+        return self._initialize()
+
     def _on_initialize_error(self, error: jsonrpc.ErrorObject, supported: list[str] | None) -> Action:
         # -32022 to `initialize` is positive evidence of the modern era: a slow start made us think otherwise.
         if supported is not None and not self._reprobed:
@@ -144,7 +151,7 @@ class Negotiation:
 
     def _probe(self, version: str) -> Send:
         meta = {META_VERSION: version, META_CAPABILITIES: {}, META_CLIENT_INFO: msgspec.to_builtins(self._identity)}
-        return Send("server/discover", jsonrpc.encode({"_meta": meta}))
+        return Send("server/discover", jsonrpc.encode({"_meta": meta}), version)
 
     def _initialize(self) -> Send:
         self._phase = _Phase.INITIALIZING

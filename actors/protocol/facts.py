@@ -8,6 +8,7 @@ import msgspec
 
 from actors.protocol import jsonrpc
 from actors.protocol.era import Agreement, NoAgreement
+from actors.protocol.failure import Failure
 from actors.protocol.listing import Listed, PageArrived
 
 
@@ -40,6 +41,13 @@ class CallMalformed(msgspec.Struct, frozen=True):
     over: Mapping[str, int] | None
 
 
+class CallLost(msgspec.Struct, frozen=True):
+    """A call has no answer, and the transport knows why."""
+
+    call: int
+    failure: Failure
+
+
 class CallNoted(msgspec.Struct, frozen=True):
     """The server tells something while it works on a call; `params` is JSON text, as the call's client may read it."""
 
@@ -63,6 +71,12 @@ class QuestionWithdrawn(msgspec.Struct, frozen=True):
     id: bytes
 
 
+class Unreachable(msgspec.Struct, frozen=True):
+    """Nobody could be asked for a handshake; that may be over in a while."""
+
+    reason: str
+
+
 class ListsChanged(msgspec.Struct, frozen=True):
     """The server says that a list changed."""
 
@@ -75,8 +89,10 @@ Fact = (
     | CallAnswered
     | CallRefused
     | CallMalformed
+    | CallLost
     | CallNoted
     | CallAsked
     | QuestionWithdrawn
+    | Unreachable
     | ListsChanged
 )

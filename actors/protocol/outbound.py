@@ -28,6 +28,7 @@ class Outbound:
         self._ids: dict[Tag, bytes] = {}
         self.messages: list[Outgoing] = []
         self._modern = False
+        self._version = ""
         self._meta = b""
         self._logs = False
         self._log_level = len(LOG_LEVELS)
@@ -35,6 +36,7 @@ class Outbound:
     def agreed(self, agreement: Agreement, identity: Identity) -> None:
         """Speak the era that was agreed on from now on."""
         self._modern = agreement.era == "modern"
+        self._version = agreement.version
         self._logs = not self._modern and "logging" in announced(agreement.capabilities)
         if self._modern:  # the members of `_meta` that every request carries (2026-07-28, basic/index "_meta")
             info = msgspec.to_builtins(identity)
@@ -43,20 +45,21 @@ class Outbound:
 
     def write(self, message: bytes, *, method: str = "", id_: bytes = b"", cancels: bytes = b"") -> None:
         """Say something; see `Outgoing`."""
-        self.messages.append(Outgoing(parts=(message,), method=method, id=id_, cancels=cancels))
+        version = self._version
+        self.messages.append(Outgoing(parts=(message,), method=method, id=id_, version=version, cancels=cancels))
 
-    def request(self, tag: Tag, method: str, params: bytes | None) -> None:
-        """Ask something as it is, before an era was agreed on."""
+    def request(self, tag: Tag, method: str, params: bytes | None, version: str) -> None:
+        """Ask something as it is, in a revision that was not agreed on yet, or was."""
         id_, message = self.peer.request(tag, method, params)
         self._ids[tag] = id_
-        self.write(message, method=method, id_=id_)
+        self.messages.append(Outgoing(parts=(message,), method=method, id=id_, version=version))
 
     def ask(self, tag: Tag, method: str, params: bytes | None = None) -> bytes:
         """Ask something of our own; `params` is a JSON object without `_meta`. Return the id."""
         members = params[1:-1] if params else b""
         meta = b'"_meta":{' + self._meta + b"}" if self._meta else b""
         body = b",".join(part for part in (members, meta) if part)
-        self.request(tag, method, b"{" + body + b"}" if body else None)
+        self.request(tag, method, b"{" + body + b"}" if body else None, self._version)
         return self._ids[tag]
 
     def call(self, call: int, method: str, members: bytes, meta: bytes, name: str, interest: Interest) -> bytes:
@@ -67,7 +70,7 @@ class Outbound:
         # Members may be large: they are copied once, by the transport.
         separator = b"," if members and rest else b""
         parts = (jsonrpc.request_head(id_, method), b',"params":{', members, separator, rest, b"}}")
-        self.messages.append(Outgoing(parts=parts, method=method, id=id_, name=name))
+        self.messages.append(Outgoing(parts=parts, method=method, id=id_, name=name, version=self._version))
         return id_
 
     def _telling(self, id_: bytes, interest: Interest) -> bytes:

@@ -98,6 +98,10 @@ class Peer(Generic[T]):
         """Drop a request: its answer will be a stray. False if it is not pending."""
         return self._pending.pop(id_, None) is not None
 
+    def settle(self, id_: bytes) -> T | None:
+        """Take a request that will have no answer; None if it is not pending."""
+        return self._pending.pop(id_, None)
+
     def closed(self) -> list[T]:
         """Return the tags of all that is pending, and forget it."""
         tags = list(self._pending.values())

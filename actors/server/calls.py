@@ -15,8 +15,6 @@ import msgspec
 from actors.errors import (
     CallTimedOut,
     CallTooLarge,
-    Outcome,
-    ProtocolViolation,
     ServerExited,
     ServerStarting,
     SupervisorError,
@@ -25,11 +23,12 @@ from actors.errors import (
 from actors.kit import Mark, Reply
 from actors.messages import Caller, CallServer, Note, Result
 from actors.protocol.exchanges import PROGRESS
-from actors.protocol.facts import CallAnswered, CallMalformed, CallNoted, CallRefused
+from actors.protocol.facts import CallAnswered, CallLost, CallMalformed, CallNoted, CallRefused
 from actors.protocol.jsonrpc import RemoteError
 from actors.server.deadlines import Deadlines
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
+from actors.server.unanswered import lost, unusable
 
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
@@ -41,6 +40,7 @@ class Call(msgspec.Struct, eq=False):
     """One request on its way; `deadline` is a moment of the trio clock, and so is `began`.
 
     `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
+    `renewed`: the session for which it was sent was over, so it was not carried out.
     """
 
     number: int
@@ -53,6 +53,7 @@ class Call(msgspec.Struct, eq=False):
     left_s: float = 0.0
     sent_at: float | None = None
     mark: Mark | None = None
+    renewed: bool = False
 
     @property
     def left(self) -> bool:
@@ -148,7 +149,7 @@ class Calls:
                 self._in_flight[number] = call
                 yield call
 
-    def settle(self, fact: CallAnswered | CallRefused | CallMalformed, link: Link, now: float) -> None:
+    def settle(self, fact: CallAnswered | CallRefused | CallMalformed | CallLost, link: Link, now: float) -> None:
         """Give a call its answer; one that nobody waits for is dropped."""
         call = self.take(fact.call)
         if call is None:
@@ -160,16 +161,12 @@ class Calls:
             case CallRefused(error=error):
                 self.fail(call, RemoteError(error))
             case CallMalformed():
-                self.fail(call, self._unusable(fact))
-
-    def _unusable(self, fact: CallMalformed) -> SupervisorError:
-        """Return the error for an answer that cannot be passed on. Where it has a result, the tool has run."""
-        outcome: Outcome = "completed" if fact.done else "unknown"
-        text = f"server {self._server!r} answered with {self._hide(fact.reason)}"
-        if fact.over is None:
-            return ProtocolViolation(text, server=self._server, outcome=outcome)
-        text += "; ask for less at once, if the tool can do that"
-        return CallTooLarge(text, server=self._server, outcome=outcome, details=fact.over)
+                self.fail(call, unusable(self._server, fact, self._hide))
+            case CallLost(failure=failure) if failure.cause == "expired" and not call.renewed:
+                call.mark, call.renewed = None, True  # its session ends with this, and the next one gets it once
+                self._in_flight[call.number] = call
+            case CallLost(failure=failure):
+                self.fail(call, lost(self._server, failure, self._hide))
 
     def abandon(self, number: int, link: Link | None) -> None:
         """Nobody waits for a call any more: tell the server, if it was sent."""
@@ -202,6 +199,15 @@ class Calls:
             else:
                 text = f"server {self._server!r} stopped before the call could be written to it: {reason}"
                 self.fail(call, ServerExited(text, server=self._server, outcome="not_sent"))
+
+    def renew(self) -> None:
+        """The session is over, and a new one begins: what certainly did not leave waits for that, before all others."""
+        unsent = {number: call for number, call in self._in_flight.items() if not call.left}
+        for call in unsent.values():
+            del self._in_flight[call.number]
+            call.sent_at = call.mark = None
+            self.waiting_bytes += call.size
+        self._waiting = {**unsent, **self._waiting}
 
     def fail_waiting(self, error: Callable[[], SupervisorError]) -> None:
         """The server will not come up: nothing of those calls was sent. Each gets an error object of its own."""

@@ -19,6 +19,7 @@ from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
 from actors.kit.decoding import decoded
 from actors.life.events import Spawned, SpawnRefused, Violated
+from actors.protocol.failure import Failure
 from actors.protocol.framing import Oversized
 from actors.protocol.opening import Message, opened
 from actors.protocol.outgoing import Outgoing
@@ -48,11 +49,12 @@ IDLE_LOOKS = 3
 
 
 class Received(msgspec.Struct, frozen=True):
-    """Whole lines arrived: messages, or what is kept of those over the limit; `stream` as in `Incoming`."""
+    """Whole lines arrived: messages, or what is kept of those over the limit; see `Incoming`."""
 
     incarnation: int
     lines: Sequence[Message]
     stream: bytes = b""
+    failure: Failure | None = None
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -184,7 +186,8 @@ class Incarnation:
 
     async def _read(self, connection: Connection, finished: trio.Event) -> None:
         try:
-            while lines := (incoming := await connection.receive()).lines:
+            while (incoming := await connection.receive()).lines or incoming.failure is not None:
+                lines = incoming.lines
                 self.spoken.set()
                 self._settled.set()
                 for start in range(0, len(lines), MAX_LINES):
@@ -195,6 +198,8 @@ class Incarnation:
                         else:
                             messages.append(await decoded(partial(opened, line)))
                     await self._post.tell(Received(self.number, messages, incoming.stream))
+                if incoming.failure is not None:
+                    await self._post.tell(Received(self.number, (), failure=incoming.failure))
         except ProtocolViolation as error:
             await self._post.tell(Violated(self.number, error.message))
         finally:

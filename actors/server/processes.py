@@ -79,7 +79,7 @@ class Processes:
             self._probe_failed()
         normal = self._record.ended(self._course.life, end.exit, self.link, self._calls, self._restart)
         self.link = None
-        self._course.step(Exited(end.incarnation, end.exit.reason, normal))
+        self._course.step(Exited(end.incarnation, end.exit.reason, normal, end.exit.renewable))
 
     # Handshake ------------------------------------------------------------------------------------------------------
 

@@ -106,7 +106,8 @@ class Record:
         """
         idle = life.serving and not calls.in_flight and not calls.waiting
         normal = idle and not exit_.asked and exit_.code == 0 and restart != "permanent"
-        failed = not normal and (not life.draining or bool(life.reason))
+        renewed = exit_.renewable and life.serving
+        failed = not normal and not renewed and (not life.draining or bool(life.reason))
         installer = link.silent_installer if link is not None else ""
         self.story.ended(life, exit_, calls.in_flight, failed=failed, installer=installer)
         if failed:

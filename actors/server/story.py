@@ -125,6 +125,8 @@ class Story:
         if not failed:
             if life.fallback:
                 self._journal.note("it did not answer in which era of the protocol it speaks: it gets a fresh process")
+            elif exit_.renewable:
+                self._journal.note(f"{exit_.reason}, a new one begins")
             return
         how = f"killed because {life.reason}" if life.reason else f"died while {life.state.value}: {exit_.reason}"
         lost = f"; {in_flight} calls in flight failed" if in_flight else ""

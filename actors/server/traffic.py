@@ -8,18 +8,20 @@ from functools import partial
 import trio
 
 from actors.errors import ProtocolViolation
-from actors.life.events import Drained, NotAgreed
+from actors.life.events import Drained, NotAgreed, Violated
 from actors.life.states import State
 from actors.protocol.era import Agreement, NoAgreement
 from actors.protocol.facts import (
     CallAnswered,
     CallAsked,
+    CallLost,
     CallMalformed,
     CallNoted,
     CallRefused,
     Fact,
     ListsChanged,
     QuestionWithdrawn,
+    Unreachable,
 )
 from actors.protocol.listing import PageArrived
 from actors.server.calls import Calls
@@ -32,7 +34,7 @@ from actors.server.link import Link
 from actors.server.processes import Processes
 from actors.server.record import Record
 
-_ANSWERS = (CallAnswered, CallRefused, CallMalformed)
+_ANSWERS = (CallAnswered, CallRefused, CallMalformed, CallLost)
 
 
 class Traffic:
@@ -55,12 +57,14 @@ class Traffic:
         self._course = course
 
     def receive(self, received: Received) -> None:
-        """Take lines."""
+        """Take lines, and what comes in their place."""
         if (link := self._processes.link) is None:
             return
         for line in received.lines:
             for message, spoiled_by in link.messages(line):
                 self._take(link, partial(link.receive, message, spoiled_by, received.stream))
+        if received.failure is not None:
+            self._take(link, partial(link.talk.lost, received.failure))
         if link.hasty:
             self._processes.on_probe_answered()
         self.pump()
@@ -110,6 +114,9 @@ class Traffic:
             case NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)
                 self._course.step(NotAgreed(link.number, reason))
+            case Unreachable(reason=said):
+                self._record.last_error = reason = self._record.hide(said)
+                self._course.step(Violated(link.number, reason))
             case ListsChanged():
                 self._discovery.changed(link)
 

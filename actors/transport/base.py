@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from actors.protocol.failure import Failure
 from actors.protocol.framing import Line
 from actors.protocol.outgoing import Outgoing
 from actors.transport.side_output import Asides
@@ -23,12 +24,18 @@ BUSY_BYTES = 1024
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
-    """How one incarnation ended. `code` is None where there is no process; `signal` is its number if one killed it."""
+    """How one incarnation ended. `code` is None where there is no process; `signal` is its number if one killed it.
+
+    `cause` says in words how a connection without a process ended. `renewable`: only the session is over, and a new one
+    may be begun at once.
+    """
 
     code: int | None = None
     signal: int | None = None
     last_stderr: str = ""
     asked: bool = False
+    cause: str = ""
+    renewable: bool = False
 
     @property
     def reason(self) -> str:
@@ -37,7 +44,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
             return f"killed by signal {self.signal}"
         if self.code is not None:
             return f"exit code {self.code}"
-        return "connection closed"
+        return self.cause or "connection closed"
 
 
 class Counters(msgspec.Struct, kw_only=True):
@@ -50,14 +57,16 @@ class Counters(msgspec.Struct, kw_only=True):
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """What arrived at once, on one stream; no lines once nothing more can.
+    """What arrived at once, on one stream; neither lines nor a failure once nothing more can.
 
     A line is what may be one JSON text, or what is kept of one over the limit. `stream` is the id (JSON text) of the
-    request that the stream answers; empty where all messages share one.
+    request that the stream answers; empty where all messages share one. `failure` says of a request that no answer to
+    it comes any more: it changes nothing if there was one.
     """
 
     lines: Sequence[Line] = ()
     stream: bytes = b""
+    failure: Failure | None = None
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from supervisor.commands.run import check_exposure
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.remarks import lines
 from supervisor.host.datadir import default_data_dir, problems_of
+from supervisor.servers.deployment import RUNS
 
 DISTRIBUTION = "mcpvisor"
 
@@ -84,4 +85,4 @@ def _target(server: ServerConfig) -> str:
 def _remark(server: ServerConfig) -> str:
     if server.disabled:
         return "disabled"
-    return "" if server.kind == "stdio" else "not supported yet: use mcp-remote (npx)"
+    return "" if server.kind in RUNS else "not supported yet: use mcp-remote (npx)"

@@ -19,11 +19,14 @@ from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError
 from actors.life.policy import RestartPolicy
 from actors.server import ServerSettings
+from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
 from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 
+RUNS = frozenset({"stdio", "http"})
+"""The kinds of servers that this version can reach."""
 BRIDGE = 'mcp-remote makes it a local one: "command": "npx", "args": ["-y", "mcp-remote", URL]'
 """What to do about a server with a `url`; the address is not told, it may hold a secret."""
 
@@ -35,6 +38,7 @@ CAPABILITIES = {"none": frozenset[str](), "clients": frozenset({"elicitation"})}
 class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
     """One server that can run. `name` is the one its tools are shown under, `digest` that of its launch.
 
+    `launch` and `limits` are those of a server that is a process, `remote` and its limits those of one with an address.
     `mask` hides what is secret in its environment, its headers and its arguments; `unset` names the variables whose
     values are placeholders.
     """
@@ -43,6 +47,8 @@ class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
     config: ServerConfig
     launch: Launch
     limits: ProcessLimits
+    remote: Remote
+    remote_limits: HttpLimits
     settings: ServerSettings
     policy: RestartPolicy
     mask: Mask
@@ -142,6 +148,8 @@ def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
         config=config,
         launch=Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or ""),
         limits=msgspec.convert(config, ProcessLimits, from_attributes=True),
+        remote=Remote(url=config.url, headers=dict(config.headers)),
+        remote_limits=msgspec.convert(config, HttpLimits, from_attributes=True),
         settings=replace(
             msgspec.convert(config, ServerSettings, from_attributes=True),
             installer=installer,
@@ -155,7 +163,7 @@ def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
 
 
 def _runs(config: ServerConfig) -> bool:
-    return not config.disabled and config.kind == "stdio"
+    return not config.disabled and config.kind in RUNS
 
 
 def _resting(config: ServerConfig) -> RestingServer:

@@ -11,6 +11,8 @@ import trio
 
 from tests.e2e import daemons
 from tests.e2e.daemons import Daemon, client, message, running, stand_in
+from tests.fakes.mcp_server import FakeServer
+from tests.fakes.remote_server import RemoteServer
 
 pytestmark = pytest.mark.e2e
 
@@ -59,8 +61,18 @@ async def refused_ones(daemon: Daemon) -> None:
                     pass
 
 
-async def test_nothing_is_imported_once_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def imports_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemons, "COMMAND", (sys.executable, "-X", "importtime", "-m", "supervisor", "run"))
+
+
+def told(log: str) -> list[str]:
+    """The imports that a part of a log tells of."""
+    return [line for line in log.splitlines() if line.startswith("import time:")]
+
+
+@pytest.mark.usefixtures("imports_told")
+async def test_nothing_is_imported_once_it_listens(tmp_path: Path) -> None:
     servers = {"growing": stand_in("growing"), "missing": {"command": "no-such-program"}}
     with running(tmp_path, servers) as daemon:
         before = len(daemon.log)
@@ -69,8 +81,19 @@ async def test_nothing_is_imported_once_it_listens(tmp_path: Path, monkeypatch: 
             await use_everything(daemon)
             await counted(daemon)
             await events.until(lambda event: True)
-    late = [line for line in daemon.log[before:].splitlines() if line.startswith("import time:")]
-    assert late == []
+    assert told(daemon.log[before:]) == []
+    assert not any("httpx2" in line for line in told(daemon.log))
+
+
+@pytest.mark.usefixtures("imports_told")
+async def test_what_a_remote_server_needs_is_imported_before_it_listens(tmp_path: Path) -> None:
+    async with RemoteServer(FakeServer().serve).running() as far:
+        with running(tmp_path, {"far": {"url": far.url}}) as daemon:
+            before = len(daemon.log)
+            await daemon.ready()
+            assert await daemon.call("far:echo", {"text": "x"})
+        assert told(daemon.log[before:]) == []
+    assert far.count("POST", "tools/call") == 1
 
 
 async def counted(daemon: Daemon) -> None:

@@ -44,6 +44,7 @@ TABLE = {
     "Drained":                ".        .           .           .           .          =        .          .        .",
     "Exited":                 ".        respawning  respawning  respawning  respawning spawning .          .        .",
     "Exited normal":          ".        respawning  respawning  respawning  dormant    spawning .          .        .",
+    "Exited renewable":       ".        respawning  respawning  respawning  spawning   spawning .          .        .",
     "Prolonged handshake":    ".        .           =           .           .          .        .          .        .",
     "Prolonged idle":         ".        .           .           .           =          .        .          .        .",
     "Admitted":               ".        .           .           .           .          .        =          .        .",
@@ -53,7 +54,7 @@ TABLE = {
 
 
 def name(event: ev.Event) -> str:
-    flags = [flag for flag in ("permanent", "scarce", "known", "normal") if getattr(event, flag, False)]
+    flags = [flag for flag in ("permanent", "scarce", "known", "normal", "renewable") if getattr(event, flag, False)]
     timers = [event.timer] if isinstance(event, ev.Prolonged) else []
     return " ".join([type(event).__name__, *flags, *timers])
 
@@ -161,6 +162,8 @@ class Lives(RuleBasedStateMachine):
                 assert self.life.state in (State.DISCOVERING, State.READY)
             case ef.FailWaiting():
                 assert self.life.state in RESTING
+            case ef.Renew():
+                assert (before.state, self.life.state) == (State.READY, State.SPAWNING)
 
     @rule(number=st.integers(0, len(EVENTS) - 1), age=st.sampled_from([0, 0, 0, 0, 1, -1]))
     def anything_at_any_time(self, number: int, age: int) -> None:

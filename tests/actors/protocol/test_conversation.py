@@ -10,6 +10,7 @@ import pytest
 from actors.protocol import facts
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Agreement, Identity, NoAgreement
+from actors.protocol.failure import Cause, Failure
 from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, ListLimits, PageArrived, PageSummary
 from actors.protocol.versions import Era
@@ -26,6 +27,7 @@ class Line:
 
     def __init__(self, known: Era | None = None) -> None:
         self.talk = Conversation("s1", Identity(), known, ListLimits())
+        self.versions: dict[str, str] = {}
 
     def sent(self) -> list[dict[str, Any]]:
         messages = list(self.talk.output)
@@ -33,6 +35,9 @@ class Line:
         for message in messages:  # what a transport is told of a message is what the message says
             said = json.loads(message.body)
             assert (message.method, message.id) == (said.get("method", ""), _id_of(said))
+            meant = said.get("params", {}).get("_meta", {}).get(VERSION)
+            assert meant in (None, message.version)
+            self.versions[message.method] = message.version
         return [json.loads(message.body) for message in messages]
 
     def say(self, **message: Any) -> facts.Fact | None:
@@ -282,3 +287,69 @@ def test_what_is_told_of_no_call_is_counted() -> None:
     line = ready("legacy")
     assert line.say(method="notifications/progress", params={"progressToken": "s1-7", "progress": 1}) is None
     assert line.talk.unheard == 1
+
+
+# What is not answered ------------------------------------------------------------------------------------------------
+
+
+def failure(sent: dict[str, Any], cause: Cause = "refused") -> Failure:
+    return Failure(id=json.dumps(sent["id"]).encode(), cause=cause, reason="no")
+
+
+def test_a_message_says_in_which_revision_it_is_written() -> None:
+    line = Line()
+    line.greet("legacy")
+    line.talk.ask_for_life()
+    line.sent()
+    agreed = "2025-06-18"
+    assert line.versions == {
+        "server/discover": "2026-07-28",
+        "initialize": "",
+        "notifications/initialized": agreed,
+        "ping": agreed,
+    }
+
+
+def test_a_call_that_is_lost_is_lost_once() -> None:
+    line = ready("legacy")
+    line.talk.call(7, "tools/call", b"", b"")
+    (sent,) = line.sent()
+    lost = failure(sent, "crashed")
+    assert line.talk.lost(lost) == facts.CallLost(7, lost)
+    assert line.talk.lost(lost) is None
+    assert line.say(id=sent["id"], result={}) is None
+
+
+def test_a_probe_that_is_not_taken_means_the_legacy_era() -> None:
+    line = Line()
+    line.talk.greet()
+    (probe,) = line.sent()
+    assert line.talk.lost(failure(probe)) is None
+    (initialize,) = line.sent()
+    assert initialize["method"] == "initialize"
+    assert line.talk.lost(failure(initialize)) == NoAgreement("no")
+
+
+def test_who_cannot_be_reached_or_wants_a_credential_says_nothing_of_its_era() -> None:
+    for cause, fact in (("unavailable", facts.Unreachable("no")), ("unauthorized", NoAgreement("no"))):
+        line = Line()
+        line.talk.greet()
+        (probe,) = line.sent()
+        assert line.talk.lost(failure(probe, cause)) == fact  # type: ignore[arg-type]
+        assert line.sent() == []
+
+
+def test_a_list_that_is_lost_has_a_reason() -> None:
+    line = ready("modern")
+    line.talk.list_all(0.0)
+    first, *_ = line.sent()
+    fact = line.talk.lost(failure(first))
+    assert isinstance(fact, PageArrived)
+    assert fact.failure == "no"
+
+
+def test_a_sign_of_life_that_is_lost_means_nothing() -> None:
+    line = ready("legacy")
+    line.talk.ask_for_life()
+    (ping,) = line.sent()
+    assert line.talk.lost(failure(ping)) is None

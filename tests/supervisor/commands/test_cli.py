@@ -29,7 +29,8 @@ from supervisor.demo.setting import configuration, running_daemon
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = "http://127.0.0.1:1"
-GOOD = {"mcpServers": {"calculator": {"command": "/bin/cat"}, "far": {"url": "https://mcp.example.com/mcp"}}}
+FAR = {"url": "https://mcp.example.com/mcp"}
+GOOD = {"mcpServers": {"calculator": {"command": "/bin/cat"}, "far": FAR, "old": {**FAR, "type": "sse"}}}
 
 
 def invoke(*arguments: str, stdin: str | None = None) -> Result:
@@ -51,7 +52,8 @@ def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
     assert [line.split() for line in result.stdout.splitlines()] == [
         ["SERVER", "KIND", "STARTS", "NOTE"],
         ["calculator", "stdio", "cat"],
-        ["far", "http", "-", "not", "supported", "yet:", "use", "mcp-remote", "(npx)"],
+        ["far", "http", "-"],
+        ["old", "sse", "-", "not", "supported", "yet:", "use", "mcp-remote", "(npx)"],
         ["front:", "127.0.0.1:3001"],
     ]
 

@@ -27,25 +27,26 @@ def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
         {
             "good": {"command": "x", "description": "Does it."},
             "off": {"command": "x", "disabled": True, "description": "Rests."},
-            "far": {"url": "https://example.com/mcp"},
+            "far": {"url": "https://example.com/mcp", "type": "sse"},
+            "near": {"url": "https://example.com/mcp"},
             "typo": {"comand": "x"},
         }
     )
-    assert list(found.servers) == ["good"]
-    assert list(found.entries) == ["good", "off", "far"]
+    assert list(found.servers) == ["good", "near"]
+    assert list(found.entries) == ["good", "off", "far", "near"]
     assert {(each.name, each.kind, each.disabled, each.told) for each in found.resting} == {
         ("off", "stdio", True, False),
-        ("far", "http", False, False),
+        ("far", "sse", False, False),
         ("typo", "stdio", False, True),
     }
-    assert found.configured == {"good", "off", "far", "typo"}
+    assert found.configured == {"good", "off", "far", "near", "typo"}
     assert found.described == {"good": "Does it.", "off": "Rests."}
-    assert found.digests == {"good": found.servers["good"].digest}
+    assert found.digests == {name: found.servers[name].digest for name in ("good", "near")}
     assert found.names.servers == found.configured
 
 
 def test_a_reason_does_not_hold_the_address_of_a_server() -> None:
-    (resting,) = read({"far": {"url": "https://example.com/s3cr3t"}}).resting
+    (resting,) = read({"far": {"url": "https://example.com/s3cr3t", "type": "sse"}}).resting
     assert "example.com" not in resting.reason
     assert "mcp-remote" in resting.reason
 

@@ -1,0 +1,30 @@
+"""A request that is not answered by a message: the transport knows why. Pure."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+Cause = Literal["unavailable", "overloaded", "unauthorized", "refused", "expired", "crashed", "protocol", "too_large"]
+"""Why: nobody could be reached, or only somebody who is down (`unavailable`) or busy; who was reached wants a
+credential, does not take such a request at all (`refused`), or has forgotten the session (`expired`), and did nothing;
+what was sent was lost (`crashed`); what came is no answer (`protocol`), or over its limit."""
+
+
+OUTAGES: Final = frozenset[Cause]({"unavailable", "overloaded", "crashed"})
+"""They say nothing about the server: it is tried again."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes in place of an answer. `id` is the JSON text of the id of the request.
+
+    `reason` may reach clients. `sent`: the server may have carried the request out. `retry_after_s` is what it asks
+    for.
+    """
+
+    id: bytes
+    cause: Cause
+    reason: str
+    sent: bool = True
+    retry_after_s: float | None = None

@@ -1,0 +1,48 @@
+"""Why a call has no answer that can be passed on, as an error for its client. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.errors import (
+    CallTooLarge,
+    Outcome,
+    ProtocolViolation,
+    ServerError,
+    ServerExited,
+    SupervisorError,
+    TooManyCalls,
+)
+from actors.protocol.facts import CallMalformed
+from actors.protocol.failure import Failure
+
+Hide = Callable[[str], str]
+"""Hides the secrets of a server in a text."""
+
+
+def unusable(server: str, fact: CallMalformed, hide: Hide) -> SupervisorError:
+    """Return the error for an answer that cannot be passed on. Where it has a result, the tool has run."""
+    outcome: Outcome = "completed" if fact.done else "unknown"
+    text = f"server {server!r} answered with {hide(fact.reason)}"
+    if fact.over is None:
+        return ProtocolViolation(text, server=server, outcome=outcome)
+    text += "; ask for less at once, if the tool can do that"
+    return CallTooLarge(text, server=server, outcome=outcome, details=fact.over)
+
+
+def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
+    """Return the error for a call to which no answer comes."""
+    text = f"server {server!r}: {hide(failure.reason)}"
+    outcome: Outcome = "unknown" if failure.sent else "not_sent"
+    match failure.cause:
+        case "crashed":
+            return ServerExited(text, server=server, outcome=outcome)
+        case "protocol":
+            return ProtocolViolation(text, server=server, outcome=outcome)
+        case "too_large":
+            text += "; ask for less at once, if the tool can do that"
+            return CallTooLarge(text, server=server, outcome=outcome)
+        case "overloaded":
+            return TooManyCalls(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
+        case _:
+            return ServerError(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)

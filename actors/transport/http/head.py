@@ -1,0 +1,85 @@
+"""The heads of requests to a server and of its answers (MCP 2025-11-25 and 2026-07-28, basic/transports). Pure."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Final
+
+import msgspec
+
+from actors.protocol.outgoing import Outgoing
+from actors.protocol.versions import MODERN_VERSIONS
+
+SESSION: Final = "mcp-session-id"
+VERSION: Final = "mcp-protocol-version"
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+MAX_SESSION_CHARS: Final = 1024
+MAX_RETRY_AFTER_S: Final = 300.0
+_VERSION_SINCE: Final = "2025-06-18"
+"""The first revision whose requests say in a header which it is."""
+_VISIBLE: Final = re.compile(r"[!-~]+")
+_PLAIN: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+"""A field value that arrives as it was sent (RFC 9110 5.5): visible ASCII, with spaces inside."""
+_ENCODED: Final = "=?base64?"
+
+
+class _Message(msgspec.Struct):
+    id: msgspec.Raw = msgspec.Raw(b"")
+    method: str | None = None
+
+
+_message = msgspec.json.Decoder(_Message)
+
+
+def head_of(message: Outgoing, session: str) -> dict[str, str]:
+    """Return what the head of the POST of a message says of it."""
+    head = {"content-type": JSON, "accept": f"{JSON}, {EVENTS}", **head_of_session(message.version, session)}
+    if message.version in MODERN_VERSIONS:
+        head["mcp-method"] = message.method
+        if message.name:
+            head["mcp-name"] = field_value(message.name)
+    return head
+
+
+def head_of_session(version: str, session: str) -> dict[str, str]:
+    """Return what every request of a session says."""
+    head = {SESSION: session} if session else {}
+    if version >= _VERSION_SINCE:
+        head[VERSION] = version
+    return head
+
+
+def field_value(text: str) -> str:
+    """Return a text as the value of a field: encoded if it would not arrive as it is (2026-07-28, "Value Encoding")."""
+    if _PLAIN.fullmatch(text) and not text.startswith(_ENCODED):
+        return text
+    return f"{_ENCODED}{base64.b64encode(text.encode(errors='surrogatepass')).decode()}?="
+
+
+def session_of(value: str | None) -> str:
+    """Return the id of a session as the server gave it; empty where it gave none, or none that may be sent back."""
+    fits = value is not None and len(value) <= MAX_SESSION_CHARS and _VISIBLE.fullmatch(value)
+    return value if value is not None and fits else ""
+
+
+def answers(text: bytes, id_: bytes) -> bool:
+    """Say whether a message is the answer to a request; `id_` is the JSON text of its id."""
+    if id_ not in text:
+        return False
+    try:
+        message = _message.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return message.method is None and bytes(message.id) == id_
+
+
+def media_type(value: str) -> str:
+    """Return the media type of a `Content-Type`, without its parameters."""
+    return value.partition(";")[0].strip().lower()
+
+
+def retry_after_s(value: str | None) -> float | None:
+    """Return the seconds of a `Retry-After`, at most five minutes; None for none, and for a date."""
+    return min(float(value), MAX_RETRY_AFTER_S) if value is not None and value.isascii() and value.isdigit() else None

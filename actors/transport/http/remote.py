@@ -1,0 +1,22 @@
+"""Where a remote server is, and the bounds of what is said with it. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a server is; `headers` go with every request, and nowhere else."""
+
+    url: str
+    headers: dict[str, str] = {}
+
+
+class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of one connection. How long an answer may take is the business of the call."""
+
+    max_line_bytes: int = 16 * 1024 * 1024
+    max_event_bytes: int = 4 * 1024 * 1024
+    connect_timeout_s: float = 5.0
+    write_timeout_s: float = 10.0
+    stop_s: float = 2.0

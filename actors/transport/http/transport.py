@@ -1,0 +1,65 @@
+"""The HTTP transport: one connection is one session, with sockets of its own."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx2
+import trio
+
+from actors.errors import SpawnFailed
+from actors.kit import is_want
+from actors.transport.http.connection import HttpConnection
+from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.verdict import why
+
+
+class HttpTransport:
+    """Reaches a server by Streamable HTTP. One `connect` is one session."""
+
+    kind = "http"
+
+    def __init__(self, remote: Remote, limits: HttpLimits | None = None) -> None:
+        self._remote = remote
+        self._limits = limits or HttpLimits()
+        self._trusted: ssl.SSLContext | None = None
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[HttpConnection]:
+        """Open nothing yet: the first message does. At the end of the block everything is closed.
+
+        Entering raises `SpawnFailed` if the certificates that are to be trusted cannot be read.
+        """
+        if self._trusted is None and self._remote.url.startswith("https:"):
+            try:
+                self._trusted = await trio.to_thread.run_sync(httpx2.create_ssl_context)  # reads many files
+            except (OSError, RuntimeError) as error:
+                if not (isinstance(error, OSError) or is_want(error)):  # else the system has no thread for us
+                    raise
+                text = f"the certificates to be trusted cannot be read: {why(error)}"
+                raise SpawnFailed(text, scarce=is_want(error)) from error
+        limits = self._limits
+        client = httpx2.AsyncClient(
+            verify=self._trusted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            headers={**self._remote.headers, "user-agent": "mcpvisor"},
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            timeout=httpx2.Timeout(None, connect=limits.connect_timeout_s, write=limits.write_timeout_s),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30.0),
+        )
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            connection = HttpConnection(self._remote.url, limits, client, nursery)
+            try:
+                yield connection
+            except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
+                failure = error
+            finally:
+                connection.kill()
+                nursery.cancel_scope.cancel()
+                with trio.move_on_after(limits.stop_s, shield=True):
+                    await client.aclose()
+        if failure is not None:
+            raise failure

@@ -1,0 +1,75 @@
+"""What becomes of a request that brings no MCP message: what a status, and what an error of the client, means. Pure."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+
+import httpx2
+
+from actors.protocol.failure import Cause, Failure
+
+_CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "unauthorized", 429: "overloaded"}
+_BROKEN = (httpx2.RemoteProtocolError, httpx2.DecodingError, httpx2.SSEError)
+_GONE = ("without sending a response", "without sending complete message")
+"""How the HTTP client says that the peer has closed a connection, which it takes for an error of the protocol."""
+_SAID: dict[Cause, str] = {
+    "unauthorized": "it wants a credential, or another one (HTTP {status})",
+    "overloaded": "it is asked too often (HTTP {status})",
+    "refused": "there is no MCP server at its address that takes this (HTTP {status})",
+    "unavailable": "it is not available (HTTP {status})",
+    "protocol": "it sends us elsewhere, or gives no answer (HTTP {status})",
+}
+
+
+def of_status(id_: bytes, status: int, retry_after_s: float | None) -> Failure:
+    """Return the failure for a status that is no success. A body is not repeated: it may hold anything."""
+    cause = _CAUSES.get(status)
+    if cause is None:
+        cause = "unavailable" if status >= 500 else "refused" if status >= 400 else "protocol"
+    # Whoever refuses by a status of 4xx has not done what was asked; behind a 5xx somebody may have.
+    return Failure(
+        id=id_,
+        cause=cause,
+        reason=_SAID[cause].format(status=status),
+        sent=not 400 <= status < 500,
+        retry_after_s=retry_after_s,
+    )
+
+
+def is_expired(status: int, body: bytes) -> bool:
+    """Say whether a server does not know the session that it was asked in: 404, and from some servers 400."""
+    return status == 404 or (status == 400 and b"session" in body[:4096].lower())
+
+
+def broken(id_: bytes, error: BaseException) -> Failure:
+    """Return the failure for an error that came after a request was sent, or in the middle of its answer."""
+    if isinstance(error, httpx2.LocalProtocolError):
+        text = 'what would be sent to it is no HTTP: look at its "headers"'
+        return Failure(id=id_, cause="refused", reason=text, sent=False)
+    gone = any(words in str(error) for words in _GONE)
+    if isinstance(error, _BROKEN) and not gone:
+        return Failure(id=id_, cause="protocol", reason=f"what it sends is broken ({why(error)})")
+    return Failure(id=id_, cause="crashed", reason=f"the connection to it was lost ({why(error)})")
+
+
+def why(error: BaseException) -> str:
+    """Return in a few words what an error of the HTTP client comes from; its own words may hold anything."""
+    name = type(error).__name__
+    cause: BaseException | None = error
+    while cause is not None:
+        match cause:
+            case ssl.SSLCertVerificationError(verify_message=said) if said:
+                return f"its certificate is not trusted: {said}"
+            case ssl.SSLError():
+                return "it does not speak TLS as we do"
+            case socket.gaierror():
+                return "its name cannot be looked up"
+            case OSError(errno=number) if number:
+                return os.strerror(number)
+            case BaseExceptionGroup(exceptions=[first, *_]):
+                cause = first
+            case _:
+                cause = cause.__cause__ or cause.__context__
+    return name

@@ -1,0 +1,230 @@
+"""A server actor before a remote server: sessions, eras, what is said meanwhile, and what becomes of its faults."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.errors import CallTooLarge, ProtocolViolation, ServerError, ServerExited, SupervisorError, TooManyCalls
+from actors.life.states import State
+from actors.messages import Note
+from actors.protocol.exchanges import Interest
+from actors.protocol.versions import Era
+from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.transport import HttpTransport
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.remote_server import RemoteServer, Request
+
+LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=100_000, connect_timeout_s=2)
+
+
+@asynccontextmanager
+async def remote(server: RemoteServer, fake: FakeServer, era: Era | None = None) -> AsyncIterator[Rig]:
+    with trio.fail_after(20):
+        async with server.running():
+            transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS)
+            async with running_server(transport=transport, era=era) as rig:
+                yield rig
+                await rig.stop()
+    assert fake.starts == fake.exits
+
+
+@pytest.mark.parametrize("probe", ["error", "modern"])
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_remote_server_is_called_like_a_local_one(probe: str, plain: bool) -> None:
+    fake = FakeServer(probe=probe)  # type: ignore[arg-type]
+    server = RemoteServer(fake.serve, modern=probe == "modern", plain=plain)
+    async with remote(server, fake) as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+        assert rig.eras == (["modern"] if probe == "modern" else ["legacy"])
+        assert (await rig.status()).transport == "http"
+    posts = [request for request in server.requests if request.verb == "POST"]
+    assert {request.headers["authorization"] for request in posts} == {"Bearer t"}
+    (call,) = [request for request in posts if request.method == "tools/call"]
+    if probe == "modern":
+        assert (call.headers["mcp-method"], call.headers["mcp-name"]) == ("tools/call", "echo")
+        assert {request.headers["mcp-protocol-version"] for request in posts} == {"2026-07-28"}
+    else:
+        assert [request.method for request in posts][:3] == [
+            "server/discover",
+            "initialize",
+            "notifications/initialized",
+        ]
+        assert "mcp-protocol-version" not in posts[1].headers
+        assert call.headers["mcp-protocol-version"] == "2025-11-25"
+        assert server.count("DELETE") == 1
+
+
+async def test_calls_side_by_side_have_each_its_own_answer() -> None:
+    fake = FakeServer()
+    async with remote(RemoteServer(fake.serve), fake, "legacy") as rig:
+        answers: dict[int, object] = {}
+
+        async def call(number: int) -> None:
+            answers[number] = await rig.call("echo", n=number)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(50):
+                nursery.start_soon(call, number)
+    assert answers == {number: {"n": number} for number in range(50)}
+
+
+class Hearer:
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, object]] = []
+
+    def note(self, note: Note) -> bool:
+        self.notes.append((note.method, json.loads(note.params)))
+        return True
+
+
+async def test_what_is_told_before_an_answer_reaches_its_caller() -> None:
+    fake, hearer = FakeServer(), Hearer()
+    async with remote(RemoteServer(fake.serve), fake, "legacy") as rig:
+        await rig.call("progress", exchange=hearer, interest=Interest(b"7"), progress=[1, 2])  # type: ignore[arg-type]
+    assert [(method, told["progress"], told["progressToken"]) for method, told in hearer.notes] == [  # type: ignore[index]
+        ("notifications/progress", 1, 7),
+        ("notifications/progress", 2, 7),
+    ]
+
+
+async def test_a_server_tells_of_changes_on_a_stream_of_its_own() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    async with remote(server, fake, "legacy") as rig:
+        await rig.wake()
+        await server.listened.wait()
+        fake.tools.append(tool("grown"))
+        await fake.notify("notifications/tools/list_changed")
+        await rig.until_listed(2)
+        assert rig.listed[-1] == ["echo", "grown"]
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+async def test_a_forgotten_session_is_begun_anew_and_no_call_is_carried_out_twice(calls: int) -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve, session_calls=calls)
+    async with remote(server, fake, "legacy") as rig:
+        for number in range(6):
+            assert await rig.call("echo", n=number) == {"n": number}
+        assert rig.story[3:5] == ["its session is over, a new one begins", "started"]
+        assert (await rig.status()).last_error is None
+    carried_out = [each["params"]["arguments"]["n"] for each in fake.messages if each.get("method") == "tools/call"]
+    assert carried_out == list(range(6))
+    assert server.count("POST", "initialize") == -(-6 // calls)
+
+
+def answer(status: int, body: bytes = b"<html>sk-secret</html>", kind: str = "text/html", **headers: str) -> object:
+    async def fault(request: Request) -> None:
+        await request.respond(status, body, kind, **headers)
+
+    return fault
+
+
+async def _cut(request: Request) -> None:
+    await request.begin_events()
+    await request.stream.send_all(b'event: message\ndata: {"jsonrpc":"2.0","id"')
+
+
+async def _short(request: Request) -> None:
+    await request.stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{")
+
+
+async def _garbage(request: Request) -> None:
+    await request.stream.send_all(b"\x16\x03\x01nonsense\r\n\r\n")
+
+
+async def _close(request: Request) -> None:
+    await trio.lowlevel.checkpoint()
+
+
+async def _other_id(request: Request) -> None:
+    await request.respond(200, b'{"jsonrpc":"2.0","id":"other","result":{}}')
+
+
+async def _large(request: Request) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"result":{"a":"' + b"x" * 200_000 + b'"}}'
+    await request.respond(200, body)
+
+
+FAULTS = [
+    ("401", answer(401), ServerError, "not_sent"),
+    ("403", answer(403), ServerError, "not_sent"),
+    ("405", answer(405), ServerError, "not_sent"),
+    ("429", answer(429, retry_after="3600"), TooManyCalls, "not_sent"),
+    ("500", answer(500), ServerError, "unknown"),
+    ("503", answer(503), ServerError, "unknown"),
+    ("302", answer(302, location="http://127.0.0.1:1/canary"), ProtocolViolation, "unknown"),
+    ("307", answer(307, location="http://127.0.0.1:1/canary"), ProtocolViolation, "unknown"),
+    ("html", answer(200), ProtocolViolation, "unknown"),
+    ("empty", answer(200, b"", "application/json"), ProtocolViolation, "unknown"),
+    ("accepted", answer(202, b""), ProtocolViolation, "unknown"),
+    ("bad json", answer(200, b'{"jsonrpc":"2.0","id":1,', "application/json"), ProtocolViolation, "unknown"),
+    ("other id", _other_id, ProtocolViolation, "unknown"),
+    ("cut", _cut, ServerExited, "unknown"),
+    ("short body", _short, ServerExited, "unknown"),
+    ("garbage", _garbage, ProtocolViolation, "unknown"),
+    ("closed", _close, ServerExited, "unknown"),
+    ("large", _large, CallTooLarge, "unknown"),
+]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "outcome"), [fault[1:] for fault in FAULTS], ids=[fault[0] for fault in FAULTS]
+)
+async def test_a_fault_costs_its_call_and_no_other(fault: object, error: type[SupervisorError], outcome: str) -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    async with remote(server, fake, "legacy") as rig:
+        await rig.wake()
+        server.faults["tools/call"] = fault  # type: ignore[assignment]
+        with pytest.raises(error) as raised:
+            await rig.call("echo")
+        assert raised.value.outcome == outcome
+        assert "sk-secret" not in raised.value.message
+        del server.faults["tools/call"]
+        assert await rig.call("echo", n=2) == {"n": 2}
+        assert rig.actor.life.state is State.READY
+    assert server.count("POST", "tools/call") == 2
+    assert server.count("POST", "initialize") == 1
+
+
+async def test_a_server_that_is_away_is_told_to_be() -> None:
+    transport = HttpTransport(Remote(url="http://127.0.0.1:9/mcp"), LIMITS)
+    with trio.fail_after(20):
+        async with running_server(transport=transport, era=None) as rig:
+            with pytest.raises(SupervisorError) as raised:
+                await rig.call("echo", deadline_s=2)
+            assert raised.value.outcome == "not_sent"
+            assert "cannot be reached" in ((await rig.status()).last_error or "")
+            await rig.stop()
+
+
+async def test_certificates_that_cannot_be_read_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file")
+    transport = HttpTransport(Remote(url="https://127.0.0.1:9/mcp"), LIMITS)
+    with trio.fail_after(20):
+        async with running_server(transport=transport, era=None) as rig:
+            with pytest.raises(SupervisorError):
+                await rig.call("echo", deadline_s=2)
+            assert "certificates" in ((await rig.status()).last_error or "")
+            await rig.stop()
+
+
+async def test_headers_that_are_no_http_are_said_to_be() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    with trio.fail_after(20):
+        async with server.running():
+            transport = HttpTransport(Remote(url=server.url, headers={"x": "a\nb"}), LIMITS)
+            async with running_server(transport=transport, era="legacy") as rig:
+                with pytest.raises(SupervisorError):
+                    await rig.call("echo", deadline_s=2)
+                assert '"headers"' in ((await rig.status()).last_error or "")
+                await rig.stop()
+    assert server.requests == []
