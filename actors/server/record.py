@@ -109,7 +109,8 @@ class Record:
         renewed = exit_.renewable and life.serving
         failed = not normal and not renewed and (not life.draining or bool(life.reason))
         installer = link.silent_installer if link is not None else ""
-        self.story.ended(life, exit_, calls.in_flight, failed=failed, installer=installer)
+        process = link is None or link.pid is not None
+        self.story.ended(life, exit_, calls.in_flight, failed=failed, process=process, installer=installer)
         if failed:
             self.last_error = (life.reason or exit_.reason) + ending(exit_, installer)
         if link is not None:

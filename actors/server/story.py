@@ -119,8 +119,10 @@ class Story:
         if not permanent:  # if it is, the next line says so
             self._journal.note(f"could not be started: {reason}", "warning")
 
-    def ended(self, life: Life, exit_: Exit, in_flight: int, *, failed: bool, installer: str = "") -> None:
-        """The process is gone. `installer`: it was started by that, and never said a word of the protocol."""
+    def ended(
+        self, life: Life, exit_: Exit, in_flight: int, *, failed: bool, process: bool, installer: str = ""
+    ) -> None:
+        """A `process` is gone, or a connection. `installer`: started by that, it never said a word of the protocol."""
         self._journal.end_line()
         if not failed:
             if life.fallback:
@@ -128,7 +130,8 @@ class Story:
             elif exit_.renewable:
                 self._journal.note(f"{exit_.reason}, a new one begins")
             return
-        how = f"killed because {life.reason}" if life.reason else f"died while {life.state.value}: {exit_.reason}"
+        end = "killed" if process else "disconnected"
+        how = f"{end} because {life.reason}" if life.reason else f"died while {life.state.value}: {exit_.reason}"
         lost = f"; {in_flight} calls in flight failed" if in_flight else ""
         self._journal.note(f"{how}{lost}{ending(exit_, installer)}", "warning")
 

@@ -202,6 +202,7 @@ async def test_a_server_that_is_away_is_told_to_be() -> None:
                 await rig.call("echo", deadline_s=2)
             assert raised.value.outcome == "not_sent"
             assert "cannot be reached" in ((await rig.status()).last_error or "")
+            assert "disconnected because it cannot be reached (Connection refused)" in rig.story
             await rig.stop()
 
 
