@@ -28,7 +28,7 @@ from actors.protocol.failure import OUTAGES, Failure
 from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary
 from actors.protocol.opening import Message, Opened
-from actors.protocol.outbound import CANCELLED, Outbound, Tag
+from actors.protocol.outbound import CANCELLED, LISTEN, Outbound, Tag
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Refused
 from actors.protocol.questions import Questions
@@ -139,7 +139,7 @@ class Conversation:
         """Ask a modern server to tell about changes (`subscriptions/listen`); a legacy one tells unasked."""
         if self.era == "modern":
             wanted = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
-            self._out.ask("listen", "subscriptions/listen", jsonrpc.encode({"notifications": wanted}))
+            self._out.ask("listen", LISTEN, jsonrpc.encode({"notifications": wanted}))
 
     def ask_for_life(self) -> None:
         """Ask for any answer at all: `ping`, or `server/discover` in the modern era, which has no ping."""

@@ -15,6 +15,7 @@ from actors.protocol.peer import Peer
 from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
 
 CANCELLED: Final = "notifications/cancelled"
+LISTEN: Final = "subscriptions/listen"
 
 Tag = int | Kind | Literal["negotiation", "listen", "life", "log level"]
 """What an answer is for: a call by its number, or something of our own."""

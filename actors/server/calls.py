@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from actors.errors import (
-    CallTimedOut,
     CallTooLarge,
     ServerExited,
-    ServerStarting,
     SupervisorError,
     TooManyCalls,
 )
@@ -28,7 +26,7 @@ from actors.protocol.jsonrpc import RemoteError
 from actors.server.deadlines import Deadlines
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
-from actors.server.unanswered import lost, unusable
+from actors.server.unanswered import late, lost, unusable
 
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
@@ -82,6 +80,7 @@ class Calls:
         self._deadlines = Deadlines(self._is_due)
         self.waiting_bytes = 0
         self.total = self.failures = self.unheard = 0
+        self._answered = False
 
     @property
     def waiting(self) -> int:
@@ -157,13 +156,14 @@ class Calls:
         self.last_activity = now
         match fact:
             case CallAnswered(result=result):
+                self._answered = True
                 call.reply.answer(Result(result, link.talk.era))
             case CallRefused(error=error):
                 self.fail(call, RemoteError(error))
             case CallMalformed():
                 self.fail(call, unusable(self._server, fact, self._hide))
-            case CallLost(failure=failure) if failure.cause == "expired" and not call.renewed:
-                call.mark, call.renewed = None, True  # its session ends with this, and the next one gets it once
+            case CallLost(failure=failure) if failure.cause == "expired":
+                call.mark = None  # its session ends with this; see `renew`
                 self._in_flight[call.number] = call
             case CallLost(failure=failure):
                 self.fail(call, lost(self._server, failure, self._hide))
@@ -201,11 +201,16 @@ class Calls:
                 self.fail(call, ServerExited(text, server=self._server, outcome="not_sent"))
 
     def renew(self) -> None:
-        """The session is over, and a new one begins: what certainly did not leave waits for that, before all others."""
-        unsent = {number: call for number, call in self._in_flight.items() if not call.left}
+        """The session is over, and a new one begins: what certainly did not leave waits for that, before all others.
+
+        A call waits for a second one only if the first has answered anything: nobody is asked again and again in vain.
+        """
+        again = self._answered or not any(call.renewed for call in self._in_flight.values())
+        unsent = {number: call for number, call in self._in_flight.items() if again and not call.left}
+        self._answered = False
         for call in unsent.values():
             del self._in_flight[call.number]
-            call.sent_at = call.mark = None
+            call.sent_at, call.mark, call.renewed = None, None, True
             self.waiting_bytes += call.size
         self._waiting = {**unsent, **self._waiting}
 
@@ -279,21 +284,13 @@ class Calls:
 
         `why` the server was not ready, and when to ask again, are for those that were not.
         """
-        late: list[Call] = []
+        sent: list[Call] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             number = self._deadlines.pop()
             call = self._in_flight.get(number) or self._waiting.get(number)
             if call is not None:
-                self.fail(call, self._late(call, now, why, retry_after_s))
+                took_s = None if call.sent_at is None else now - call.began
+                self.fail(call, late(call.message, took_s, why, retry_after_s))
                 if self.drop(number):
-                    late.append(call)
-        return late
-
-    def _late(self, call: Call, now: float, why: str, retry_after_s: float) -> SupervisorError:
-        limit = call.message.deadline_s
-        if call.sent_at is not None:
-            limit = max(limit, round(now - call.began))
-            text = f"server {self._server!r} did not answer {call.message.method} within {limit:g} s"
-            return CallTimedOut(text, server=self._server, outcome="unknown")
-        text = f"server {self._server!r} was not ready within the call's deadline of {limit:g} s{why}; nothing was sent"
-        return ServerStarting(text, server=self._server, retry_after_s=retry_after_s)
+                    sent.append(call)
+        return sent

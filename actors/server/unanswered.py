@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors.errors import (
+    CallTimedOut,
     CallTooLarge,
     Outcome,
     ProtocolViolation,
     ServerError,
     ServerExited,
+    ServerStarting,
     SupervisorError,
     TooManyCalls,
 )
+from actors.messages import CallServer
 from actors.protocol.facts import CallMalformed
 from actors.protocol.failure import Failure
 
@@ -46,3 +49,17 @@ def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
             return TooManyCalls(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
         case _:
             return ServerError(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
+
+
+def late(message: CallServer, took_s: float | None, why: str, retry_after_s: float) -> SupervisorError:
+    """Return the error for a call whose deadline passed, after so many seconds; None: it was not sent.
+
+    `why` the server was not ready, and when to ask again, are for that.
+    """
+    server, limit = message.server, message.deadline_s
+    if took_s is not None:
+        limit = max(limit, round(took_s))
+        text = f"server {server!r} did not answer {message.method} within {limit:g} s"
+        return CallTimedOut(text, server=server, outcome="unknown")
+    text = f"server {server!r} was not ready within the call's deadline of {limit:g} s{why}; nothing was sent"
+    return ServerStarting(text, server=server, retry_after_s=retry_after_s)

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from actors.errors import ServerExited
+from actors.kit.nursery import background
 from actors.protocol.framing import LineSplitter
 from actors.protocol.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
@@ -135,17 +136,12 @@ class MemoryTransport:
         """Start `serve`; leaving the block cancels it."""
         peer = MemoryPeer(self._stderr_bytes)
         connection = MemoryConnection(peer, self._max_line_bytes, self._stop_s, self._write_timeout_s)
-        failure: Exception | None = None
-        async with trio.open_nursery() as nursery:
+        async with background() as nursery:
             nursery.start_soon(connection._run, self._serve)
             try:
                 yield connection
-            except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
-                failure = error
             finally:
                 connection.kill()
-        if failure is not None:
-            raise failure
 
 
 class MemoryConnection:

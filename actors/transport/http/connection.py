@@ -22,6 +22,7 @@ from actors.kit import Mailbox
 from actors.kit.decoding import decoded
 from actors.protocol.failure import Failure
 from actors.protocol.framing import may_be_message
+from actors.protocol.outbound import LISTEN
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.versions import MODERN_VERSIONS
 from actors.transport.base import Counters, Exit, Incoming, Work
@@ -36,11 +37,11 @@ from actors.transport.http.head import (
     retry_after_s,
     session_of,
 )
+from actors.transport.http.redirects import post
 from actors.transport.http.remote import HttpLimits
 from actors.transport.http.verdict import broken, is_expired, of_status, why
 from actors.transport.side_output import Asides
 
-MAX_REDIRECTS = 3
 MAX_ERROR_BYTES = 64 * 1024
 """Of the body of an answer that is no success, where a JSON-RPC error may be."""
 MAX_ARRIVED = 64
@@ -66,6 +67,8 @@ class HttpConnection:
         self._open: dict[bytes, trio.CancelScope] = {}
         self._session = ""
         self._version = ""
+        self._over = False
+        self._settled = trio.lowlevel.ParkingLot()
         self._exit: Exit | None = None
         self._exited = trio.Event()
 
@@ -93,6 +96,7 @@ class HttpConnection:
         """Close the stream of a request: in the modern era that is how it is taken back."""
         if (scope := self._open.pop(message.cancels, None)) is not None:
             scope.cancel()
+            self._settled.unpark_all()
 
     async def _tell(self, message: Outgoing) -> None:
         """Post what has no answer. If it does not arrive, what follows from that is told by the requests."""
@@ -102,40 +106,46 @@ class HttpConnection:
 
     async def _ask(self, message: Outgoing, scope: trio.CancelScope) -> None:
         """Post a request and hand on what it brings, to the end: an answer, or why there is none."""
-        failure = Failure(id=message.id, cause="protocol", reason="what it answered is not the answer to this request")
+        longest = self._limits.call_max_s
+        failure = Failure(id=message.id, cause="crashed", reason=f"it did not end its answer within {longest:g} s")
+        if message.method != LISTEN:  # that ends when nobody listens any more
+            scope.deadline = trio.current_time() + longest
         with scope:
-            try:
-                response = await self._post(message)
-                try:
-                    failure = await self._read(message, response) or failure
-                finally:
-                    with trio.move_on_after(1, shield=True):
-                        await response.aclose()
-            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as error:
-                text = f"it cannot be reached ({why(error)})"
-                failure = Failure(id=message.id, cause="unavailable", reason=text, sent=False)
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                failure = broken(message.id, error)
-        if scope.cancelled_caught or self._open.pop(message.id, None) is None:
+            failure = _expired(message) if self._over else await self._brought(message)
+        if self._open.pop(message.id, None) is None:
             return  # nobody waits for it any more
         await self._arrived.address.tell(Incoming(failure=failure))
-        if failure.cause == "expired":
-            self._end(Exit(cause=_SESSION_OVER, renewable=True))
+        self._settled.unpark_all()
+        if failure.cause == "expired" and not self._over:
+            self._over = True
+            self._nursery.start_soon(self._finish)
+
+    async def _finish(self) -> None:
+        """End a session that is over, when the other requests have their answers: they may be refused as well."""
+        with trio.move_on_after(self._limits.stop_s):
+            while self._open:
+                await self._settled.park()
+        self._end(Exit(cause=_SESSION_OVER, renewable=True))
+
+    async def _brought(self, message: Outgoing) -> Failure:
+        """Return why a request brings no answer, or no more of it; what it brought was handed on."""
+        try:
+            response = await self._post(message)
+            try:
+                failure = await self._read(message, response)
+            finally:
+                with trio.move_on_after(1, shield=True):
+                    await response.aclose()
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError) as error:
+            reason = f"it cannot be reached ({why(error)})"
+            return Failure(id=message.id, cause="unavailable", reason=reason, sent=False)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            return broken(message.id, error)
+        other = "what it answered is not the answer to this request"
+        return failure or Failure(id=message.id, cause="protocol", reason=other)
 
     async def _post(self, message: Outgoing) -> httpx2.Response:
-        """Return the head of the answer, after redirects within the origin."""
-        url, head, body = self._url, head_of(message, self._session), message.body
-        for _ in range(MAX_REDIRECTS + 1):
-            request = self._client.build_request("POST", url, headers=head, content=body)
-            response = await self._client.send(request, stream=True)
-            if response.status_code not in (307, 308):
-                return response
-            target = url.join(response.headers.get("location", ""))
-            if _origin(target) != _origin(url):
-                return response
-            await response.aclose()
-            url = target
-        return response
+        return await post(self._client, self._url, head_of(message, self._session), message.body)
 
     # What comes back -------------------------------------------------------------------------------------------------
 
@@ -171,7 +181,7 @@ class HttpConnection:
         """Hand on the JSON-RPC error in an answer that is no success, if there is one."""
         body = await self._body(response, MAX_ERROR_BYTES) if kind == JSON else b""
         if self._session and is_expired(response.status_code, body or b""):
-            return Failure(id=message.id, cause="expired", reason=_SESSION_OVER, sent=False)
+            return _expired(message)
         if body and b'"error"' in body and may_be_message(body):
             await self._hand_on(body, message.id)
         return of_status(message.id, response.status_code, retry_after_s(response.headers.get("retry-after")))
@@ -218,8 +228,8 @@ class HttpConnection:
                 async with self._client.stream(
                     "GET", self._url, headers={**head, "last-event-id": last} if last else head
                 ) as response:
-                    if response.status_code != 200:
-                        return
+                    if response.status_code < 500 and response.status_code != 200:
+                        return  # it has none
                     async for event in httpx2.EventSource(response, self._limits.max_event_bytes):
                         last, pause = event.id or last, _RETRY_S[0]
                         if event.retry is not None:
@@ -278,5 +288,5 @@ class HttpConnection:
         return self.asides.last_stderr(lines)
 
 
-def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port
+def _expired(message: Outgoing) -> Failure:
+    return Failure(id=message.id, cause="expired", reason=_SESSION_OVER, sent=False)

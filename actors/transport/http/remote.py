@@ -13,10 +13,14 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one connection. How long an answer may take is the business of the call."""
+    """Bounds of one connection. How long an answer may take is the business of the call, up to `call_max_s`.
+
+    At its end, and when its session is over, what is under way has `stop_s`.
+    """
 
     max_line_bytes: int = 16 * 1024 * 1024
     max_event_bytes: int = 4 * 1024 * 1024
     connect_timeout_s: float = 5.0
     write_timeout_s: float = 10.0
+    call_max_s: float = 600.0
     stop_s: float = 2.0

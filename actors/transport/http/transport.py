@@ -12,6 +12,7 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.kit import is_want
+from actors.kit.nursery import background
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.verdict import why
@@ -49,17 +50,12 @@ class HttpTransport:
             timeout=httpx2.Timeout(None, connect=limits.connect_timeout_s, write=limits.write_timeout_s),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30.0),
         )
-        failure: Exception | None = None
-        async with trio.open_nursery() as nursery:
+        async with background() as nursery:
             connection = HttpConnection(self._remote.url, limits, client, nursery)
             try:
                 yield connection
-            except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
-                failure = error
             finally:
                 connection.kill()
                 nursery.cancel_scope.cancel()
                 with trio.move_on_after(limits.stop_s, shield=True):
                     await client.aclose()
-        if failure is not None:
-            raise failure

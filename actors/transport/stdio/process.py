@@ -18,6 +18,7 @@ import msgspec
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
+from actors.kit.nursery import background
 from actors.protocol.framing import LineSplitter
 from actors.protocol.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
@@ -82,22 +83,17 @@ class ProcessTransport:
         """
         contained = await self._spawn()
         connection = ProcessConnection(contained, self.limits, self._mask)
-        failure: Exception | None = None
         try:
-            async with trio.open_nursery() as nursery:
+            async with background() as nursery:
                 nursery.start_soon(connection._run)
                 try:
                     yield connection
-                except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
-                    failure = error
                 finally:
                     with trio.move_on_after(2 * self.limits.reap_s, shield=True):
                         await connection._close()
                     connection._background.cancel()
         finally:
             connection._release()
-        if failure is not None:
-            raise failure
 
     async def _spawn(self) -> Contained:
         """Start the program. No secret is in the message of a `SpawnFailed`, though a path or a name may hold one."""

@@ -10,8 +10,9 @@ import pytest
 import trio
 
 from actors.errors import CallTooLarge, ProtocolViolation, ServerError, ServerExited, SupervisorError, TooManyCalls
+from actors.kit import Starts
 from actors.life.states import State
-from actors.messages import Note
+from actors.messages import Note, ServerListed
 from actors.protocol.exchanges import Interest
 from actors.protocol.versions import Era
 from actors.transport.http.remote import HttpLimits, Remote
@@ -24,11 +25,13 @@ LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=100_000, connect_tim
 
 
 @asynccontextmanager
-async def remote(server: RemoteServer, fake: FakeServer, era: Era | None = None) -> AsyncIterator[Rig]:
+async def remote(
+    server: RemoteServer, fake: FakeServer, era: Era | None = None, starts: Starts | None = None
+) -> AsyncIterator[Rig]:
     with trio.fail_after(20):
         async with server.running():
             transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS)
-            async with running_server(transport=transport, era=era) as rig:
+            async with running_server(transport=transport, era=era, starts=starts) as rig:
                 yield rig
                 await rig.stop()
     assert fake.starts == fake.exits
@@ -117,6 +120,50 @@ async def test_a_forgotten_session_is_begun_anew_and_no_call_is_carried_out_twic
     carried_out = [each["params"]["arguments"]["n"] for each in fake.messages if each.get("method") == "tools/call"]
     assert carried_out == list(range(6))
     assert server.count("POST", "initialize") == -(-6 // calls)
+
+
+@pytest.mark.parametrize("calls", [1, 7])
+async def test_many_calls_while_sessions_are_forgotten_again_and_again_have_each_its_own_answer(calls: int) -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve, session_calls=calls)
+    answers: dict[int, object] = {}
+    async with remote(server, fake, "legacy", starts=Starts(per_s=1000.0)) as rig:
+
+        async def call(number: int) -> None:
+            answers[number] = await rig.call("echo", n=number)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(30):
+                nursery.start_soon(call, number)
+    assert answers == {number: {"n": number} for number in range(30)}
+    carried_out = [each["params"]["arguments"]["n"] for each in fake.messages if each.get("method") == "tools/call"]
+    assert sorted(carried_out) == list(range(30))
+    assert server.count("POST", "initialize") == -(-30 // calls)
+
+
+async def test_a_server_that_forgets_every_session_at_once_is_not_asked_for_ever() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve, session_calls=0)
+    async with remote(server, fake, "legacy") as rig:
+        with pytest.raises(SupervisorError) as raised:
+            await rig.call("echo")
+        assert raised.value.outcome == "not_sent"
+    assert server.count("POST", "initialize") <= 3
+    assert server.count("POST", "tools/call") == 2
+
+
+async def test_an_answer_that_does_not_end_is_given_up() -> None:
+    fake = FakeServer(silent_at={"tools/list"})
+    server = RemoteServer(fake.serve)
+    limits = HttpLimits(call_max_s=0.2)
+    with trio.fail_after(20):
+        async with server.running():
+            transport = HttpTransport(Remote(url=server.url), limits)
+            async with running_server(transport=transport, era="legacy") as rig:
+                assert await rig.call("echo", n=1) == {"n": 1}
+                problems = rig.of(ServerListed)[0].offer.problems
+                assert problems == ("tools/list: it did not end its answer within 0.2 s",)
+                await rig.stop()
 
 
 def answer(status: int, body: bytes = b"<html>sk-secret</html>", kind: str = "text/html", **headers: str) -> object:
