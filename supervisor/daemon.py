@@ -231,7 +231,7 @@ def run(
     `is_want` tells if the system has too little for a daemon to begin with.
     """
     become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
-    preload(remote=any(server.kind == "http" for server in configuration.servers))
+    preload(remote=any(server.kind != "stdio" for server in configuration.servers))
     daemon = Daemon(configuration, data, sockets, descriptors=raise_limit())
     end = HardEnd(configuration.settings.shutdown_s, EXIT_STUCK)
     refused: BaseException | None = None

@@ -127,7 +127,6 @@ class Launcher:
         identity: Identity,
         hear: Hear,
     ) -> None:
-        self.kind = transport.kind
         self._transport = transport
         self._settings = settings
         self._starts = starts

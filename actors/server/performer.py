@@ -51,7 +51,7 @@ class Performer:
         self.calls = Calls(name, settings, server.hide)
         self.recovery = Recovery(name, restarts, self.timers)
         self._record = Record(
-            name, server.transport.kind, reporter, shared.clock, server.era, server.hide, journal, known
+            name, lambda: server.transport.kind, reporter, shared.clock, server.era, server.hide, journal, known
         )
         launcher = Launcher(
             server.transport, settings, shared.starts, post, start_soon, shared.identity, journal.overhear

@@ -23,12 +23,15 @@ STDERR_LINES = 20
 
 
 class Record:
-    """Notes of one server over all its incarnations. `clock` gives unix time in seconds, `hide` masks secrets."""
+    """Notes of one server over all its incarnations. `clock` gives unix time in seconds, `hide` masks secrets.
+
+    `transport` gives the word for how the server is reached.
+    """
 
     def __init__(
         self,
         server: str,
-        transport: str,
+        transport: Callable[[], str],
         reporter: Reporter,
         clock: Callable[[], float],
         era: Era | None,
@@ -135,7 +138,7 @@ class Record:
             state=life.state,
             wanted=life.wanted,
             since=self._since,
-            transport=self._transport,
+            transport=self._transport(),
             incarnation=life.incarnation,
             pid=link.pid if link is not None else None,
             era=self.era,

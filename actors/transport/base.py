@@ -137,7 +137,7 @@ class Connection(Protocol):
 
 
 class Transport(Protocol):
-    """How to reach one server. Holds the launch; has no state between incarnations."""
+    """How to reach one server. Holds the launch; between incarnations it only remembers by which way that works."""
 
     kind: str
     """The word shown to clients: `stdio`, `http`, `sse`, `websocket`, `memory`."""

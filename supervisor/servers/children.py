@@ -259,8 +259,9 @@ def starts_of(settings: Settings) -> Starts:
 
 def transport_of(containment: Containment, server: DeployedServer) -> Transport:
     """Return how a server is reached."""
-    if server.config.kind == "http":  # what that needs takes a seventh of a second; see `preload`
+    kind = server.config.kind
+    if kind == "http" or kind == "sse":  # what that needs takes a seventh of a second; see `preload`
         from actors.transport.http.transport import HttpTransport
 
-        return HttpTransport(server.remote, server.remote_limits)
+        return HttpTransport(server.remote, server.remote_limits, kind)
     return ProcessTransport(server.launch, server.limits, containment=containment)

@@ -25,7 +25,7 @@ from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 
-RUNS = frozenset({"stdio", "http"})
+RUNS = frozenset({"stdio", "http", "sse"})
 """The kinds of servers that this version can reach."""
 BRIDGE = 'mcp-remote makes it a local one: "command": "npx", "args": ["-y", "mcp-remote", URL]'
 """What to do about a server with a `url`; the address is not told, it may hold a secret."""

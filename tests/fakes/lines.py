@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Protocol
 
-from actors.transport.memory import MemoryPeer
+
+class Readable(Protocol):
+    """A pipe, or the peer that reads from one."""
+
+    async def read(self) -> bytes: ...
 
 
 class Lines:
     """The input of a fake server, line by line."""
 
-    def __init__(self, peer: MemoryPeer) -> None:
+    def __init__(self, peer: Readable) -> None:
         self._peer = peer
         self._rest = bytearray()
 

@@ -58,6 +58,7 @@ class FakeServer:
     messages: list[dict[str, Any]] = field(default_factory=list)
     peer: MemoryPeer | None = None
     cancelled: trio.Event = field(default_factory=trio.Event)
+    called: trio.Event = field(default_factory=trio.Event)
     _answers: dict[Any, Latest[Any]] = field(default_factory=dict)
 
     async def serve(self, peer: MemoryPeer) -> int:
@@ -126,6 +127,7 @@ class FakeServer:
         if method in self.errors_at:
             await self._send(peer, {"id": message["id"], "error": self.errors_at[method]})
         elif method == "tools/call":
+            self.called.set()
             nursery.start_soon(self._call, peer, message)
         elif (answer := self._answer(method, message)) is not None:
             await self._send(peer, {"id": message["id"], **answer})

@@ -146,7 +146,7 @@ class RemoteServer:
 
     async def _converse(self, stream: trio.SocketStream) -> None:
         try:
-            while (request := await _read(stream)) is not None:
+            while (request := await read_request(stream)) is not None:
                 self.requests.append(request)
                 fault = self.faults.get(request.method) or self.faults.get(request.verb)
                 if fault is not None:
@@ -212,7 +212,7 @@ class RemoteServer:
         return False
 
 
-async def _read(stream: trio.SocketStream) -> Request | None:
+async def read_request(stream: trio.SocketStream) -> Request | None:
     """Read one request; None at the end of the connection."""
     data = b""
     while b"\r\n\r\n" not in data:

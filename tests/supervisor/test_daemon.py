@@ -92,7 +92,7 @@ async def until_ready(client: httpx2.AsyncClient) -> dict[str, Any]:
 async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(tmp_path: Path, data: DataDir) -> None:
     servers = {
         "good": {"command": "x"},
-        "far": {"url": "https://example.com/mcp", "type": "sse"},
+        "far": {"url": "wss://example.com/mcp"},
         "off": {"command": "x", "disabled": True},
     }
     ended: list[bool] = []
@@ -116,7 +116,7 @@ async def test_calls_find_their_server_by_each_of_its_names_from_the_first_momen
     servers = {
         "filesystem-john-abc123": {"command": "x"},
         "off": {"command": "x", "disabled": True},
-        "far": {"url": "https://example.com/mcp", "type": "sse"},
+        "far": {"url": "wss://example.com/mcp"},
         "wrong": {"comand": "x"},
     }
 

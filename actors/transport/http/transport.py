@@ -1,4 +1,4 @@
-"""The HTTP transport: one connection is one session, with sockets of its own."""
+"""The transports over HTTP: one connection is one session, with sockets of its own."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ import trio
 from actors.errors import SpawnFailed
 from actors.kit import is_want
 from actors.kit.nursery import background
+from actors.transport.http.channel import HttpKind
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.site import Site
 from actors.transport.http.verdict import why
 
 
 class HttpTransport:
-    """Reaches a server by Streamable HTTP. One `connect` is one session."""
+    """Reaches a server by Streamable HTTP or HTTP+SSE. One `connect` is one session.
 
-    kind = "http"
+    `kind` is the one that is tried first, and from then on the one that the server was found to speak.
+    """
 
-    def __init__(self, remote: Remote, limits: HttpLimits | None = None) -> None:
+    def __init__(self, remote: Remote, limits: HttpLimits | None = None, kind: HttpKind = "http") -> None:
+        self.kind: str = kind
+        self._kind: HttpKind = kind
         self._remote = remote
         self._limits = limits or HttpLimits()
         self._trusted: ssl.SSLContext | None = None
@@ -51,7 +56,7 @@ class HttpTransport:
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30.0),
         )
         async with background() as nursery:
-            connection = HttpConnection(self._remote.url, limits, client, nursery)
+            connection = HttpConnection(Site(self._remote.url, limits, client), nursery, self._kind, self._learn)
             try:
                 yield connection
             finally:
@@ -59,3 +64,6 @@ class HttpTransport:
                 nursery.cancel_scope.cancel()
                 with trio.move_on_after(limits.stop_s, shield=True):
                     await client.aclose()
+
+    def _learn(self, kind: HttpKind) -> None:
+        self.kind = self._kind = kind

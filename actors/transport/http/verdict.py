@@ -10,8 +10,10 @@ import httpx2
 
 from actors.protocol.failure import Cause, Failure
 
+SESSION_OVER = "its session is over"
 _CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "unauthorized", 429: "overloaded"}
 _BROKEN = (httpx2.RemoteProtocolError, httpx2.DecodingError, httpx2.SSEError)
+_UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 _GONE = ("without sending a response", "without sending complete message")
 """How the HTTP client says that the peer has closed a connection, which it takes for an error of the protocol."""
 _SAID: dict[Cause, str] = {
@@ -43,7 +45,20 @@ def is_expired(status: int, body: bytes) -> bool:
     return status == 404 or (status == 400 and b"session" in body[:4096].lower())
 
 
-def broken(id_: bytes, error: BaseException) -> Failure:
+def expired(id_: bytes) -> Failure:
+    """Return the failure of a request in a session that is over: nothing of it was done."""
+    return Failure(id=id_, cause="expired", reason=SESSION_OVER, sent=False)
+
+
+def of_error(id_: bytes, error: BaseException) -> Failure:
+    """Return the failure for an error of the client: nobody could be reached, or what was sent is lost."""
+    if isinstance(error, _UNREACHED):
+        reason = f"it cannot be reached ({why(error)})"
+        return Failure(id=id_, cause="unavailable", reason=reason, sent=False)
+    return _broken(id_, error)
+
+
+def _broken(id_: bytes, error: BaseException) -> Failure:
     """Return the failure for an error that came after a request was sent, or in the middle of its answer."""
     if isinstance(error, httpx2.LocalProtocolError):
         text = 'what would be sent to it is no HTTP: look at its "headers"'

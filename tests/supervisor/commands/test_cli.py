@@ -30,7 +30,7 @@ from supervisor.demo.setting import configuration, running_daemon
 ROOT = Path(__file__).parents[3]
 NOWHERE = "http://127.0.0.1:1"
 FAR = {"url": "https://mcp.example.com/mcp"}
-GOOD = {"mcpServers": {"calculator": {"command": "/bin/cat"}, "far": FAR, "old": {**FAR, "type": "sse"}}}
+GOOD = {"mcpServers": {"calculator": {"command": "/bin/cat"}, "far": FAR, "old": {"url": "wss://mcp.example.com/mcp"}}}
 
 
 def invoke(*arguments: str, stdin: str | None = None) -> Result:
@@ -53,7 +53,7 @@ def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
         ["SERVER", "KIND", "STARTS", "NOTE"],
         ["calculator", "stdio", "cat"],
         ["far", "http", "-"],
-        ["old", "sse", "-", "not", "supported", "yet:", "use", "mcp-remote", "(npx)"],
+        ["old", "websocket", "-", "not", "supported", "yet:", "use", "mcp-remote", "(npx)"],
         ["front:", "127.0.0.1:3001"],
     ]
 

@@ -27,7 +27,7 @@ def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
         {
             "good": {"command": "x", "description": "Does it."},
             "off": {"command": "x", "disabled": True, "description": "Rests."},
-            "far": {"url": "https://example.com/mcp", "type": "sse"},
+            "far": {"url": "wss://example.com/mcp"},
             "near": {"url": "https://example.com/mcp"},
             "typo": {"comand": "x"},
         }
@@ -36,7 +36,7 @@ def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
     assert list(found.entries) == ["good", "off", "far", "near"]
     assert {(each.name, each.kind, each.disabled, each.told) for each in found.resting} == {
         ("off", "stdio", True, False),
-        ("far", "sse", False, False),
+        ("far", "websocket", False, False),
         ("typo", "stdio", False, True),
     }
     assert found.configured == {"good", "off", "far", "near", "typo"}
@@ -46,7 +46,7 @@ def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
 
 
 def test_a_reason_does_not_hold_the_address_of_a_server() -> None:
-    (resting,) = read({"far": {"url": "https://example.com/s3cr3t", "type": "sse"}}).resting
+    (resting,) = read({"far": {"url": "wss://example.com/s3cr3t"}}).resting
     assert "example.com" not in resting.reason
     assert "mcp-remote" in resting.reason
 

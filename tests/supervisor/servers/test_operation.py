@@ -21,7 +21,7 @@ from tests.supervisor.test_daemon import configuration, running, until_ready
 SERVERS: dict[str, Any] = {
     "good": {"command": "x"},
     "bad": {"command": "x", "max_restarts": 0},
-    "far": {"url": "https://example.com/mcp", "type": "sse"},
+    "far": {"url": "wss://example.com/mcp"},
     "off": {"command": "x", "disabled": True},
     "github-john-abc123": {"command": "x", "slug": "github"},
     "typo": {"comand": "x"},

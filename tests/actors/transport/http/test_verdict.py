@@ -9,7 +9,7 @@ import ssl
 import httpx2
 import pytest
 
-from actors.transport.http.verdict import broken, is_expired, of_status, why
+from actors.transport.http.verdict import is_expired, of_error, of_status, why
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_a_session_is_over_when_the_server_says_so(status: int, body: bytes, exp
     ],
 )
 def test_who_has_gone_is_told_from_who_sends_nonsense(error: Exception, cause: str) -> None:
-    failure = broken(b"1", error)
+    failure = of_error(b"1", error)
     assert (failure.id, failure.cause, failure.sent) == (b"1", cause, True)
 
 
 def test_what_never_left_was_not_done() -> None:
-    failure = broken(b"1", httpx2.LocalProtocolError("secret"))
+    failure = of_error(b"1", httpx2.LocalProtocolError("secret"))
     assert (failure.cause, failure.sent) == ("refused", False)
     assert '"headers"' in failure.reason
 

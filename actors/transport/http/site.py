@@ -1,0 +1,96 @@
+"""A server's address and the client that asks there: requests, redirects within the origin, bounded bodies.
+
+What a server, or whoever answers in its place, names as another origin is never asked, and never gets a header of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+import httpx2
+import trio
+
+from actors.kit.decoding import decoded
+from actors.transport.http.remote import HttpLimits
+
+MAX_REDIRECTS = 3
+_REDIRECTS = {"POST": (307, 308), "GET": (301, 302, 303, 307, 308)}
+"""Those that leave a request what it is (RFC 9110 15.4)."""
+_CLOSE_S = 1.0
+
+
+class Site:
+    """One address. What is asked there raises `httpx2.HTTPError` or `httpx2.InvalidURL`."""
+
+    def __init__(self, url: str, limits: HttpLimits, client: httpx2.AsyncClient) -> None:
+        self.url = httpx2.URL(url)
+        self.limits = limits
+        self._client = client
+
+    @asynccontextmanager
+    async def asked(
+        self, verb: str, head: Mapping[str, str], body: bytes | None = None, *, at: httpx2.URL | None = None
+    ) -> AsyncIterator[httpx2.Response]:
+        """The answer to a request, its body still to be read. `at` is another address of the same origin.
+
+        That of a redirect which leads out of the origin, or on and on, is given as it is.
+        """
+        response = await self._followed(verb, head, body, self.url if at is None else at)
+        try:
+            yield response
+        finally:
+            with trio.move_on_after(_CLOSE_S, shield=True):
+                await response.aclose()
+
+    async def _followed(
+        self, verb: str, head: Mapping[str, str], body: bytes | None, url: httpx2.URL
+    ) -> httpx2.Response:
+        for followed in range(MAX_REDIRECTS + 1):
+            request = self._client.build_request(verb, url, headers=head, content=body)
+            response = await self._client.send(request, stream=True)
+            if response.status_code not in _REDIRECTS[verb] or followed == MAX_REDIRECTS:
+                break
+            target = self.within(url, response.headers.get("location", ""))
+            if target is None:
+                break
+            await response.aclose()
+            url = target
+        return response
+
+    def within(self, url: httpx2.URL, reference: str) -> httpx2.URL | None:
+        """Return where a reference found at `url` leads; None out of the origin. Raises `httpx2.InvalidURL`."""
+        target = url.join(reference)
+        return target if _origin(target) == _origin(self.url) else None
+
+    async def tell(self, head: Mapping[str, str], body: bytes, *, at: httpx2.URL | None = None) -> None:
+        """Post what has no answer. If it does not arrive, what follows from that is told by the requests."""
+        with suppress(httpx2.HTTPError, httpx2.InvalidURL), trio.move_on_after(self.limits.write_timeout_s):
+            async with self.asked("POST", head, body, at=at):
+                pass
+
+    async def forget(self, head: Mapping[str, str]) -> None:
+        """Tell the server that a session is over."""
+        with suppress(httpx2.HTTPError):
+            await self._client.delete(self.url, headers=head)
+
+
+async def whole_body(response: httpx2.Response, limit: int) -> bytes | None:
+    """Return a body; None for one over the limit."""
+    parts: list[bytes] = []
+    size = 0
+    with trio.CancelScope() as reading:  # to be left early, the readers inside one another must be cancelled
+        async for part in response.aiter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > limit:
+                parts.clear()
+                reading.cancel()
+    if size > limit:
+        return None
+    return b"".join(parts) if len(parts) < 16 else await decoded(partial(b"".join, parts))
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

@@ -1,0 +1,130 @@
+"""HTTP+SSE, the remote transport of 2024-11-05: one stream brings every message, and names where to post to.
+
+The session is the stream. (MCP 2024-11-05, basic/transports "HTTP with SSE".)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import httpx2
+import trio
+
+from actors.protocol.failure import Failure
+from actors.protocol.outgoing import Outgoing
+from actors.protocol.versions import MODERN_VERSIONS
+from actors.transport.http.channel import HandOn
+from actors.transport.http.head import EVENTS, head_of, media_type, retry_after_s
+from actors.transport.http.site import Site
+from actors.transport.http.verdict import expired, of_error, of_status
+
+ENDPOINT_S = 5.0
+"""How long after its head a stream may take to name the address for messages: that comes first."""
+_OF_OTHERS = (400, 404, 405, 406)
+"""How who does not know HTTP+SSE answers the GET that opens its stream."""
+
+
+class HttpSse:
+    """One session; see `Channel` for the contract of each method. `lost` is called when its stream has ended."""
+
+    kind: Literal["sse"] = "sse"
+
+    def __init__(self, site: Site, hand_on: HandOn, nursery: trio.Nursery, lost: Callable[[], None]) -> None:
+        self.missing = False
+        self._site = site
+        self._hand_on = hand_on
+        self._nursery = nursery
+        self._lost = lost
+        self._endpoint: httpx2.URL | None = None
+        self._scope = trio.CancelScope()
+
+    def begin(self, version: str) -> None:
+        """Nothing follows from that."""
+
+    async def ask(self, message: Outgoing) -> Failure | None:
+        """Post a request, opening the stream first; the answer comes on that."""
+        if message.version in MODERN_VERSIONS:
+            return Failure(id=message.id, cause="refused", reason="HTTP+SSE is older than this", sent=False)
+        if self._endpoint is None:
+            refused: Failure | None = await self._nursery.start(self._listen, message.id)
+            if refused is not None:
+                return refused
+        try:
+            async with self._site.asked("POST", head_of(message, ""), message.body, at=self._endpoint) as response:
+                status = response.status_code
+                if 200 <= status < 300:
+                    return None
+                if status == 404 and message.method != "initialize":
+                    return expired(message.id)
+                return of_status(message.id, status, retry_after_s(response.headers.get("retry-after")))
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            return of_error(message.id, error)
+
+    async def tell(self, message: Outgoing) -> None:
+        """Post what has no answer."""
+        if self._endpoint is not None:
+            await self._site.tell(head_of(message, ""), message.body, at=self._endpoint)
+
+    async def close(self) -> None:
+        """End the stream."""
+        self._scope.cancel()
+
+    async def _listen(self, id_: bytes, *, task_status: trio.TaskStatus[Failure | None]) -> None:
+        """Hear everything that is said; started with why that is not possible, or None."""
+        refused: Failure | None = expired(id_)
+        try:
+            with trio.CancelScope() as self._scope:
+                async with self._site.asked("GET", {"accept": EVENTS}) as response:
+                    refused = self._refused(id_, response)
+                    if refused is None:
+                        refused = await self._read(id_, response, task_status)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            refused = of_error(id_, error)
+        if self._endpoint is None:
+            task_status.started(refused)
+        else:
+            self._lost()
+
+    def _refused(self, id_: bytes, response: httpx2.Response) -> Failure | None:
+        status, kind = response.status_code, media_type(response.headers.get("content-type", ""))
+        if status == 200 and kind == EVENTS:
+            return None
+        self.missing = status in _OF_OTHERS or status == 200
+        if status == 200:
+            return Failure(id=id_, cause="refused", reason=_SILENT, sent=False)
+        return of_status(id_, status, retry_after_s(response.headers.get("retry-after")))
+
+    async def _read(
+        self, id_: bytes, response: httpx2.Response, task_status: trio.TaskStatus[Failure | None]
+    ) -> Failure | None:
+        """Hand on what the stream brings; return why it cannot be used."""
+        located: httpx2.URL | Failure | None = None
+        with trio.CancelScope(deadline=trio.current_time() + ENDPOINT_S) as reading:
+            async for event in httpx2.EventSource(response, self._site.limits.max_event_bytes):
+                if self._endpoint is None:
+                    located = self._located(id_, event)
+                    if isinstance(located, Failure):
+                        reading.cancel()
+                    elif located is not None:
+                        self._endpoint = located
+                        reading.deadline = math.inf
+                        task_status.started(None)
+                elif event.data and event.event == "message":
+                    await self._hand_on(event.data.encode(errors="replace"), b"")
+        if located is None:
+            self.missing = True
+            return Failure(id=id_, cause="refused", reason=_SILENT, sent=False)
+        return located if isinstance(located, Failure) else None
+
+    def _located(self, id_: bytes, event: httpx2.ServerSentEvent) -> httpx2.URL | Failure | None:
+        """Return the address for messages, or why it cannot be used; None for another event, which says nothing yet."""
+        if event.event != "endpoint":
+            return None
+        address = self._site.within(self._site.url, event.data)
+        other = "it names an address of another origin for its messages, where nothing is sent"
+        return address or Failure(id=id_, cause="protocol", reason=other, sent=False)
+
+
+_SILENT = "its address gives no stream of HTTP+SSE"

@@ -1,0 +1,186 @@
+"""Streamable HTTP: every message is a POST, whose answer is one message or a stream of them.
+
+- A stream that breaks off before the answer is taken up where it ended, if its server has marked the place; no message
+  is ever sent twice.
+- A legacy server tells of what is about no request on the stream of a GET, which is opened again as long as it can be.
+  (MCP 2025-11-25 and 2026-07-28, basic/transports "Streamable HTTP".)
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Literal
+
+import httpx2
+import trio
+
+from actors.protocol.failure import Failure
+from actors.protocol.framing import may_be_message
+from actors.protocol.outgoing import Outgoing
+from actors.protocol.versions import MODERN_VERSIONS
+from actors.transport.http.channel import HandOn
+from actors.transport.http.head import (
+    EVENTS,
+    JSON,
+    SESSION,
+    answers,
+    head_of,
+    head_of_session,
+    media_type,
+    retry_after_s,
+    session_of,
+)
+from actors.transport.http.site import Site, whole_body
+from actors.transport.http.verdict import expired, is_expired, of_error, of_status
+
+MAX_ERROR_BYTES = 64 * 1024
+"""Of the body of an answer that is no success, where a JSON-RPC error may be."""
+MAX_RESUMPTIONS = 5
+"""So often in a row a stream is taken up again without anything new on it."""
+_RETRY_S = (1.0, 60.0)
+"""The shortest and the longest pause before a stream is opened again; the server may name another one."""
+_OF_OTHERS = (400, 404, 405)
+"""How who does not know Streamable HTTP answers `initialize` (MCP 2025-11-25, "Backwards Compatibility")."""
+
+
+class _Place:
+    """How far a stream has been read: the id of its last event, and after which pause it may be opened again."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.pause_s = _RETRY_S[0]
+
+    def passed(self, event: httpx2.ServerSentEvent) -> None:
+        self.id = event.id or self.id
+        self.pause_s = _RETRY_S[0] if event.retry is None else min(max(event.retry / 1000, 0.1), _RETRY_S[1])
+
+
+class StreamableHttp:
+    """One session; see `Channel` for the contract of each method."""
+
+    kind: Literal["http"] = "http"
+
+    def __init__(self, site: Site, hand_on: HandOn, nursery: trio.Nursery) -> None:
+        self.missing = False
+        self._site = site
+        self._hand_on = hand_on
+        self._nursery = nursery
+        self._session = ""
+        self._version = ""
+
+    def begin(self, version: str) -> None:
+        """Hear what is about no request, too."""
+        self._version = version
+        self._nursery.start_soon(self._listen)
+
+    async def tell(self, message: Outgoing) -> None:
+        """Post what has no answer."""
+        await self._site.tell(head_of(message, self._session), message.body)
+
+    async def close(self) -> None:
+        """Tell the server that the session is over, if there is one."""
+        if self._session:
+            await self._site.forget(head_of_session(self._version, self._session))
+
+    async def ask(self, message: Outgoing) -> Failure:
+        """Post a request and hand on what it brings, to the end: an answer, or why there is none."""
+        place = _Place()
+        try:
+            async with self._site.asked("POST", head_of(message, self._session), message.body) as response:
+                failure = await self._read(message, response, place)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            failure = of_error(message.id, error)
+        if place.id and failure is not None and failure.cause == "crashed" and message.version not in MODERN_VERSIONS:
+            return await self._resumed(message, place, failure)
+        other = "what it answered is not the answer to this request"
+        return failure or Failure(id=message.id, cause="protocol", reason=other)
+
+    # What comes back -------------------------------------------------------------------------------------------------
+
+    async def _read(self, message: Outgoing, response: httpx2.Response, place: _Place) -> Failure | None:
+        """Hand on what an answer holds; return why there is no message in it, None if there may have been one."""
+        if message.method == "initialize":
+            self._session = session_of(response.headers.get(SESSION))
+        status, kind = response.status_code, media_type(response.headers.get("content-type", ""))
+        if status >= 400:
+            return await self._refused(message, response, kind)
+        if status in (202, 204):
+            return Failure(id=message.id, cause="protocol", reason=f"it gave no answer (HTTP {status})")
+        if status != 200:
+            return of_status(message.id, status, None)
+        if kind == EVENTS:
+            return await self._events(response, message.id, place)
+        if kind != JSON:
+            shown = kind[:64] or "nothing that is named"
+            return Failure(id=message.id, cause="protocol", reason=f"it answered with {shown}, which is not MCP")
+        return await self._body(message, response)
+
+    async def _body(self, message: Outgoing, response: httpx2.Response) -> Failure | None:
+        limit = self._site.limits.max_line_bytes
+        body = await whole_body(response, limit)
+        if body is None:
+            reason = f"its answer is over {limit} bytes (max_line_bytes)"
+            return Failure(id=message.id, cause="too_large", reason=reason)
+        if not may_be_message(body):
+            return Failure(id=message.id, cause="protocol", reason="its answer is no JSON-RPC message")
+        await self._hand_on(body, message.id)
+        return None
+
+    async def _refused(self, message: Outgoing, response: httpx2.Response, kind: str) -> Failure:
+        """Hand on the JSON-RPC error in an answer that is no success, if there is one."""
+        body = await whole_body(response, MAX_ERROR_BYTES) if kind == JSON else b""
+        status = response.status_code
+        if self._session and is_expired(status, body or b""):
+            return expired(message.id)
+        told = body and b'"error"' in body and may_be_message(body)
+        if body and told:
+            await self._hand_on(body, message.id)
+        elif message.method == "initialize":
+            self.missing = status in _OF_OTHERS
+        return of_status(message.id, status, retry_after_s(response.headers.get("retry-after")))
+
+    async def _events(self, response: httpx2.Response, stream: bytes, place: _Place) -> Failure | None:
+        """Hand on the messages of a stream, up to the answer to the request whose stream it is; None if that came."""
+        answered = False
+        with trio.CancelScope() as reading:  # to be left early, the readers inside one another must be cancelled
+            async for event in httpx2.EventSource(response, self._site.limits.max_event_bytes):
+                place.passed(event)
+                if event.data and event.event == "message":
+                    text = event.data.encode(errors="replace")
+                    await self._hand_on(text, stream)
+                    if stream and answers(text, stream):
+                        answered = True
+                        reading.cancel()
+        reason = "it ended its answer before the result"
+        return None if answered else Failure(id=stream, cause="crashed", reason=reason)
+
+    async def _resumed(self, message: Outgoing, place: _Place, failure: Failure) -> Failure:
+        """Read on where a stream broke off, until its answer; return why there is no more of it."""
+        tries = 0
+        while tries < MAX_RESUMPTIONS:
+            before = place.id
+            await trio.sleep(place.pause_s)
+            head = {"accept": EVENTS, **head_of_session(self._version, self._session), "last-event-id": before}
+            with suppress(httpx2.HTTPError):
+                async with self._site.asked("GET", head) as response:
+                    if response.status_code < 500 and response.status_code != 200:
+                        break  # it has not kept what followed
+                    if response.status_code == 200 and await self._events(response, message.id, place) is None:
+                        break
+            tries = tries + 1 if place.id == before else 0
+        return failure
+
+    async def _listen(self) -> None:
+        """Hear what is about no request, as long as the server has a stream for that."""
+        place, pause = _Place(), 0.0
+        while True:
+            head = {"accept": EVENTS, **head_of_session(self._version, self._session)}
+            before = place.id
+            with suppress(httpx2.HTTPError):
+                async with self._site.asked("GET", {**head, "last-event-id": before} if before else head) as response:
+                    if response.status_code < 500 and response.status_code != 200:
+                        return  # it has none
+                    if response.status_code == 200:
+                        await self._events(response, b"", place)
+            pause = place.pause_s if place.id != before else min(max(2 * pause, place.pause_s), _RETRY_S[1])
+            await trio.sleep(pause)

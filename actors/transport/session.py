@@ -1,0 +1,81 @@
+"""What comes in on a connection without a process, and its end: the receiving half of every remote connection."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import trio
+
+from actors.errors import MailboxFull
+from actors.kit import Mailbox
+from actors.protocol.failure import Failure
+from actors.protocol.framing import may_be_message
+from actors.transport.base import Counters, Exit, Incoming, Work
+from actors.transport.side_output import Asides
+
+MAX_ARRIVED = 64
+"""So many things that came in wait for the actor; then nothing more is read."""
+
+
+class Session:
+    """See `Connection` for the contract of its methods. Whoever reads for it calls `hand_on`, `fail` and `end`."""
+
+    pid = None
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+        self.asides = Asides(0)
+        self._arrived: Mailbox[Incoming] = Mailbox(MAX_ARRIVED)
+        self._exit: Exit | None = None
+        self._exited = trio.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._exit is not None
+
+    async def hand_on(self, text: bytes, stream: bytes) -> None:
+        """Take what may be a message, and came on the stream of a request; waits while much is unread."""
+        if may_be_message(text):
+            self.counters.messages_received += 1
+            await self._arrived.address.tell(Incoming((text,), stream))
+        else:
+            self.counters.stdout_noise += 1
+            self.asides.noise([text])
+
+    async def fail(self, failure: Failure) -> None:
+        """Take that no answer to a request comes any more; waits as `hand_on` does."""
+        await self._arrived.address.tell(Incoming(failure=failure))
+
+    def end(self, exit_: Exit) -> None:
+        """End it; only the first call counts."""
+        if self._exit is None:
+            self._exit = exit_
+            self._exited.set()
+            with suppress(MailboxFull):  # else whoever reads comes by when it has read all
+                self._arrived.address.tell_nowait(Incoming())
+
+    async def input_closed(self) -> None:
+        """Wait for the end."""
+        await self._exited.wait()
+
+    async def receive(self) -> Incoming:
+        """Return what arrives next."""
+        if self._exit is not None and not len(self._arrived):
+            return Incoming()
+        return (await self._arrived.receive()).message
+
+    async def wait(self) -> Exit:
+        """Wait until it is over."""
+        await self._exited.wait()
+        assert self._exit is not None
+        return self._exit
+
+    async def work(self) -> Work | None:
+        """Nobody can tell."""
+        await trio.lowlevel.checkpoint()
+        return None
+
+    def last_stderr(self, lines: int = 20) -> str:
+        """Return the newest lines that were no messages."""
+        return self.asides.last_stderr(lines)

@@ -1,0 +1,217 @@
+"""A server actor before a server of HTTP+SSE, and before one that speaks another transport than was supposed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.errors import ServerError, ServerExited, SupervisorError
+from actors.life.states import State
+from actors.protocol.versions import Era
+from actors.transport.http import sse
+from actors.transport.http.channel import HttpKind
+from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.transport import HttpTransport
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.remote_server import Fault, RemoteServer, Request
+from tests.fakes.sse_server import SseServer
+
+LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=100_000, connect_timeout_s=2, stop_s=0.5)
+
+
+@asynccontextmanager
+async def before(server: SseServer | RemoteServer, kind: HttpKind, era: Era | None = None) -> AsyncIterator[Rig]:
+    """An actor whose server is said to speak `kind`."""
+    with trio.fail_after(20):
+        async with server.running():
+            transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS, kind)
+            async with running_server(transport=transport, era=era) as rig:
+                yield rig
+                await rig.stop()
+
+
+def answer(status: int, body: bytes = b"<html>sk-secret</html>", kind: str = "text/html", **headers: str) -> Fault:
+    async def fault(request: Request) -> None:
+        await request.respond(status, body, kind, **headers)
+
+    return fault
+
+
+@pytest.mark.parametrize("kind", ["sse", "http"])
+async def test_a_server_of_http_sse_is_called_whatever_it_is_said_to_be(kind: HttpKind) -> None:
+    fake = FakeServer()
+    server = SseServer(fake.serve)
+    async with before(server, kind) as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+        assert (await rig.status()).transport == "sse"
+        assert rig.eras == ["legacy"]
+        await rig.sleep()
+        assert await rig.call("echo", n=2) == {"n": 2}
+    assert fake.starts == fake.exits == 2
+    assert "server/discover" not in fake.asked[0], "there is no such method in its only revision"
+    assert {request.headers["authorization"] for request in server.requests} == {"Bearer t"}
+    assert server.count("POST", "initialize") == (3 if kind == "http" else 2), "what it speaks is remembered"
+
+
+async def test_a_server_that_has_moved_to_streamable_http_is_found_there() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    async with before(server, "sse") as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+        assert (await rig.status()).transport == "http"
+        await rig.sleep()
+        await rig.wake()
+    assert [request.verb for request in server.requests][:2] == ["GET", "POST"]
+    assert server.count("POST", "initialize") == 2
+
+
+async def test_a_server_that_moves_while_we_know_it_is_found_again() -> None:
+    fake = FakeServer()
+    server = SseServer(fake.serve)
+    async with before(server, "sse") as rig:
+        await rig.wake()
+        await rig.sleep()
+        server.faults["GET"] = answer(405)
+        moved = RemoteServer(fake.serve)
+        async with moved.running():
+
+            async def elsewhere(request: Request) -> None:
+                moved.requests.append(request)
+                await moved._answer(request)
+
+            server.faults["POST"] = elsewhere
+            assert await rig.call("echo", n=1) == {"n": 1}
+            assert (await rig.status()).transport == "http"
+            server.faults.clear()
+            await rig.sleep()
+            assert await rig.call("echo", n=2) == {"n": 2}
+            assert (await rig.status()).transport == "sse"
+
+
+async def test_calls_side_by_side_have_each_its_own_answer() -> None:
+    fake = FakeServer()
+    answers: dict[int, object] = {}
+    async with before(SseServer(fake.serve), "sse") as rig:
+
+        async def call(number: int) -> None:
+            answers[number] = await rig.call("echo", n=number)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(50):
+                nursery.start_soon(call, number)
+    assert answers == {number: {"n": number} for number in range(50)}
+
+
+async def test_it_tells_of_changes() -> None:
+    fake = FakeServer()
+    async with before(SseServer(fake.serve), "sse") as rig:
+        await rig.wake()
+        fake.tools.append(tool("grown"))
+        await fake.notify("notifications/tools/list_changed")
+        await rig.until_listed(2)
+        assert rig.listed[-1] == ["echo", "grown"]
+
+
+async def test_a_stream_that_ends_is_opened_again_and_what_was_asked_on_it_is_lost() -> None:
+    fake = FakeServer(tools=[tool("echo"), tool("hang")])
+    server = SseServer(fake.serve)
+    async with before(server, "sse") as rig:
+        await rig.wake()
+
+        async def lose() -> None:
+            with pytest.raises(ServerExited) as raised:
+                await rig.call("hang")
+            assert raised.value.outcome == "unknown"
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lose)
+            await fake.called.wait()
+            server.cut()
+        assert await rig.call("echo", n=2) == {"n": 2}
+        assert (await rig.status()).last_error is None
+    assert server.count("POST", "initialize") == 2
+
+
+async def test_an_address_for_messages_at_another_origin_is_never_asked() -> None:
+    canary = SseServer(FakeServer().serve)
+    async with canary.running():
+        server = SseServer(FakeServer().serve, endpoint=f"{canary.url}?session=")
+        async with before(server, "sse") as rig:
+            with pytest.raises(SupervisorError, match="another origin"):
+                await rig.call("echo")
+    assert canary.requests == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (answer(401), "wants a credential"),
+        (answer(500), r"not available \(HTTP 500\)"),
+        (answer(404), r"no MCP server at its address .*HTTP 404.*; over HTTP\+SSE neither: .*HTTP 404"),
+        (answer(200), "text/html, which is not MCP"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["sse", "http"])
+async def test_an_address_without_a_server_is_said_to_be_one(kind: HttpKind, fault: Fault, error: str) -> None:
+    server = SseServer(FakeServer().serve, faults={"POST": fault, "GET": fault})
+    async with before(server, kind) as rig:
+        with pytest.raises(SupervisorError):
+            await rig.call("echo", deadline_s=2)
+        assert "sk-secret" not in str((await rig.status()).last_error)
+        if kind == "http":
+            assert re.search(error, (await rig.status()).last_error or "")
+    assert server.count("POST") <= 3
+
+
+async def test_a_stream_that_does_not_say_where_messages_go_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "ENDPOINT_S", 0.1)
+
+    async def silent(request: Request) -> None:
+        await request.begin_events()
+        await trio.sleep_forever()
+
+    server = SseServer(FakeServer().serve, faults={"GET": silent})
+    async with before(server, "http", "legacy") as rig:
+        with pytest.raises(ServerError, match=r"gives no stream of HTTP\+SSE"):
+            await rig.call("echo")
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "outcome"), [(500, ServerError, "unknown"), (403, ServerError, "not_sent")]
+)
+async def test_a_message_that_is_refused_costs_its_call(
+    status: int, error: type[SupervisorError], outcome: str
+) -> None:
+    fake = FakeServer()
+    server = SseServer(fake.serve)
+    async with before(server, "sse") as rig:
+        await rig.wake()
+        server.faults["tools/call"] = answer(status)
+        with pytest.raises(error) as raised:
+            await rig.call("echo")
+        assert raised.value.outcome == outcome
+        server.faults.clear()
+        assert await rig.call("echo", n=2) == {"n": 2}
+        assert rig.actor.life.state is State.READY
+    assert fake.starts == 1
+
+
+async def test_a_session_that_is_forgotten_is_begun_anew_and_its_call_is_asked_once_more() -> None:
+    fake = FakeServer()
+    server = SseServer(fake.serve)
+
+    async def forgotten(request: Request) -> None:
+        server.faults.clear()
+        await request.respond(404, b"no session", "text/plain")
+
+    async with before(server, "sse") as rig:
+        await rig.wake()
+        server.faults["tools/call"] = forgotten
+        assert await rig.call("echo", n=1) == {"n": 1}
+    assert server.count("POST", "initialize") == 2
+    assert [each["params"]["arguments"] for each in fake.messages if each.get("method") == "tools/call"] == [{"n": 1}]
