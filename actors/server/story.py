@@ -130,8 +130,8 @@ class Story:
             elif exit_.renewable:
                 self._journal.note(f"{exit_.reason}, a new one begins")
             return
-        end = "killed" if process else "disconnected"
-        how = f"{end} because {life.reason}" if life.reason else f"died while {life.state.value}: {exit_.reason}"
+        killed, died = ("killed", "died") if process or exit_.code is not None else ("disconnected", "disconnected")
+        how = f"{killed} because {life.reason}" if life.reason else f"{died} while {life.state.value}: {exit_.reason}"
         lost = f"; {in_flight} calls in flight failed" if in_flight else ""
         self._journal.note(f"{how}{lost}{ending(exit_, installer)}", "warning")
 

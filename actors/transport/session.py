@@ -10,15 +10,22 @@ from actors.errors import MailboxFull
 from actors.kit import Mailbox
 from actors.protocol.failure import Failure
 from actors.protocol.framing import may_be_message
+from actors.protocol.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.side_output import Asides
 
 MAX_ARRIVED = 64
 """So many things that came in wait for the actor; then nothing more is read."""
+LASTING_S = 5.0
+"""A connection that was lost later than this after its greeting may be made again at once."""
+_GREETINGS = frozenset({"server/discover", "initialize"})
 
 
 class Session:
-    """See `Connection` for the contract of its methods. Whoever reads for it calls `hand_on`, `fail` and `end`."""
+    """See `Connection` for the contract of its methods.
+
+    Whoever reads for it calls `hand_on` and `fail`, and one of `expire`, `lose` and `end`; whoever sends calls `count`.
+    """
 
     pid = None
 
@@ -28,11 +35,18 @@ class Session:
         self._arrived: Mailbox[Incoming] = Mailbox(MAX_ARRIVED)
         self._exit: Exit | None = None
         self._exited = trio.Event()
+        self._greeted: tuple[int, float] | None = None
 
     @property
     def over(self) -> bool:
         """Whether it has ended."""
         return self._exit is not None
+
+    def count(self, message: Outgoing) -> None:
+        """Take that a message is sent; the first one that is no greeting tells that the greeting is done."""
+        self.counters.messages_sent += 1
+        if self._greeted is None and message.method not in _GREETINGS:
+            self._greeted = self.counters.messages_received, trio.current_time()
 
     async def hand_on(self, text: bytes, stream: bytes) -> None:
         """Take what may be a message, and came on the stream of a request; waits while much is unread."""
@@ -46,6 +60,16 @@ class Session:
     async def fail(self, failure: Failure) -> None:
         """Take that no answer to a request comes any more; waits as `hand_on` does."""
         await self._arrived.address.tell(Incoming(failure=failure))
+
+    def expire(self, cause: str) -> None:
+        """End it, as the server does not know it any more; one that said nothing but its greeting is not renewed."""
+        received, _ = self._greeted or (self.counters.messages_received, 0.0)
+        self.end(Exit(cause=cause, renewable=self.counters.messages_received > received))
+
+    def lose(self, cause: str) -> None:
+        """End it, as the connection was lost; one that did not last is not made again at once."""
+        _, since = self._greeted or (0, trio.current_time())
+        self.end(Exit(cause=cause, renewable=trio.current_time() - since > LASTING_S))
 
     def end(self, exit_: Exit) -> None:
         """End it; only the first call counts."""

@@ -15,7 +15,6 @@ from supervisor.commands.run import check_exposure
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.remarks import lines
 from supervisor.host.datadir import default_data_dir, problems_of
-from supervisor.servers.deployment import RUNS
 
 DISTRIBUTION = "mcpvisor"
 
@@ -69,7 +68,9 @@ def clashes(distributions: list[str]) -> list[str]:
 def _show(configuration: Configuration) -> None:
     rows = table("SERVER", "KIND", "STARTS", "NOTE")
     for server in configuration.servers:
-        rows.add_row(plain(server.path_name), server.kind, plain(_target(server)), _remark(server))
+        rows.add_row(
+            plain(server.path_name), server.kind, plain(_target(server)), "disabled" if server.disabled else ""
+        )
     out = console()
     out.print(rows)
     out.print(f"front: {configuration.settings.listen}", markup=False)
@@ -80,9 +81,3 @@ def _show(configuration: Configuration) -> None:
 def _target(server: ServerConfig) -> str:
     """Say what would start, without arguments and addresses: they may hold secrets."""
     return Path(server.command).name if server.command else "-"
-
-
-def _remark(server: ServerConfig) -> str:
-    if server.disabled:
-        return "disabled"
-    return "" if server.kind in RUNS else "not supported yet: use mcp-remote (npx)"

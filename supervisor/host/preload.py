@@ -19,6 +19,7 @@ LATE = (
 )
 FOR_REMOTE = (
     "actors.transport.http.transport",
+    "actors.transport.websocket.transport",
     "stringprep",  # names of hosts
     "truststore",  # httpx2, and what follows
     "httpcore2",

@@ -171,7 +171,7 @@ class Servers:
         if resting.disabled:
             await self.report_disabled(resting.name, resting.kind)
         else:
-            await self.report_failed(resting.name, resting.reason, resting.kind, aloud=not resting.told)
+            await self.report_failed(resting.name, resting.reason, resting.kind, aloud=False)
 
     async def report_failed(self, name: str, reason: str, kind: str = "stdio", *, aloud: bool = True) -> None:
         """Show a server that cannot run at all; in the daemon's log, too, if it is said `aloud`."""
@@ -264,4 +264,8 @@ def transport_of(containment: Containment, server: DeployedServer) -> Transport:
         from actors.transport.http.transport import HttpTransport
 
         return HttpTransport(server.remote, server.remote_limits, kind)
+    if kind == "websocket":
+        from actors.transport.websocket.transport import WebSocketTransport
+
+        return WebSocketTransport(server.remote, server.remote_limits)
     return ProcessTransport(server.launch, server.limits, containment=containment)

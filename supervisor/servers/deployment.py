@@ -25,12 +25,6 @@ from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 
-RUNS = frozenset({"stdio", "http", "sse"})
-"""The kinds of servers that this version can reach."""
-BRIDGE = 'mcp-remote makes it a local one: "command": "npx", "args": ["-y", "mcp-remote", URL]'
-"""What to do about a server with a `url`; the address is not told, it may hold a secret."""
-
-
 CAPABILITIES = {"none": frozenset[str](), "clients": frozenset({"elicitation"})}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
 
@@ -57,16 +51,12 @@ class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason why a server that is configured cannot run. `disabled`: it is switched off.
-
-    `told`: the reason was told before the log began, and is not to be repeated in it.
-    """
+    """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off."""
 
     name: str
     kind: str = "stdio"
     reason: str = ""
     disabled: bool = False
-    told: bool = False
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,13 +115,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
     entries = {config.path_name: config for config in configuration.servers}
-    servers = {name: deployed(config, key=key) for name, config in entries.items() if _runs(config)}
+    servers = {name: deployed(config, key=key) for name, config in entries.items() if not config.disabled}
     return Deployment(
         path=configuration.path,
         settings=configuration.settings,
         entries=entries,
         servers=servers,
-        resting=(*_broken(configuration), *(_resting(config) for config in entries.values() if not _runs(config))),
+        resting=(*_broken(configuration), *_disabled(configuration)),
         problems=configuration.problems,
         names=ServerNames(configuration.server_names),
         described={name: config.description for name, config in entries.items() if config.description},
@@ -162,21 +152,15 @@ def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
     )
 
 
-def _runs(config: ServerConfig) -> bool:
-    return not config.disabled and config.kind in RUNS
-
-
-def _resting(config: ServerConfig) -> RestingServer:
-    if config.disabled:
-        return RestingServer(name=config.path_name, kind=config.kind, disabled=True)
-    reason = f"{config.kind} servers are not supported by this version; {BRIDGE}"
-    return RestingServer(name=config.path_name, kind=config.kind, reason=reason)
+def _disabled(configuration: Configuration) -> list[RestingServer]:
+    disabled = [config for config in configuration.servers if config.disabled]
+    return [RestingServer(name=config.path_name, kind=config.kind, disabled=True) for config in disabled]
 
 
 def _broken(configuration: Configuration) -> list[RestingServer]:
     """Return one for each problem of a server: `run` has said them all before the log began."""
     problems = configuration.problems
-    return [RestingServer(name=each.server, reason=str(each), told=True) for each in problems if each.server]
+    return [RestingServer(name=each.server, reason=str(each)) for each in problems if each.server]
 
 
 def diff(old: Deployment, new: Deployment) -> Difference:

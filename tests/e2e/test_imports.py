@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
+from actors.transport.memory import Serve
 from tests.e2e import daemons
 from tests.e2e.daemons import Daemon, client, message, running, stand_in
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.remote_server import RemoteServer
+from tests.fakes.socket_server import SocketServer
+from tests.fakes.sse_server import SseServer
 
 pytestmark = pytest.mark.e2e
 
@@ -86,14 +91,20 @@ async def test_nothing_is_imported_once_it_listens(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("imports_told")
-async def test_what_a_remote_server_needs_is_imported_before_it_listens(tmp_path: Path) -> None:
-    async with RemoteServer(FakeServer().serve).running() as far:
-        with running(tmp_path, {"far": {"url": far.url}}) as daemon:
+@pytest.mark.parametrize(
+    ("make", "kind"), [(RemoteServer, "http"), (SseServer, "sse"), (SseServer, "http"), (SocketServer, "ws")]
+)
+async def test_what_a_remote_server_needs_is_imported_before_it_listens(
+    make: Callable[[Serve], Any], kind: str, tmp_path: Path
+) -> None:
+    fake = FakeServer()
+    async with make(fake.serve).running() as far:
+        with running(tmp_path, {"far": {"url": far.url, "type": kind}}) as daemon:
             before = len(daemon.log)
             await daemon.ready()
             assert await daemon.call("far:echo", {"text": "x"})
         assert told(daemon.log[before:]) == []
-    assert far.count("POST", "tools/call") == 1
+    assert fake.count("tools/call") == 1
 
 
 async def counted(daemon: Daemon) -> None:

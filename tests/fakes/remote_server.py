@@ -13,6 +13,7 @@ from typing import Any
 
 import trio
 
+from actors.kit.nursery import background
 from actors.transport.memory import MemoryPeer, Serve
 
 SESSION = "mcp-session-id"
@@ -129,15 +130,17 @@ class RemoteServer:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[RemoteServer]:
         """Listen for the block."""
-        async with trio.open_nursery() as nursery:
+        async with background() as nursery:
             listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
             self.url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/mcp"
             self._nursery = nursery
             if self.modern:
                 self._new("")
             await nursery.start(trio.serve_listeners, self._converse, listeners)
-            yield self
-            nursery.cancel_scope.cancel()
+            try:
+                yield self
+            finally:
+                nursery.cancel_scope.cancel()
 
     def _new(self, session: str) -> _Behind:
         self._behind[session] = behind = _Behind(session)

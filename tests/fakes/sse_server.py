@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import trio
 
+from actors.kit.nursery import background
 from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines
 from tests.fakes.remote_server import Fault, Request, read_request
@@ -41,12 +42,14 @@ class SseServer:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[SseServer]:
         """Listen for the block."""
-        async with trio.open_nursery() as nursery:
+        async with background() as nursery:
             listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
             self.url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/sse"
             await nursery.start(trio.serve_listeners, self._converse, listeners)
-            yield self
-            nursery.cancel_scope.cancel()
+            try:
+                yield self
+            finally:
+                nursery.cancel_scope.cancel()
 
     async def _converse(self, stream: trio.SocketStream) -> None:
         try:

@@ -92,20 +92,20 @@ async def until_ready(client: httpx2.AsyncClient) -> dict[str, Any]:
 async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(tmp_path: Path, data: DataDir) -> None:
     servers = {
         "good": {"command": "x"},
-        "far": {"url": "wss://example.com/mcp"},
+        "wrong": {"comand": "x"},
         "off": {"command": "x", "disabled": True},
     }
     ended: list[bool] = []
     async with running(
         configuration(tmp_path, servers), data, connect=remembered, ending=lambda: ended.append(True)
     ) as client:
-        assert (await until_ready(client))["failed"] == ["far"]
+        assert (await until_ready(client))["failed"] == ["wrong"]
         rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
-        assert rows.keys() == {"good", "far", "off"}
+        assert rows.keys() == {"good", "wrong", "off"}
         assert (rows["off"]["state"], rows["off"]["disabled"], rows["good"]["disabled"]) == ("stopped", True, False)
         assert (rows["good"]["state"], rows["good"]["tools"]) == ("ready", 1)
-        assert rows["far"]["state"] == "failed"
-        assert "not supported" in rows["far"]["last_error"]
+        assert rows["wrong"]["state"] == "failed"
+        assert 'did you mean "command"?' in rows["wrong"]["last_error"]
         assert ended == []
     assert ended == [True]
 
@@ -116,7 +116,6 @@ async def test_calls_find_their_server_by_each_of_its_names_from_the_first_momen
     servers = {
         "filesystem-john-abc123": {"command": "x"},
         "off": {"command": "x", "disabled": True},
-        "far": {"url": "wss://example.com/mcp"},
         "wrong": {"comand": "x"},
     }
 
@@ -129,7 +128,7 @@ async def test_calls_find_their_server_by_each_of_its_names_from_the_first_momen
     async with running(configuration(tmp_path, servers), data, connect=remembered) as client:
         for name in ("filesystem-echo", "filesystem-john-abc123-echo", "filesystem:echo"):  # not discovered before
             assert (await called(name))["result"]["structuredContent"] == {"n": 1}
-        for name, words in (("off", "is switched off"), ("far", "not supported"), ("wrong", "unknown key")):
+        for name, words in (("off", "is switched off"), ("wrong", "unknown key")):
             message = failure(await called(f"{name}:echo"))["message"]
             assert message.startswith(f"server '{name}' ")
             assert words in message

@@ -49,7 +49,6 @@ class HttpConnection(Session):
         self._channel: Channel = sse if kind == "sse" else streamable
         self._other: Channel | None = streamable if kind == "sse" else sse
         self._open: dict[bytes, trio.CancelScope] = {}
-        self._greeted_by: int | None = None
         self._expired = False
         self._settled = trio.lowlevel.ParkingLot()
 
@@ -60,7 +59,7 @@ class HttpConnection(Session):
                 raise ServerExited(SESSION_OVER)
             if message.cancels:
                 self._take_back(message)
-            self.counters.messages_sent += 1
+            self.count(message)
             left(1)
             if message.id:
                 self._open[message.id] = scope = trio.CancelScope()
@@ -68,7 +67,6 @@ class HttpConnection(Session):
             elif message.method == "notifications/initialized":
                 await self._channel.tell(message)
                 self._channel.begin(message.version)
-                self._greeted_by = self.counters.messages_received
             elif not (message.cancels and message.version in MODERN_VERSIONS):
                 self._nursery.start_soon(self._channel.tell, message)
         return True
@@ -112,20 +110,14 @@ class HttpConnection(Session):
         return second
 
     def _lost(self) -> None:
-        self._over(_STREAM_ENDED)
-
-    def _over(self, cause: str) -> None:
-        """End a session; one that never said anything but its greeting is not worth a new one at once."""
-        greeted_by = self._greeted_by
-        worth = greeted_by is not None and self.counters.messages_received > greeted_by
-        self.end(Exit(cause=cause, renewable=worth))
+        self.lose(_STREAM_ENDED)
 
     async def _finish(self) -> None:
         """End a session that is over, when the other requests have their answers: they may be refused as well."""
         with trio.move_on_after(self._limits.stop_s):
             while self._open:
                 await self._settled.park()
-        self._over(SESSION_OVER)
+        self.expire(SESSION_OVER)
 
     async def stop(self, *, term_s: float | None = None) -> None:
         """Tell the server that the session is over."""

@@ -10,14 +10,12 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx2
 import trio
 
-from actors.errors import SpawnFailed
-from actors.kit import is_want
 from actors.kit.nursery import background
 from actors.transport.http.channel import HttpKind
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
-from actors.transport.http.verdict import why
+from actors.transport.http.tls import trusted_certificates
 
 
 class HttpTransport:
@@ -40,13 +38,7 @@ class HttpTransport:
         Entering raises `SpawnFailed` if the certificates that are to be trusted cannot be read.
         """
         if self._trusted is None and self._remote.url.startswith("https:"):
-            try:
-                self._trusted = await trio.to_thread.run_sync(httpx2.create_ssl_context)  # reads many files
-            except (OSError, RuntimeError) as error:
-                if not (isinstance(error, OSError) or is_want(error)):  # else the system has no thread for us
-                    raise
-                text = f"the certificates to be trusted cannot be read: {why(error)}"
-                raise SpawnFailed(text, scarce=is_want(error)) from error
+            self._trusted = await trusted_certificates()
         limits = self._limits
         client = httpx2.AsyncClient(
             verify=self._trusted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
@@ -55,15 +47,18 @@ class HttpTransport:
             timeout=httpx2.Timeout(None, connect=limits.connect_timeout_s, write=limits.write_timeout_s),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30.0),
         )
-        async with background() as nursery:
-            connection = HttpConnection(Site(self._remote.url, limits, client), nursery, self._kind, self._learn)
-            try:
-                yield connection
-            finally:
-                connection.kill()
-                nursery.cancel_scope.cancel()
-                with trio.move_on_after(limits.stop_s, shield=True):
-                    await client.aclose()
+        try:
+            async with background() as nursery:
+                site = Site(self._remote.url, limits, client)
+                connection = HttpConnection(site, nursery, self._kind, self._learn)
+                try:
+                    yield connection
+                finally:
+                    connection.kill()
+                    nursery.cancel_scope.cancel()
+        finally:  # when no task uses it any more
+            with trio.move_on_after(limits.stop_s, shield=True):
+                await client.aclose()
 
     def _learn(self, kind: HttpKind) -> None:
         self.kind = self._kind = kind

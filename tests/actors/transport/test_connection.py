@@ -1,6 +1,7 @@
-"""One contract for every transport: the same servers over memory and over a real process.
+"""The contract of what shares one pipe: the same servers over memory and over a real process.
 
-A server of this file is written twice, as an async function and as a script; each test runs with both.
+A server of this file is written twice, as an async function and as a script; each test runs with both. What holds for
+every transport is in `test_contract.py`.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def as_process(serve: Serve) -> Transport:
     return ProcessTransport(launch, limits)
 
 
-every_transport = pytest.mark.parametrize(
+every_pipe = pytest.mark.parametrize(
     "make", [pytest.param(in_memory, id="memory"), pytest.param(as_process, id="process", marks=pytest.mark.process)]
 )
 
@@ -130,7 +131,7 @@ async def received(connection: Connection, count: int) -> list[bytes]:
     return messages
 
 
-@every_transport
+@every_pipe
 async def test_messages_come_back_in_order_and_are_counted(make: Make) -> None:
     async with make(echo).connect() as connection:
         assert await send(connection, ONE, TWO) == 2
@@ -139,7 +140,7 @@ async def test_messages_come_back_in_order_and_are_counted(make: Make) -> None:
         assert (connection.counters.messages_sent, connection.counters.messages_received) == (3, 3)
 
 
-@every_transport
+@every_pipe
 async def test_what_is_written_beside_messages_is_told_as_it_comes(make: Make) -> None:
     heard: dict[str, bytes] = {"stdout": b"", "stderr": b""}
 
@@ -162,14 +163,14 @@ async def test_what_is_written_beside_messages_is_told_as_it_comes(make: Make) -
     ]
 
 
-@every_transport
+@every_pipe
 async def test_noise_is_dropped_and_counted(make: Make) -> None:
     async with make(noisy).connect() as connection:
         assert await received(connection, 2) == [ONE, TWO]
         assert connection.counters.stdout_noise == 3
 
 
-@every_transport
+@every_pipe
 async def test_half_a_message_at_the_end_is_an_error_once(make: Make) -> None:
     async with make(halved).connect() as connection:
         assert await received(connection, 1) == [ONE]
@@ -179,7 +180,7 @@ async def test_half_a_message_at_the_end_is_an_error_once(make: Make) -> None:
             assert await connection.receive() == Incoming()
 
 
-@every_transport
+@every_pipe
 async def test_a_message_over_the_limit_is_told_and_those_around_it_pass(make: Make) -> None:
     async with make(bulky).connect() as connection:
         found: list[Line] = []
@@ -193,14 +194,14 @@ async def test_a_message_over_the_limit_is_told_and_those_around_it_pass(make: M
         assert connection.counters.stdout_noise == 0
 
 
-@every_transport
+@every_pipe
 async def test_a_message_that_does_not_end_is_a_violation(make: Make) -> None:
     async with make(endless).connect() as connection:
         with pytest.raises(ProtocolViolation, match="does not end"), trio.fail_after(PATIENCE_S):
             await received(connection, 10_000_000)
 
 
-@every_transport
+@every_pipe
 async def test_an_exit_is_told_to_everyone_who_waits_with_the_last_words(make: Make) -> None:
     async with make(failing).connect() as connection:
         with trio.fail_after(PATIENCE_S):
@@ -215,7 +216,7 @@ async def test_an_exit_is_told_to_everyone_who_waits_with_the_last_words(make: M
         assert connection.counters.stderr_bytes == 27
 
 
-@every_transport
+@every_pipe
 async def test_a_stop_ends_a_polite_server_with_its_input(make: Make) -> None:
     async with make(echo).connect() as connection:
         with trio.fail_after(PATIENCE_S):
@@ -225,7 +226,7 @@ async def test_a_stop_ends_a_polite_server_with_its_input(make: Make) -> None:
         assert (exit_.code, exit_.asked) == (0, True)
 
 
-@every_transport
+@every_pipe
 async def test_a_stop_ends_a_stubborn_server_by_force(make: Make) -> None:
     async with make(stubborn).connect() as connection:
         assert await received(connection, 1) == [ONE]
@@ -235,7 +236,7 @@ async def test_a_stop_ends_a_stubborn_server_by_force(make: Make) -> None:
         assert (exit_.code, exit_.signal, exit_.asked) == (None, 9, True)
 
 
-@every_transport
+@every_pipe
 async def test_a_kill_does_not_wait_and_ends_everything(make: Make) -> None:
     async with make(stubborn).connect() as connection:
         connection.kill()
@@ -247,7 +248,7 @@ async def test_a_kill_does_not_wait_and_ends_everything(make: Make) -> None:
         assert (exit_.code, exit_.signal, exit_.asked) == (None, 9, True)
 
 
-@every_transport
+@every_pipe
 async def test_leaving_the_block_ends_the_server_also_by_an_error_which_stays_as_it_is(make: Make) -> None:
     with pytest.raises(KeyError, match="mine"), trio.fail_after(PATIENCE_S):
         async with make(stubborn).connect() as connection:
@@ -256,7 +257,7 @@ async def test_leaving_the_block_ends_the_server_also_by_an_error_which_stays_as
         assert (await connection.wait()).signal == 9
 
 
-@every_transport
+@every_pipe
 async def test_leaving_the_block_by_cancellation_ends_the_server(make: Make) -> None:
     with trio.CancelScope() as scope:
         async with make(stubborn).connect() as connection:
@@ -268,7 +269,7 @@ async def test_leaving_the_block_by_cancellation_ends_the_server(make: Make) -> 
         assert (await connection.wait()).signal == 9
 
 
-@every_transport
+@every_pipe
 async def test_a_server_that_reads_no_more_fails_the_sender(make: Make) -> None:
     async with make(deaf).connect() as connection:
         await received(connection, 1)
@@ -276,7 +277,7 @@ async def test_a_server_that_reads_no_more_fails_the_sender(make: Make) -> None:
             await send(connection, ONE)
 
 
-@every_transport
+@every_pipe
 async def test_a_closed_input_is_noticed_without_writing_to_it(make: Make) -> None:
     async with make(deaf).connect() as connection:
         await received(connection, 1)
@@ -284,7 +285,7 @@ async def test_a_closed_input_is_noticed_without_writing_to_it(make: Make) -> No
             await connection.input_closed()
 
 
-@every_transport
+@every_pipe
 async def test_an_input_that_we_closed_counts_as_closed_when_the_server_is_gone(make: Make) -> None:
     async with make(mute).connect() as connection, trio.open_nursery() as nursery:
         order: list[str] = []
@@ -301,7 +302,7 @@ async def test_an_input_that_we_closed_counts_as_closed_when_the_server_is_gone(
             await connection.stop()
 
 
-@every_transport
+@every_pipe
 async def test_a_sender_knows_what_may_have_left_while_the_server_reads_nothing(make: Make) -> None:
     async with make(stubborn).connect() as connection:
         await received(connection, 1)
@@ -315,7 +316,7 @@ async def test_a_sender_knows_what_may_have_left_while_the_server_reads_nothing(
             connection.kill()
 
 
-@every_transport
+@every_pipe
 async def test_a_server_that_takes_nothing_for_too_long_is_lost(make: Make) -> None:
     transport = make(stubborn)
     async with transport.connect() as connection:
@@ -325,7 +326,7 @@ async def test_a_server_that_takes_nothing_for_too_long_is_lost(make: Make) -> N
         connection.kill()
 
 
-@every_transport
+@every_pipe
 async def test_what_takes_a_request_back_is_a_message_where_all_share_one_stream(make: Make) -> None:
     cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled"}'
     async with make(echo).connect() as connection:
@@ -334,14 +335,14 @@ async def test_what_takes_a_request_back_is_a_message_where_all_share_one_stream
         assert await received(connection, 2) == [ONE, cancelled]
 
 
-@every_transport
+@every_pipe
 async def test_what_arrives_where_all_share_one_stream_belongs_to_none(make: Make) -> None:
     async with make(echo).connect() as connection:
         await send(connection, ONE)
         assert (await connection.receive()).stream == b""
 
 
-@every_transport
+@every_pipe
 async def test_a_closed_output_is_not_an_exit(make: Make) -> None:
     async with make(mute).connect() as connection:
         with trio.fail_after(PATIENCE_S):
@@ -351,7 +352,7 @@ async def test_a_closed_output_is_not_an_exit(make: Make) -> None:
             assert (await connection.wait()).code == 5
 
 
-@every_transport
+@every_pipe
 async def test_a_sender_waits_for_a_server_that_does_not_read_until_it_is_killed(make: Make) -> None:
     blocked = trio.Event()
 
@@ -372,7 +373,7 @@ async def test_a_sender_waits_for_a_server_that_does_not_read_until_it_is_killed
                 await blocked.wait()
 
 
-@every_transport
+@every_pipe
 async def test_each_connection_is_a_new_incarnation(make: Make) -> None:
     transport = make(echo)
     async with transport.connect() as first, transport.connect() as second:

@@ -53,7 +53,7 @@ def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
         ["SERVER", "KIND", "STARTS", "NOTE"],
         ["calculator", "stdio", "cat"],
         ["far", "http", "-"],
-        ["old", "websocket", "-", "not", "supported", "yet:", "use", "mcp-remote", "(npx)"],
+        ["old", "websocket", "-"],
         ["front:", "127.0.0.1:3001"],
     ]
 

@@ -32,23 +32,16 @@ def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
             "typo": {"comand": "x"},
         }
     )
-    assert list(found.servers) == ["good", "near"]
+    assert list(found.servers) == ["good", "far", "near"]
     assert list(found.entries) == ["good", "off", "far", "near"]
-    assert {(each.name, each.kind, each.disabled, each.told) for each in found.resting} == {
-        ("off", "stdio", True, False),
-        ("far", "websocket", False, False),
-        ("typo", "stdio", False, True),
+    assert {(each.name, each.kind, each.disabled) for each in found.resting} == {
+        ("off", "stdio", True),
+        ("typo", "stdio", False),
     }
     assert found.configured == {"good", "off", "far", "near", "typo"}
     assert found.described == {"good": "Does it.", "off": "Rests."}
-    assert found.digests == {name: found.servers[name].digest for name in ("good", "near")}
+    assert found.digests == {name: found.servers[name].digest for name in ("good", "far", "near")}
     assert found.names.servers == found.configured
-
-
-def test_a_reason_does_not_hold_the_address_of_a_server() -> None:
-    (resting,) = read({"far": {"url": "wss://example.com/s3cr3t"}}).resting
-    assert "example.com" not in resting.reason
-    assert "mcp-remote" in resting.reason
 
 
 def test_a_server_has_its_own_deadline_or_that_of_the_daemon() -> None:

@@ -21,7 +21,6 @@ from tests.supervisor.test_daemon import configuration, running, until_ready
 SERVERS: dict[str, Any] = {
     "good": {"command": "x"},
     "bad": {"command": "x", "max_restarts": 0},
-    "far": {"url": "wss://example.com/mcp"},
     "off": {"command": "x", "disabled": True},
     "github-john-abc123": {"command": "x", "slug": "github"},
     "typo": {"comand": "x"},
@@ -176,7 +175,6 @@ async def test_what_cannot_run_says_what_to_change_and_where(
         assert "already" in await ordered(client, "off", "disable")
         for order in ("restart", "disable", "enable"):
             assert 'did you mean "command"?' in await ordered(client, "typo", order, 502)
-            assert "not supported" in await ordered(client, "far", order, 502)
         logged = (await client.get("/api/servers/typo/logs")).json()["lines"]
         assert 'did you mean "command"?' in logged[0]["text"]
 

@@ -1,0 +1,102 @@
+"""A connection over a WebSocket: both sides send text messages, each one a message of MCP, as over the pipes of stdio.
+
+No revision of MCP has a WebSocket transport: this is a "custom transport" (2026-07-28, basic/transports), and what the
+official SDKs 1.x do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import trio
+from trio_websocket import ConnectionClosed, WebSocketConnection
+
+from actors.errors import ServerExited
+from actors.kit.decoding import decoded
+from actors.protocol.outgoing import Outgoing
+from actors.protocol.weight import LARGE_BYTES
+from actors.transport.base import Exit
+from actors.transport.http.remote import HttpLimits
+from actors.transport.session import Session
+from actors.transport.websocket.meter import Meter
+
+PING_S = 20.0
+"""How often is asked whether the other side is there: often enough for what stands between to keep the connection."""
+PONG_S = 60.0
+"""How long it may take to answer that: a tool may hold up its whole server meanwhile."""
+_TOO_BIG = 1009
+_CAUSES = {1000: "it closed the connection", 1001: "it is going away", 1006: "the connection to it was lost"}
+"""By code (RFC 6455 7.4.1). What the server says of its reasons may hold anything."""
+
+
+class SocketConnection(Session):
+    """One WebSocket; see `Connection` for the contract of each method."""
+
+    def __init__(self, socket: WebSocketConnection, meter: Meter, limits: HttpLimits, nursery: trio.Nursery) -> None:
+        super().__init__()
+        self._socket = socket
+        self._meter = meter
+        self._limits = limits
+        self._asked = False
+        nursery.start_soon(self._read)
+        nursery.start_soon(self._beat)
+
+    async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
+        """Send each message when the one before it has left."""
+        for message in messages:
+            body = message.body
+            text = body.decode(errors="replace") if len(body) < LARGE_BYTES else await decoded(body.decode)
+            self.count(message)
+            left(1)
+            with trio.move_on_after(self._limits.write_timeout_s) as patience:
+                try:
+                    await self._socket.send_message(text)
+                except ConnectionClosed:
+                    raise ServerExited("the connection to it is closed") from None
+            if patience.cancelled_caught:
+                return False
+        return True
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                message = await self._socket.get_message()
+                self._meter.reset()
+                await self.hand_on(message.encode() if isinstance(message, str) else message, b"")
+        except ConnectionClosed as closed:
+            if self._asked:
+                self.end(Exit(asked=True))
+            self.lose(self._cause(closed))
+
+    def _cause(self, closed: ConnectionClosed) -> str:
+        code, said = (closed.reason.code, closed.reason.reason) if closed.reason is not None else (1006, None)
+        if code == _TOO_BIG and said is not None and said.startswith("Exceeded maximum message size"):
+            return f"a message of it is over {self._limits.max_line_bytes} bytes (max_line_bytes)"
+        if code == _TOO_BIG:
+            return "a message of ours is too large for it"
+        return _CAUSES.get(code, f"it closed the connection (code {code})")
+
+    async def _beat(self) -> None:
+        """Ask again and again whether the other side is there."""
+        while True:
+            await trio.sleep(PING_S)
+            with trio.move_on_after(PONG_S) as patience:
+                try:
+                    await self._socket.ping()
+                except ConnectionClosed:
+                    return
+            if patience.cancelled_caught:
+                self.lose(f"it does not answer a ping within {PONG_S:g} s")
+                return
+            self._meter.reset()
+
+    async def stop(self, *, term_s: float | None = None) -> None:
+        """Close it."""
+        self._asked = True
+        with trio.move_on_after(self._limits.stop_s if term_s is None else term_s):
+            await self._socket.aclose()
+        self.end(Exit(asked=True))
+
+    def kill(self) -> None:
+        """End everything; whoever made it closes the socket."""
+        self.end(Exit(asked=True))

@@ -1,0 +1,130 @@
+"""The WebSocket transport: one connection is one WebSocket (RFC 6455)."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import h11
+import trio
+import wsproto.utilities
+from trio_websocket import ConnectionClosed, ConnectionRejected, HandshakeError, WebSocketConnection, wrap_client_stream
+
+from actors.errors import SpawnFailed
+from actors.kit.nursery import background
+from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.tls import trusted_certificates
+from actors.transport.http.verdict import of_status, why
+from actors.transport.websocket.connection import SocketConnection
+from actors.transport.websocket.meter import Meter
+
+SUBPROTOCOL = "mcp"
+_OVERHEAD = 2
+"""So many times the largest message may come without one being complete: frames may be small."""
+_ENDS = (ConnectionClosed, HandshakeError, wsproto.utilities.ProtocolError, h11.ProtocolError)
+
+
+class WebSocketTransport:
+    """Reaches a server by WebSocket. Proxies are not used, redirects not followed."""
+
+    kind = "websocket"
+
+    def __init__(self, remote: Remote, limits: HttpLimits | None = None) -> None:
+        self._remote = remote
+        self._limits = limits or HttpLimits()
+        self._url = urlsplit(remote.url)
+        self._trusted: ssl.SSLContext | None = None
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[SocketConnection]:
+        """Open a WebSocket; leaving the block closes it."""
+        if self._trusted is None and self._url.scheme == "wss":
+            self._trusted = await trusted_certificates()
+        limits = self._limits
+        with trio.CancelScope() as scope:
+            scope.deadline = trio.current_time() + limits.connect_timeout_s
+            stream = await self._stream()
+        if scope.cancelled_caught:
+            raise SpawnFailed(f"it cannot be reached (no connection within {limits.connect_timeout_s:g} s)")
+        meter = Meter(stream, _OVERHEAD * limits.max_line_bytes)
+        try:
+            async with background() as nursery:
+                socket: WebSocketConnection = await nursery.start(self._speak, meter)
+                connection = SocketConnection(socket, meter, limits, nursery)
+                try:
+                    yield connection
+                finally:
+                    connection.kill()
+                    nursery.cancel_scope.cancel()
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    async def _stream(self) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
+        """Return a connection to the server. Raises `SpawnFailed`."""
+        host, port = self._url.hostname or "", self._url.port
+        try:
+            if self._trusted is None:
+                return await trio.open_tcp_stream(host, port or 80)
+            stream = await trio.open_ssl_over_tcp_stream(
+                host, port or 443, https_compatible=True, ssl_context=self._trusted
+            )
+            await stream.do_handshake()
+        except (OSError, trio.BrokenResourceError) as error:
+            raise SpawnFailed(f"it cannot be reached ({why(error)})") from error
+        return stream
+
+    async def _speak(self, meter: Meter, *, task_status: trio.TaskStatus[WebSocketConnection]) -> None:
+        """Run the protocol of one WebSocket; started with that. Raises `SpawnFailed` if there is none."""
+        socket: WebSocketConnection | None = None
+        failure: BaseException = HandshakeError("no answer")
+        try:
+            async with trio.open_nursery() as nursery:
+                with trio.move_on_after(self._limits.connect_timeout_s) as patience:
+                    nursery.start_soon(_until_ended, meter, patience)
+                    socket = await self._opened(nursery, meter)
+                if socket is None:
+                    nursery.cancel_scope.cancel()
+                else:
+                    task_status.started(socket)
+        except* _ENDS as group:
+            failure = _first(group)
+        if socket is None:
+            raise _refused(failure, meter)
+
+    async def _opened(self, nursery: trio.Nursery, meter: Meter) -> WebSocketConnection:
+        headers = {**self._remote.headers, "user-agent": "mcpvisor"}
+        _, _, host = self._url.netloc.rpartition("@")
+        path, query = self._url.path or "/", self._url.query
+        return await wrap_client_stream(
+            nursery,
+            meter,  # type: ignore[arg-type]  # it is annotated as one of trio's own, and only read and written
+            host,
+            f"{path}?{query}" if query else path,
+            subprotocols=[SUBPROTOCOL],
+            extra_headers=[(name.lower().encode(), value.encode()) for name, value in headers.items()],
+            max_message_size=self._limits.max_line_bytes,
+        )
+
+
+async def _until_ended(meter: Meter, patience: trio.CancelScope) -> None:
+    """Give up an opening that nobody will answer any more."""
+    await meter.ended.wait()
+    patience.cancel()
+
+
+def _refused(failure: BaseException, meter: Meter) -> SpawnFailed:
+    match failure:
+        case ConnectionRejected(status_code=status):
+            return SpawnFailed(of_status(b"", status, None).reason, permanent=400 <= status < 500 and status != 429)
+        case HandshakeError() | ConnectionClosed():
+            return SpawnFailed("whoever is at its address does not answer as a WebSocket does")
+        case h11.LocalProtocolError() if not meter.begun:
+            return SpawnFailed('what would be sent to it is no HTTP: look at its "headers"', permanent=True)
+        case _:
+            return SpawnFailed("what it sends is no WebSocket")
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
