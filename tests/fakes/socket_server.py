@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, WebSocketRequest, serve_websocket
@@ -16,11 +17,15 @@ from tests.fakes.lines import Lines
 
 @dataclass
 class SocketServer:
-    """`reject`: the status with which it refuses every WebSocket. `subprotocol`: the one it chooses."""
+    """`reject`: the status with which it refuses every WebSocket. `subprotocol`: the one it chooses.
+
+    `largest`: what it takes, in characters.
+    """
 
     serve: Callable[[MemoryPeer], Awaitable[int]]
     reject: int = 0
     subprotocol: str | None = "mcp"
+    largest: int = 1024 * 1024
     requests: list[WebSocketRequest] = field(default_factory=list)
     sockets: list[WebSocketConnection] = field(default_factory=list)
     url: str = ""
@@ -29,7 +34,8 @@ class SocketServer:
     async def running(self) -> AsyncIterator[SocketServer]:
         """Listen for the block."""
         async with background() as nursery:
-            server = await nursery.start(serve_websocket, self._converse, "127.0.0.1", 0, None)
+            serve = partial(serve_websocket, self._converse, "127.0.0.1", 0, None, max_message_size=self.largest)
+            server = await nursery.start(serve)
             self.url = f"ws://127.0.0.1:{server.port}/mcp?a=1"
             try:
                 yield self

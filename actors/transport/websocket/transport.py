@@ -21,6 +21,8 @@ from actors.transport.websocket.connection import SocketConnection
 from actors.transport.websocket.meter import Meter
 
 SUBPROTOCOL = "mcp"
+READ_BYTES = 2048
+"""What is read at once is taken apart without a pause, and may hold a thousand empty frames: 10 ms."""
 _OVERHEAD = 2
 """So many times the largest message may come without one being complete: frames may be small."""
 _ENDS = (ConnectionClosed, HandshakeError, wsproto.utilities.ProtocolError, h11.ProtocolError)
@@ -105,6 +107,7 @@ class WebSocketTransport:
             subprotocols=[SUBPROTOCOL],
             extra_headers=[(name.lower().encode(), value.encode()) for name, value in headers.items()],
             max_message_size=self._limits.max_line_bytes,
+            receive_buffer_size=READ_BYTES,
         )
 
 
