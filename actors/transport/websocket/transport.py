@@ -72,7 +72,11 @@ class WebSocketTransport:
             stream = await trio.open_ssl_over_tcp_stream(
                 host, port or 443, https_compatible=True, ssl_context=self._trusted
             )
-            await stream.do_handshake()
+            try:
+                await stream.do_handshake()
+            except BaseException:
+                await trio.aclose_forcefully(stream)
+                raise
         except (OSError, trio.BrokenResourceError) as error:
             raise SpawnFailed(f"it cannot be reached ({why(error)})") from error
         return stream
@@ -81,10 +85,11 @@ class WebSocketTransport:
         """Run the protocol of one WebSocket; started with that. Raises `SpawnFailed` if there is none."""
         socket: WebSocketConnection | None = None
         failure: BaseException = HandshakeError("no answer")
+        patience = trio.CancelScope(deadline=trio.current_time() + self._limits.connect_timeout_s)
         try:
             async with trio.open_nursery() as nursery:
-                with trio.move_on_after(self._limits.connect_timeout_s) as patience:
-                    nursery.start_soon(_until_ended, meter, patience)
+                nursery.start_soon(_until_ended, meter, patience)
+                with patience:
                     socket = await self._opened(nursery, meter)
                 if socket is None:
                     nursery.cancel_scope.cancel()
