@@ -114,7 +114,8 @@ class FakeServer:
         method = message.get("method", "")
         self.messages.append(message)
         if not method:
-            self._answers.pop(message["id"]).set(message)
+            if (question := self._answers.pop(message["id"], None)) is not None:  # else a fault asked it
+                question.set(message)
             return
         self.asked[-1].append(method)
         if method == "notifications/cancelled":

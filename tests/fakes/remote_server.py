@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,18 +21,19 @@ SESSION = "mcp-session-id"
 
 @dataclass
 class Request:
-    """One request. `headers` have their names in lower case."""
+    """One request. `headers` have their names in lower case. `gone` is set when a fault sees that nobody waits."""
 
     verb: str
     path: str
     headers: Mapping[str, str]
     body: bytes
     stream: trio.SocketStream
+    gone: trio.Event = field(default_factory=trio.Event)
 
     @property
     def message(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body) if self.body else {}
-        return found
+        message: dict[str, Any] = json.loads(self.body) if self.body else {}
+        return message
 
     @property
     def method(self) -> str:
@@ -43,12 +44,20 @@ class Request:
         await self.stream.send_all(head(status, {"content-type": kind, "content-length": str(len(body)), **headers}))
         await self.stream.send_all(body)
 
-    async def begin_events(self, **headers: str) -> None:
+    async def begin_events(self, kind: str = "text/event-stream", **headers: str) -> None:
         """Send the head of an event stream, which ends with the connection."""
-        await self.stream.send_all(head(200, {"content-type": "text/event-stream", "connection": "close", **headers}))
+        await self.stream.send_all(head(200, {"content-type": kind, "connection": "close", **headers}))
 
     async def event(self, data: bytes) -> None:
         await self.stream.send_all(b"event: message\ndata: " + data + b"\n\n")
+
+    async def left_within(self, seconds: float) -> bool:
+        """Wait for the client to hang up, at most so long; return whether it did."""
+        with trio.move_on_after(seconds):
+            with suppress(trio.BrokenResourceError):
+                await self.stream.receive_some(1)
+            self.gone.set()
+        return self.gone.is_set()
 
 
 Fault = Callable[[Request], Awaitable[None]]
@@ -122,10 +131,19 @@ class RemoteServer:
     listened: trio.Event = field(default_factory=trio.Event)
     _behind: dict[str, _Behind] = field(default_factory=dict)
     _sessions: int = 0
+    _arrived: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
 
     def count(self, verb: str, method: str = "") -> int:
         """How often something was asked."""
         return sum(request.verb == verb and method in ("", request.method) for request in self.requests)
+
+    async def until(self, wanted: Callable[[Request], bool]) -> Request:
+        """Wait for a request, which may have come before."""
+        while True:
+            for request in self.requests:
+                if wanted(request):
+                    return request
+            await self._arrived.park()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[RemoteServer]:
@@ -151,6 +169,7 @@ class RemoteServer:
         try:
             while (request := await read_request(stream)) is not None:
                 self.requests.append(request)
+                self._arrived.unpark_all()
                 fault = self.faults.get(request.method) or self.faults.get(request.verb)
                 if fault is not None:
                     await fault(request)
@@ -227,6 +246,8 @@ async def read_request(stream: trio.SocketStream) -> Request | None:
     first, *lines = start.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     while len(body) < int(headers.get("content-length", "0")):
-        body += await stream.receive_some(65536)
+        if not (part := await stream.receive_some(65536)):
+            return None
+        body += part
     verb, path, _ = first.split(" ")
     return Request(verb, path, headers, body, stream)

@@ -15,6 +15,8 @@ SESSION: Final = "mcp-session-id"
 VERSION: Final = "mcp-protocol-version"
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
+ENCODING: Final = "gzip"
+"""The one in which answers may come."""
 MAX_SESSION_CHARS: Final = 1024
 MAX_RETRY_AFTER_S: Final = 300.0
 _VERSION_SINCE: Final = "2025-06-18"

@@ -1,4 +1,4 @@
-"""A server's address and the client that asks there: requests, redirects within the origin, bounded bodies.
+"""A server's address and the client that asks there: requests, redirects within the origin.
 
 What a server, or whoever answers in its place, names as another origin is never asked, and never gets a header of ours.
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 
 import httpx2
 import trio
 
-from actors.kit.decoding import decoded
 from actors.transport.http.remote import HttpLimits
 
 MAX_REDIRECTS = 3
@@ -52,7 +50,8 @@ class Site:
             response = await self._client.send(request, stream=True)
             if response.status_code not in _REDIRECTS[verb] or followed == MAX_REDIRECTS:
                 break
-            target = self.within(url, response.headers.get("location", ""))
+            place = response.headers.get("location", "")
+            target = self.within(url, place) if place else None
             if target is None:
                 break
             await response.aclose()
@@ -74,22 +73,6 @@ class Site:
         """Tell the server that a session is over."""
         with suppress(httpx2.HTTPError):
             await self._client.delete(self.url, headers=head)
-
-
-async def whole_body(response: httpx2.Response, limit: int) -> bytes | None:
-    """Return a body; None for one over the limit."""
-    parts: list[bytes] = []
-    size = 0
-    with trio.CancelScope() as reading:  # to be left early, the readers inside one another must be cancelled
-        async for part in response.aiter_bytes():
-            parts.append(part)
-            size += len(part)
-            if size > limit:
-                parts.clear()
-                reading.cancel()
-    if size > limit:
-        return None
-    return b"".join(parts) if len(parts) < 16 else await decoded(partial(b"".join, parts))
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

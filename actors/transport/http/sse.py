@@ -17,6 +17,7 @@ from actors.protocol.outgoing import Outgoing
 from actors.protocol.versions import MODERN_VERSIONS
 from actors.transport.http.channel import HandOn
 from actors.transport.http.head import EVENTS, head_of, media_type, retry_after_s
+from actors.transport.http.pieces import events
 from actors.transport.http.site import Site
 from actors.transport.http.verdict import expired, of_error, of_status
 
@@ -102,21 +103,23 @@ class HttpSse:
         """Hand on what the stream brings; return why it cannot be used."""
         located: httpx2.URL | Failure | None = None
         with trio.CancelScope(deadline=trio.current_time() + ENDPOINT_S) as reading:
-            async for event in httpx2.EventSource(response, self._site.limits.max_event_bytes):
-                if self._endpoint is None:
+            async with events(response, self._site.limits.max_event_bytes) as told:
+                async for event in told:
+                    if self._endpoint is not None:
+                        if event.data and event.event == "message":
+                            await self._hand_on(event.data.encode(errors="replace"), b"")
+                        continue
                     located = self._located(id_, event)
                     if isinstance(located, Failure):
-                        reading.cancel()
-                    elif located is not None:
+                        return located
+                    if located is not None:
                         self._endpoint = located
                         reading.deadline = math.inf
                         task_status.started(None)
-                elif event.data and event.event == "message":
-                    await self._hand_on(event.data.encode(errors="replace"), b"")
         if located is None:
             self.missing = True
             return Failure(id=id_, cause="refused", reason=_SILENT, sent=False)
-        return located if isinstance(located, Failure) else None
+        return None
 
     def _located(self, id_: bytes, event: httpx2.ServerSentEvent) -> httpx2.URL | Failure | None:
         """Return the address for messages, or why it cannot be used; None for another event, which says nothing yet."""

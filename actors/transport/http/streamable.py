@@ -30,13 +30,16 @@ from actors.transport.http.head import (
     retry_after_s,
     session_of,
 )
-from actors.transport.http.site import Site, whole_body
+from actors.transport.http.pieces import events, whole
+from actors.transport.http.site import Site
 from actors.transport.http.verdict import expired, is_expired, of_error, of_status
 
 MAX_ERROR_BYTES = 64 * 1024
 """Of the body of an answer that is no success, where a JSON-RPC error may be."""
 MAX_RESUMPTIONS = 5
 """So often in a row a stream is taken up again without anything new on it."""
+_LINGER_S = 1.0
+"""How long a stream may stay open after its answer: one that ends by itself leaves its connection to another request."""
 _RETRY_S = (1.0, 60.0)
 """The shortest and the longest pause before a stream is opened again; the server may name another one."""
 _OF_OTHERS = (400, 404, 405)
@@ -117,7 +120,7 @@ class StreamableHttp:
 
     async def _body(self, message: Outgoing, response: httpx2.Response) -> Failure | None:
         limit = self._site.limits.max_line_bytes
-        body = await whole_body(response, limit)
+        body = await whole(response, limit)
         if body is None:
             reason = f"its answer is over {limit} bytes (max_line_bytes)"
             return Failure(id=message.id, cause="too_large", reason=reason)
@@ -128,7 +131,7 @@ class StreamableHttp:
 
     async def _refused(self, message: Outgoing, response: httpx2.Response, kind: str) -> Failure:
         """Hand on the JSON-RPC error in an answer that is no success, if there is one."""
-        body = await whole_body(response, MAX_ERROR_BYTES) if kind == JSON else b""
+        body = await whole(response, MAX_ERROR_BYTES) if kind == JSON else b""
         status = response.status_code
         if self._session and is_expired(status, body or b""):
             return expired(message.id)
@@ -142,15 +145,16 @@ class StreamableHttp:
     async def _events(self, response: httpx2.Response, stream: bytes, place: _Place) -> Failure | None:
         """Hand on the messages of a stream, up to the answer to the request whose stream it is; None if that came."""
         answered = False
-        with trio.CancelScope() as reading:  # to be left early, the readers inside one another must be cancelled
-            async for event in httpx2.EventSource(response, self._site.limits.max_event_bytes):
-                place.passed(event)
-                if event.data and event.event == "message":
-                    text = event.data.encode(errors="replace")
-                    await self._hand_on(text, stream)
-                    if stream and answers(text, stream):
-                        answered = True
-                        reading.cancel()
+        with trio.CancelScope() as reading:
+            async with events(response, self._site.limits.max_event_bytes) as told:
+                async for event in told:
+                    place.passed(event)
+                    if event.data and event.event == "message":
+                        text = event.data.encode(errors="replace")
+                        await self._hand_on(text, stream)
+                        if stream and answers(text, stream):
+                            answered = True
+                            reading.deadline = trio.current_time() + _LINGER_S
         reason = "it ended its answer before the result"
         return None if answered else Failure(id=stream, cause="crashed", reason=reason)
 

@@ -13,6 +13,7 @@ import trio
 from actors.kit.nursery import background
 from actors.transport.http.channel import HttpKind
 from actors.transport.http.connection import HttpConnection
+from actors.transport.http.head import ENCODING
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
 from actors.transport.http.tls import trusted_certificates
@@ -42,7 +43,7 @@ class HttpTransport:
         limits = self._limits
         client = httpx2.AsyncClient(
             verify=self._trusted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            headers={**self._remote.headers, "user-agent": "mcpvisor"},
+            headers={**self._remote.headers, "user-agent": "mcpvisor", "accept-encoding": ENCODING},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
             timeout=httpx2.Timeout(None, connect=limits.connect_timeout_s, write=limits.write_timeout_s),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30.0),

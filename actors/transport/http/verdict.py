@@ -12,7 +12,6 @@ from actors.protocol.failure import Cause, Failure
 
 SESSION_OVER = "its session is over"
 _CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "unauthorized", 429: "overloaded"}
-_BROKEN = (httpx2.RemoteProtocolError, httpx2.DecodingError, httpx2.SSEError)
 _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 _GONE = ("without sending a response", "without sending complete message")
 """How the HTTP client says that the peer has closed a connection, which it takes for an error of the protocol."""
@@ -21,8 +20,9 @@ _SAID: dict[Cause, str] = {
     "overloaded": "it is asked too often (HTTP {status})",
     "refused": "there is no MCP server at its address that takes this (HTTP {status})",
     "unavailable": "it is not available (HTTP {status})",
-    "protocol": "it sends us elsewhere, or gives no answer (HTTP {status})",
+    "protocol": "it gave no answer (HTTP {status})",
 }
+_ELSEWHERE = "it sends us on to where nothing is sent (HTTP {status}); its address may have changed"
 
 
 def of_status(id_: bytes, status: int, retry_after_s: float | None) -> Failure:
@@ -34,7 +34,7 @@ def of_status(id_: bytes, status: int, retry_after_s: float | None) -> Failure:
     return Failure(
         id=id_,
         cause=cause,
-        reason=_SAID[cause].format(status=status),
+        reason=(_ELSEWHERE if 300 <= status < 400 else _SAID[cause]).format(status=status),
         sent=not 400 <= status < 500,
         retry_after_s=retry_after_s,
     )
@@ -63,10 +63,19 @@ def _broken(id_: bytes, error: BaseException) -> Failure:
     if isinstance(error, httpx2.LocalProtocolError):
         text = 'what would be sent to it is no HTTP: look at its "headers"'
         return Failure(id=id_, cause="refused", reason=text, sent=False)
-    gone = any(words in str(error) for words in _GONE)
-    if isinstance(error, _BROKEN) and not gone:
-        return Failure(id=id_, cause="protocol", reason=f"what it sends is broken ({why(error)})")
-    return Failure(id=id_, cause="crashed", reason=f"the connection to it was lost ({why(error)})")
+    cause: Cause = "protocol"
+    match error:
+        case httpx2.SSEError():  # the media type was looked at before, so it is the size
+            cause, text = "too_large", "an event of its answer is over the limit (max_event_bytes)"
+        case httpx2.DecodingError():
+            text = "its answer is not compressed as it says"
+        case httpx2.RemoteProtocolError() if any(words in str(error) for words in _GONE):
+            cause, text = "crashed", "it closed the connection before its answer was whole"
+        case httpx2.RemoteProtocolError():
+            text = "what it sends is not valid HTTP, or its head is too large"
+        case _:
+            cause, text = "crashed", f"the connection to it was lost ({why(error)})"
+    return Failure(id=id_, cause=cause, reason=text)
 
 
 def why(error: BaseException) -> str:

@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.errors import CallTooLarge, ProtocolViolation, ServerError, ServerExited, SupervisorError, TooManyCalls
+from actors.errors import SupervisorError
 from actors.kit import Starts
-from actors.life.states import State
 from actors.messages import Note, ServerListed
 from actors.protocol.exchanges import Interest
 from actors.protocol.versions import Era
@@ -19,7 +18,7 @@ from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.remote_server import RemoteServer, Request
+from tests.fakes.remote_server import RemoteServer
 
 LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=100_000, connect_timeout_s=2)
 
@@ -164,81 +163,6 @@ async def test_an_answer_that_does_not_end_is_given_up() -> None:
                 problems = rig.of(ServerListed)[0].offer.problems
                 assert problems == ("tools/list: it did not end its answer within 0.2 s",)
                 await rig.stop()
-
-
-def answer(status: int, body: bytes = b"<html>sk-secret</html>", kind: str = "text/html", **headers: str) -> object:
-    async def fault(request: Request) -> None:
-        await request.respond(status, body, kind, **headers)
-
-    return fault
-
-
-async def _cut(request: Request) -> None:
-    await request.begin_events()
-    await request.stream.send_all(b'event: message\ndata: {"jsonrpc":"2.0","id"')
-
-
-async def _short(request: Request) -> None:
-    await request.stream.send_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{")
-
-
-async def _garbage(request: Request) -> None:
-    await request.stream.send_all(b"\x16\x03\x01nonsense\r\n\r\n")
-
-
-async def _close(request: Request) -> None:
-    await trio.lowlevel.checkpoint()
-
-
-async def _other_id(request: Request) -> None:
-    await request.respond(200, b'{"jsonrpc":"2.0","id":"other","result":{}}')
-
-
-async def _large(request: Request) -> None:
-    body = b'{"jsonrpc":"2.0","id":1,"result":{"a":"' + b"x" * 200_000 + b'"}}'
-    await request.respond(200, body)
-
-
-FAULTS = [
-    ("401", answer(401), ServerError, "not_sent"),
-    ("403", answer(403), ServerError, "not_sent"),
-    ("405", answer(405), ServerError, "not_sent"),
-    ("429", answer(429, retry_after="3600"), TooManyCalls, "not_sent"),
-    ("500", answer(500), ServerError, "unknown"),
-    ("503", answer(503), ServerError, "unknown"),
-    ("302", answer(302, location="http://127.0.0.1:1/canary"), ProtocolViolation, "unknown"),
-    ("307", answer(307, location="http://127.0.0.1:1/canary"), ProtocolViolation, "unknown"),
-    ("html", answer(200), ProtocolViolation, "unknown"),
-    ("empty", answer(200, b"", "application/json"), ProtocolViolation, "unknown"),
-    ("accepted", answer(202, b""), ProtocolViolation, "unknown"),
-    ("bad json", answer(200, b'{"jsonrpc":"2.0","id":1,', "application/json"), ProtocolViolation, "unknown"),
-    ("other id", _other_id, ProtocolViolation, "unknown"),
-    ("cut", _cut, ServerExited, "unknown"),
-    ("short body", _short, ServerExited, "unknown"),
-    ("garbage", _garbage, ProtocolViolation, "unknown"),
-    ("closed", _close, ServerExited, "unknown"),
-    ("large", _large, CallTooLarge, "unknown"),
-]
-
-
-@pytest.mark.parametrize(
-    ("fault", "error", "outcome"), [fault[1:] for fault in FAULTS], ids=[fault[0] for fault in FAULTS]
-)
-async def test_a_fault_costs_its_call_and_no_other(fault: object, error: type[SupervisorError], outcome: str) -> None:
-    fake = FakeServer()
-    server = RemoteServer(fake.serve)
-    async with remote(server, fake, "legacy") as rig:
-        await rig.wake()
-        server.faults["tools/call"] = fault  # type: ignore[assignment]
-        with pytest.raises(error) as raised:
-            await rig.call("echo")
-        assert raised.value.outcome == outcome
-        assert "sk-secret" not in raised.value.message
-        del server.faults["tools/call"]
-        assert await rig.call("echo", n=2) == {"n": 2}
-        assert rig.actor.life.state is State.READY
-    assert server.count("POST", "tools/call") == 2
-    assert server.count("POST", "initialize") == 1
 
 
 async def test_a_server_that_is_away_is_told_to_be() -> None:

@@ -45,7 +45,7 @@ def test_a_session_is_over_when_the_server_says_so(status: int, body: bytes, exp
         (httpx2.RemoteProtocolError("Server disconnected without sending a response."), "crashed"),
         (httpx2.RemoteProtocolError("illegal status line"), "protocol"),
         (httpx2.DecodingError("x"), "protocol"),
-        (httpx2.SSEError("x"), "protocol"),
+        (httpx2.SSEError("x"), "too_large"),
         (httpx2.ReadError("x"), "crashed"),
         (httpx2.InvalidURL("x"), "crashed"),
     ],

@@ -1,0 +1,267 @@
+"""What a caller sees of a server behind HTTP that does something wrong: why, in time, and nothing of it afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+import trio
+
+from actors.errors import (
+    CallTimedOut,
+    CallTooLarge,
+    Outcome,
+    ProtocolViolation,
+    ServerError,
+    ServerExited,
+    SupervisorError,
+    TooManyCalls,
+)
+from actors.kit import Starts
+from actors.life.policy import RestartPolicy
+from actors.life.states import State
+from actors.protocol.versions import Era
+from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.site import MAX_REDIRECTS
+from actors.transport.http.transport import HttpTransport
+from supervisor.service.failures import advice
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes import http_faults as faults
+from tests.fakes.mcp_server import FakeServer
+from tests.fakes.remote_server import Fault, RemoteServer, Request
+
+LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=50_000, connect_timeout_s=2)
+DEADLINE_S = 0.3
+"""Of a call whose answer does not come."""
+SLACK_S = 1.5
+"""How much later its caller may know: the machine may be busy."""
+ERAS: tuple[Era, ...] = ("legacy", "modern")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fault and how a call ends that meets it. `says`: what its message has to tell, a regular expression."""
+
+    name: str
+    fault: Fault
+    error: type[SupervisorError]
+    outcome: Outcome
+    says: str
+    eras: tuple[Era, ...] = ERAS
+
+
+LOST = "; whether the tool ran is not known: look before you call it again"
+ELSEWHERE = r"it sends us on to where nothing is sent \(HTTP 30[27]\); its address may have changed"
+LATE = "did not answer tools/call within [0-9.]+ s"
+BROKEN = "what it sends is not valid HTTP, or its head is too large"
+CUT = "it closed the connection before its answer was whole"
+OTHER = "what it answered is not the answer to this request"
+NO_RESULT = "it ended its answer before the result"
+CREDENTIAL = r"it wants a credential, or another one \(HTTP 40[13]\)"
+AWAY = r"it is not available \(HTTP 50[0-9]\)"
+LARGE = r"its answer is over 100000 bytes \(max_line_bytes\); ask for less at once"
+EVENT = r"an event of its answer is over the limit \(max_event_bytes\); ask for less at once"
+ODD = "text/event-stream; charset=zlib_codec"
+METADATA = f'Bearer resource_metadata="{faults.ELSEWHERE}"'
+
+ERRORS = [
+    Case("401", faults.status(401, www_authenticate=METADATA), ServerError, "not_sent", CREDENTIAL),
+    Case("403", faults.status(403), ServerError, "not_sent", CREDENTIAL),
+    Case("404", faults.status(404), ServerError, "not_sent", "there is no MCP server at its address", ("modern",)),
+    Case("405", faults.status(405), ServerError, "not_sent", "there is no MCP server at its address"),
+    Case("429", faults.status(429, retry_after="3600"), TooManyCalls, "not_sent", "it is asked too often"),
+    Case("500", faults.status(500), ServerError, "unknown", AWAY),
+    Case("502", faults.status(502), ServerError, "unknown", AWAY),
+    Case("503", faults.status(503, retry_after="3600"), ServerError, "unknown", AWAY),
+    Case("301", faults.status(301, location="/mcp"), ProtocolViolation, "unknown", r"\(HTTP 301\)"),
+    Case("206", faults.status(206), ProtocolViolation, "unknown", r"it gave no answer \(HTTP 206\)"),
+    Case("redirect", faults.status(307, location=faults.ELSEWHERE), ProtocolViolation, "unknown", ELSEWHERE),
+    Case("redirect-302", faults.status(302, location=faults.ELSEWHERE), ProtocolViolation, "unknown", ELSEWHERE),
+    Case("redirect-loop", faults.redirect_loop, ProtocolViolation, "unknown", ELSEWHERE),
+    Case("redirect-scheme", faults.status(307, location="file:///etc/passwd"), ProtocolViolation, "unknown", ELSEWHERE),
+    Case("redirect-nowhere", faults.status(307), ProtocolViolation, "unknown", ELSEWHERE),
+    Case("rst", faults.reset, ServerExited, "unknown", r"the connection to it was lost \(Connection reset by peer\)"),
+    Case("closed", faults.close, ServerExited, "unknown", CUT),
+    Case("hang", faults.hang, CallTimedOut, "unknown", LATE),
+    Case("slow-headers", faults.slow_headers, CallTimedOut, "unknown", LATE),
+    Case("slow-body", faults.slow_body, CallTimedOut, "unknown", LATE),
+    Case("short-body", faults.short_body, ServerExited, "unknown", CUT),
+    Case("huge", faults.huge, CallTooLarge, "unknown", LARGE),
+    Case("huge-at-once", faults.huge_at_once, CallTooLarge, "unknown", LARGE),
+    Case("gzip-bomb", faults.gzip_bomb, CallTooLarge, "unknown", LARGE),
+    Case("gzip-broken", faults.gzip_broken, ProtocolViolation, "unknown", "its answer is not compressed as it says"),
+    Case("html", faults.status(200), ProtocolViolation, "unknown", "it answered with text/html, which is not MCP"),
+    Case(
+        "wrong-type", faults.wrong_type, ProtocolViolation, "unknown", "it answered with text/plain, which is not MCP"
+    ),
+    Case("no-type", faults.no_type, ProtocolViolation, "unknown", "it answered with nothing that is named"),
+    Case("empty", faults.raw(faults.plain(0)), ProtocolViolation, "unknown", "its answer is no JSON-RPC message"),
+    Case("accepted", faults.status(202), ProtocolViolation, "unknown", r"it gave no answer \(HTTP 202\)"),
+    Case("bad-json", faults.body(b'{"jsonrpc":"2.0","id":1,'), ProtocolViolation, "unknown", OTHER),
+    Case("other-id", faults.other_id, ProtocolViolation, "unknown", OTHER),
+    Case("header-flood", faults.header_flood, ProtocolViolation, "unknown", BROKEN),
+    Case("bad-chunk", faults.bad_chunk, ProtocolViolation, "unknown", BROKEN),
+    Case("garbage", faults.raw(b"\x16\x03\x01nonsense\r\n\r\n"), ProtocolViolation, "unknown", BROKEN),
+    Case("sse-cut", faults.events(b'event: message\ndata: {"jsonrpc":"2.0","id'), ServerExited, "unknown", NO_RESULT),
+    Case("sse-cut-before", faults.events(b": hello\n\n"), ServerExited, "unknown", NO_RESULT),
+    Case("sse-endless", faults.events_endless, CallTimedOut, "unknown", LATE),
+    Case("sse-trickle", faults.events_trickle, CallTimedOut, "unknown", LATE),
+    Case("sse-compressed", faults.events_compressed, CallTimedOut, "unknown", LATE),
+    Case("sse-bigline", faults.events_big_line, CallTooLarge, "unknown", EVENT),
+    Case("sse-compressed-charset", faults.events(b"x", kind=ODD), ServerExited, "unknown", NO_RESULT),
+]
+RIGHT: dict[str, Fault] = {
+    "gzip-asked": faults.gzip_asked,
+    "one-hundreds": faults.one_hundreds,
+    "cookies": faults.cookies,
+    "sse": faults.events(None),
+    "sse-flood": faults.events_flood,
+    "sse-forms": faults.events_forms,
+    "sse-twice": faults.events(None, None),
+    "sse-request": faults.asks,
+    "sse-tiny-chunks": faults.tiny_chunks([b"\n"] * 5000),
+    "sse-charset": faults.events(None, kind="text/event-stream; charset=utf-16"),
+    "delay": faults.delay,
+}
+"""What is odd, and still an answer."""
+PROBED = {"legacy": "error", "modern": "modern"}
+
+
+@asynccontextmanager
+async def reached(
+    fake: FakeServer, era: Era | None, policy: RestartPolicy | None = None
+) -> AsyncIterator[tuple[Rig, RemoteServer]]:
+    server = RemoteServer(fake.serve, modern=fake.probe == "modern")
+    with trio.fail_after(30):
+        async with server.running():
+            transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS)
+            async with running_server(transport=transport, era=era, policy=policy, starts=Starts(per_s=1000.0)) as rig:
+                yield rig, server
+                await rig.stop()
+    assert fake.starts == fake.exits
+
+
+def of_era(era: Era) -> FakeServer:
+    return FakeServer(probe=PROBED[era])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("case", "era"),
+    [pytest.param(case, era, id=f"{case.name}-{era}") for case in ERRORS for era in case.eras],
+)
+async def test_a_fault_costs_its_call_says_why_and_costs_no_other(case: Case, era: Era) -> None:
+    async with reached(of_era(era), era) as (rig, server):
+        await rig.wake()
+        server.faults["tools/call"] = case.fault
+        began = trio.current_time()
+        with pytest.raises(case.error) as raised:
+            await rig.call("echo", deadline_s=DEADLINE_S)
+        took_s = trio.current_time() - began
+        error = raised.value
+        assert took_s < DEADLINE_S + SLACK_S
+        assert (error.server, error.outcome) == ("s", case.outcome)
+        assert error.message.startswith("server 's'")
+        assert re.search(case.says, error.message)
+        assert faults.SECRET not in error.message
+        if case.outcome == "unknown":
+            assert advice(error) == LOST
+        else:
+            assert advice(error)
+        if case.error is CallTimedOut and case.name != "sse-compressed":
+            with trio.fail_after(SLACK_S):
+                await next(each for each in server.requests if each.method == "tools/call").gone.wait()
+        del server.faults["tools/call"]
+        assert await rig.call("echo", n=2) == {"n": 2}
+        assert rig.actor.life.state is State.READY
+    hops = MAX_REDIRECTS if case.name == "redirect-loop" else 0
+    assert server.count("POST", "tools/call") == 2 + hops
+    assert server.count("POST", "initialize") == (era == "legacy")
+
+
+async def test_a_server_that_asks_too_much_of_us_is_left_alone_for_five_minutes_at_most() -> None:
+    async with reached(of_era("legacy"), "legacy") as (rig, server):
+        await rig.wake()
+        server.faults["tools/call"] = faults.status(429, retry_after="3600")
+        with pytest.raises(TooManyCalls) as raised:
+            await rig.call("echo")
+        assert raised.value.retry_after_s == 300.0
+        assert advice(raised.value) == "; try again in 300 s"
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("name", RIGHT)
+async def test_what_is_odd_and_still_an_answer_is_one(name: str, era: Era) -> None:
+    async with reached(of_era(era), era) as (rig, server):
+        await rig.wake()
+        server.faults["tools/call"] = RIGHT[name]
+        assert await rig.call("echo", deadline_s=10, n=1) == {"n": 1}
+        del server.faults["tools/call"]
+        assert await rig.call("echo", n=2) == {"n": 2}
+        assert rig.actor.life.state is State.READY
+        if name == "sse-request" and era == "legacy":
+            answer = await server.until(lambda request: request.message.get("id") == "srv-1")
+            assert answer.message["error"]["code"] == -32601
+    assert server.count("POST", "tools/call") == 2
+    assert server.count("POST", "initialize") == (era == "legacy")
+    assert not [each for each in server.requests if "cookie" in each.headers]
+    sessions = {each.headers.get("mcp-session-id") for each in server.requests if each.method == "tools/call"}
+    assert sessions == ({"session-1"} if era == "legacy" else {None})
+    asked = [each for each in server.requests if each.message.get("id") == "srv-1"]
+    assert len(asked) == (name == "sse-request" and era == "legacy")
+
+
+IN_NO_TIME = RestartPolicy(max_restarts=1000, backoff_initial_s=0.02, backoff_max_s=0.02)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    "case", [case for case in ERRORS if case.error is not CallTimedOut], ids=lambda case: case.name
+)
+async def test_a_fault_of_the_handshake_is_told_and_what_comes_after_it_works(case: Case, era: Era) -> None:
+    fake = of_era(era)
+    async with reached(fake, None, IN_NO_TIME) as (rig, server):
+        for method in ("server/discover", "initialize"):
+            server.faults[method] = case.fault
+        with pytest.raises(SupervisorError) as raised:
+            await rig.call("echo", deadline_s=0.05)
+        assert raised.value.outcome == "not_sent"
+        while not (last := (await rig.status()).last_error or ""):
+            await rig.told.wait()  # it is tried again and again
+        assert faults.SECRET not in last + "".join(rig.story)
+        server.faults.clear()
+        await rig.restart()
+        assert await rig.call("echo", n=1) == {"n": 1}
+        assert rig.actor.life.state is State.READY
+    assert server.count("POST", "tools/call") == 1
+
+
+async def test_no_request_of_a_server_goes_where_it_points() -> None:
+    """A second server stands for what must not be asked: neither it nor a credential for it is ever seen there."""
+    fake, other = of_era("legacy"), RemoteServer(FakeServer().serve)
+    async with other.running(), reached(fake, "legacy") as (rig, server):
+        await rig.wake()
+        for number in (301, 302, 303, 307, 308):
+            server.faults["tools/call"] = faults.status(number, location=other.url)
+            with pytest.raises(ProtocolViolation):
+                await rig.call("echo")
+    assert other.requests == []
+
+
+async def test_a_redirect_within_the_origin_is_followed_with_its_credential() -> None:
+    async with reached(of_era("legacy"), "legacy") as (rig, server):
+        await rig.wake()
+        moved = faults.status(307, location="/moved")
+
+        async def once(request: Request) -> None:
+            del server.faults["tools/call"]
+            await moved(request)
+
+        server.faults["tools/call"] = once
+        assert await rig.call("echo", n=1) == {"n": 1}
+    first, second = [each for each in server.requests if each.method == "tools/call"]
+    assert (first.path, second.path) == ("/mcp", "/moved")
+    assert second.headers["authorization"] == "Bearer t"
+    assert first.body == second.body
