@@ -33,6 +33,7 @@ class Draft:
         self._limits = limits
         self._parts: dict[Kind, _Part] = {kind: _Part() for kind in METHODS}
         self._problems: list[str] = []
+        self._good_for_s = 0.0
 
     def count(self, kind: Kind) -> int:
         """Return how many entries of a list there are that can be used."""
@@ -57,6 +58,8 @@ class Draft:
                 self._note(problem)
         part.broken.update(page.broken)
         part.size += page.size
+        if page.good_for_s:  # all lists are read together, so the shortest time counts
+            self._good_for_s = min(self._good_for_s or page.good_for_s, page.good_for_s)
         return len(part.entries) + len(part.broken) > before
 
     def offer(self, agreement: Agreement, listed: Listed) -> Offer:
@@ -73,6 +76,7 @@ class Draft:
             version=agreement.version,
             problems=(*listed.problems, *self._problems)[:MAX_PROBLEMS],
             partial="tools" in listed.missing,
+            good_for_s=self._good_for_s,
         )
 
     def _list(self, kind: Kind, of: type[E], listed: Listed) -> tuple[E, ...]:

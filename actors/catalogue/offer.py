@@ -64,7 +64,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that one server offers, as of one discovery. `problems` are reasons an operator can read.
 
     `partial`: the list of tools was not read to its end. `read_at`: when it was, in unix seconds; 0 if never, or if
-    what was read is in doubt.
+    what was read is in doubt. `good_for_s`: for how long the server says that its lists are good; 0 if it says nothing.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -81,6 +81,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens_exact: bool = False
     partial: bool = False
     read_at: float = 0.0
+    good_for_s: float = 0.0
 
 
 _LISTS = ("tools", "resources", "templates", "prompts")
@@ -89,8 +90,10 @@ _LISTS = ("tools", "resources", "templates", "prompts")
 
 def unchanged(before: Offer, after: Offer) -> bool:
     """Return whether two offers say the same; when they were read, and their token counts, do not matter."""
-    counts, exact = before.token_counts, before.tokens_exact
-    return before == replace(after, read_at=before.read_at, token_counts=counts, tokens_exact=exact)
+    counts, exact, good_for_s = before.token_counts, before.tokens_exact, before.good_for_s
+    return before == replace(
+        after, read_at=before.read_at, token_counts=counts, tokens_exact=exact, good_for_s=good_for_s
+    )
 
 
 def encode_offer(offer: Offer) -> bytes:

@@ -24,6 +24,7 @@ MAX_CURSOR_BYTES = 64 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 MAX_PROBLEMS = 50
 _MAX_MARKS = 100_000
+_MAX_TTL_DIGITS = 15
 _LEVELS = 3
 _NAMED = re.compile(rb'"(?:name|uri|uriTemplate)"\s*:\s*"((?:[^"\\]|\\.){1,80})')
 _WORDS: dict[Kind, str] = {
@@ -54,7 +55,8 @@ class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     """One page that was read.
 
     `entries` by name or URI, `broken` by a digest, with what is wrong with each. `size` in bytes. `cut`: the limit that
-    was reached. `failure`: why nothing could be read. `foreign`: the message is no answer to the request.
+    was reached. `failure`: why nothing could be read. `foreign`: the message is no answer to the request. `good_for_s`:
+    for how long the server says that it is good (2026-07-28, server/utilities/caching `ttlMs`); 0 if it says nothing.
     """
 
     entries: Mapping[str, Entry] = {}
@@ -64,6 +66,7 @@ class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     cut: str = ""
     failure: str = ""
     foreign: bool = False
+    good_for_s: float = 0.0
 
 
 class Known:
@@ -100,12 +103,13 @@ def read_page(arrived: PageArrived, room: ListRoom, known: Known) -> ListPage:
         return ListPage(failure="the answer is malformed")
     reader = _Reader(arrived.kind, room, known)
     reader.read(outline, elements)
+    good_for_s = _good_for_s(outline, result.get(b"ttlMs"))
     if reader.cut or not whole:
-        return reader.page(None, reader.cut or f"{reader.count} entries")
+        return reader.page(None, reader.cut or f"{reader.count} entries", good_for_s)
     try:
-        return reader.page(_cursor(outline, result.get(b"nextCursor")), "")
+        return reader.page(_cursor(outline, result.get(b"nextCursor")), "", good_for_s)
     except MalformedJson:
-        return reader.page(None, "a cursor that we cannot use")
+        return reader.page(None, "a cursor that we cannot use", good_for_s)
 
 
 def _answers(outline: Outline, answer: Mapping[bytes, Span], id_: bytes) -> bool:
@@ -142,6 +146,12 @@ def _cursor(outline: Outline, span: Span | None) -> str | None:
     return cursor if isinstance(cursor, str) else None
 
 
+def _good_for_s(outline: Outline, span: Span | None) -> float:
+    """Return a `ttlMs` in seconds; 0.0 for one that is absent, zero, negative, or no number of at most 15 digits."""
+    text = outline.take(span) if span is not None and span.end - span.start <= _MAX_TTL_DIGITS else b""
+    return int(text) / 1000 if text.isdigit() else 0.0
+
+
 class _Reader:
     """Reads the entries of one page."""
 
@@ -159,9 +169,11 @@ class _Reader:
         """How many entries of the list were seen, those of earlier pages included."""
         return self._room.seen + len(self._entries) + len(self._broken)
 
-    def page(self, cursor: str | None, cut: str) -> ListPage:
+    def page(self, cursor: str | None, cut: str, good_for_s: float) -> ListPage:
         """Return what was read."""
-        return ListPage(entries=self._entries, broken=self._broken, size=self._size, cursor=cursor, cut=cut)
+        return ListPage(
+            entries=self._entries, broken=self._broken, size=self._size, cursor=cursor, cut=cut, good_for_s=good_for_s
+        )
 
     def read(self, outline: Outline, elements: list[Span]) -> None:
         """Read entries until the room is used up."""

@@ -4,8 +4,10 @@
 - One empty list of tools may be a hiccup: it counts only if it is still empty a probe interval later.
 - Changes are debounced, readings have a least interval; at most one is under way and one is owed.
 - Lists grow old: after `catalogue_max_age_s`, give or take a tenth so that servers do not all come at once, they are
-  read again. What is doubtful (empty, or not read to its end) is read again at the start of the daemon, and every probe
-  interval while the server is awake.
+  read again; while the server is awake sooner, if it says so itself (`ttlMs`). One that sleeps is woken for that only
+  if it may be (`refresh_asleep`): otherwise its lists are read when it is woken for something else, as always.
+- What is doubtful (empty, or not read to its end) is read again at the start of the daemon, and every probe interval
+  while the server is awake.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ class Lists:
         self._spread = zlib.crc32(server.encode()) / 2**32  # of servers over an interval; the same at each start
         self._begun_at: float | None = None
         self._looked_at = 0.0
-        self._due_at = math.inf
+        self._due_at = self._stale_at = math.inf
         self._failed_looks = 0
+        self._urgent = False
         self._empty_since: float | None = None
 
     def restore(self, now: float, unix_now: float) -> None:
@@ -50,10 +53,15 @@ class Lists:
         read_at = self.known.read_at
         fresh = not self.doubtful and 0 < read_at <= unix_now
         self._due_at = now + (max(settled, self._max_age_s - (unix_now - read_at)) if fresh else settled)
+        self._urgent = not fresh
 
     @property
     def _max_age_s(self) -> float:
-        return (self._settings.catalogue_max_age_s or math.inf) * (0.9 + 0.2 * self._spread)
+        return (self._settings.catalogue_max_age_s or math.inf) * self._jitter
+
+    @property
+    def _jitter(self) -> float:
+        return 0.9 + 0.2 * self._spread
 
     @property
     def doubtful(self) -> bool:
@@ -75,8 +83,10 @@ class Lists:
 
     def next_look(self, *, awake: bool) -> float:
         """Return the moment at which the lists are read again though nobody told of a change; infinite if never."""
+        if not awake:
+            return self._due_at if self._urgent or self._settings.refresh_asleep else math.inf
         probe = self._looked_at + self._settings.probe_interval_s
-        return min(probe, self._due_at) if awake and self.doubtful else self._due_at
+        return min(self._due_at, self._stale_at, probe if self.doubtful else math.inf)
 
     def put_off(self, now: float) -> None:
         """The server could not be woken to be looked at: try again later, and later each time."""
@@ -89,7 +99,9 @@ class Lists:
         offer = draft.offer(agreement, listed)
         self._looked_at = now
         self._due_at = now + self._max_age_s
+        self._stale_at = self._stale_from(now, offer.good_for_s)
         self._failed_looks = 0
+        self._urgent = False
         emptied = self.known is not None and bool(self.known.tools) and not offer.tools
         if not emptied:
             self._empty_since = None
@@ -104,6 +116,12 @@ class Lists:
             offer = replace(offer, read_at=before if offer.partial else unix_now)
         self.known = offer
         return offer
+
+    def _stale_from(self, now: float, good_for_s: float) -> float:
+        """Return when lists grow stale by their server's word; infinite if that is never, or age does not matter."""
+        if not good_for_s or not self._settings.catalogue_max_age_s:
+            return math.inf
+        return now + max(good_for_s, self._settings.catalogue_min_age_s) * self._jitter
 
     @property
     def _patience(self) -> str:

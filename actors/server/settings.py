@@ -21,7 +21,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `unresponsive_s`: a server that said nothing during a whole call is asked for a sign of life, and replaced if none
     comes within this time. `probe_interval_s`: lists that look wrong are left alone for so long.
-    `catalogue_max_age_s`: how old lists may grow; 0 means that age does not matter.
+    `catalogue_max_age_s`: how old lists may grow; 0 means that age does not matter. A server that says for how long its
+    lists are good is believed down to `catalogue_min_age_s`. `refresh_asleep`: it is woken when its lists are old.
     `call_max_s`: the longest that a call may take whose server tells of progress, or asks its client something, which
     may take `question_timeout_s`. `capabilities`: what the server may ask clients, as it is declared to it.
     `installer`: what starts the server may install it first. Such a start may take up to `install_timeout_s`, if it is
@@ -43,6 +44,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     unresponsive_s: float = 5.0
     probe_interval_s: float = 300.0
     catalogue_max_age_s: float = 86_400.0
+    catalogue_min_age_s: float = 60.0
+    refresh_asleep: bool | None = None
     max_in_flight: int = 64
     max_queued: int = 128
     max_queued_bytes: int = 64 * 1024 * 1024

@@ -126,11 +126,22 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     ] = 1800.0
     catalogue_max_age_s: Annotated[
         Seconds,
-        Meta(
-            description="Lists older than this are read again, give or take a tenth; a server that sleeps is woken for "
-            "it when nothing else waits to start. 0: age does not matter."
-        ),
+        Meta(description="Lists older than this are read again, give or take a tenth. 0: age does not matter."),
     ] = 86_400.0
+    catalogue_min_age_s: Annotated[
+        PositiveSeconds,
+        Meta(
+            description="A server that says itself for how long its lists are good (`ttlMs`) is asked again after that "
+            "while it is awake, but no sooner than this."
+        ),
+    ] = 60.0
+    refresh_asleep: Annotated[
+        bool | None,
+        Meta(
+            description="Wake the server for old lists if it sleeps, when nothing else waits to start; null: only a "
+            "remote one, for which that starts no process."
+        ),
+    ] = None
     stable_s: Annotated[
         PositiveSeconds, Meta(description="A process ready for this long counts as stable and forgives one failure.")
     ] = 60.0

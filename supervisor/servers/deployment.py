@@ -144,6 +144,7 @@ def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
             msgspec.convert(config, ServerSettings, from_attributes=True),
             installer=installer,
             capabilities=CAPABILITIES[config.ask],
+            refresh_asleep=config.kind != "stdio" if config.refresh_asleep is None else config.refresh_asleep,
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
         mask=Mask({**headers, **config.env}, config.args),

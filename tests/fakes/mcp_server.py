@@ -33,7 +33,8 @@ class FakeServer:
 
     `probe`: what `server/discover` does. `exits_at`: the method at which it exits with code 1. `silent_at`: methods it
     never answers. `deaf`: it reads nothing after its next message. `errors_at`: the JSON-RPC error it answers to a
-    method. `page`: tools per page. `installs_s`: before it reads anything it works for so long, as an installer does.
+    method. `page`: tools per page. `ttl`: what its pages have as `ttlMs`, `ttls` one by one.
+    `installs_s`: before it reads anything it works for so long, as an installer does.
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
     exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation, `progress`
     tells of it before it answers, `log` logs at each of `levels`, `ask` asks for input and gives back what it got, or
@@ -50,6 +51,8 @@ class FakeServer:
     ignores_eof: bool = False
     deaf: bool = False
     page: int = 1000
+    ttl: Any = None
+    ttls: list[int] = field(default_factory=list)
     start_s: float = 0.0
     installs_s: float = 0.0
     starts: int = 0
@@ -169,6 +172,8 @@ class FakeServer:
         page: dict[str, Any] = {"tools": self.tools[start : start + self.page]}
         if start + self.page < len(self.tools):
             page["nextCursor"] = str(start + self.page)
+        if (ttl := self.ttls.pop(0) if self.ttls else self.ttl) is not None:
+            page["ttlMs"] = ttl
         return page
 
     async def _call(self, peer: MemoryPeer, message: dict[str, Any]) -> None:

@@ -239,7 +239,7 @@ async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_i
         await until_ready(client)
         await trio.testing.wait_all_tasks_blocked(0.1)
         assert again.fake.starts == 0
-    old = {name: {**entry, "catalogue_max_age_s": 0.2} for name, entry in servers.items()}
+    old = {name: {**entry, "catalogue_max_age_s": 0.2, "refresh_asleep": True} for name, entry in servers.items()}
     async with running(configuration(tmp_path, old), data, connect=again.connect) as client:
         rows: list[dict[str, Any]] = []
         while not rows or any(row["tools"] < 2 for row in rows):

@@ -24,18 +24,79 @@ def read(age_s: float) -> Offer:
     return msgspec.structs.replace(KNOWN, read_at=NOW_S - age_s)
 
 
-async def test_fresh_lists_start_no_process_until_they_are_a_day_old(autojump_clock: MockClock) -> None:
-    async with running_server(known=read(0.5 * DAY_S), now_s=NOW_S) as rig:
+@pytest.mark.parametrize(("asked", "starts"), [(True, 1), (False, 0), (None, 0)])
+async def test_fresh_lists_start_no_process_and_old_ones_only_if_that_is_wanted(
+    asked: bool | None, starts: int, autojump_clock: MockClock
+) -> None:
+    settings = ServerSettings(refresh_asleep=asked)
+    async with running_server(known=read(0.5 * DAY_S), settings=settings, now_s=NOW_S) as rig:
         await trio.sleep(0.35 * DAY_S)
         assert rig.fake.starts == 0
         await trio.sleep(0.3 * DAY_S)
-        assert rig.fake.starts == 1
+        assert rig.fake.starts == starts
+
+
+async def test_a_server_that_is_not_woken_for_old_lists_is_asked_when_it_is_woken_for_a_call(
+    autojump_clock: MockClock,
+) -> None:
+    fake = FakeServer(tools=[tool("echo"), tool("new")])
+    async with running_server(fake, known=read(3 * DAY_S), now_s=NOW_S) as rig:
+        await trio.sleep(3 * DAY_S)
+        assert rig.listed == []
+        await rig.call()
+        await wait_all_tasks_blocked()
+        assert rig.listed == [["echo", "new"]]
+
+
+@pytest.mark.parametrize(
+    ("ttl", "least_s", "readings"),
+    [
+        pytest.param(120_000, 60.0, (8, 11), id="as the server says"),
+        pytest.param(1000, 300.0, (3, 5), id="no sooner than is set"),
+        pytest.param(10**14, 60.0, (1, 1), id="no later than is set, which is a day"),
+        pytest.param(0, 60.0, (1, 1), id="none"),
+        pytest.param(-1, 60.0, (1, 1), id="negative"),
+        pytest.param(10**40, 60.0, (1, 1), id="no sane number"),
+        pytest.param("soon", 60.0, (1, 1), id="no number"),
+    ],
+)
+async def test_a_server_that_says_for_how_long_its_lists_are_good_is_asked_again_after_that(
+    ttl: object, least_s: float, readings: tuple[int, int], autojump_clock: MockClock
+) -> None:
+    fake = FakeServer(probe="modern", ttl=ttl)
+    settings = ServerSettings(idle_timeout_s=0, catalogue_min_age_s=least_s)
+    async with running_server(fake, settings=settings, era="modern") as rig:
+        await rig.wake()
+        await trio.sleep(1200)
+        least, most = readings
+        assert least <= fake.count("tools/list") <= most
+
+
+async def test_a_server_is_not_woken_for_its_own_time_and_none_counts_where_age_does_not_matter(
+    autojump_clock: MockClock,
+) -> None:
+    asleep = ServerSettings(refresh_asleep=True, idle_timeout_s=10)
+    ageless = ServerSettings(catalogue_max_age_s=0, idle_timeout_s=0)
+    for settings in (asleep, ageless):
+        fake = FakeServer(probe="modern", ttl=60_000)
+        async with running_server(fake, settings=settings, era="modern") as rig:
+            await rig.wake()
+            await trio.sleep(3600)
+            assert fake.count("tools/list") == 1
+
+
+async def test_the_shortest_time_of_all_pages_counts(autojump_clock: MockClock) -> None:
+    fake = FakeServer(tools=[tool("a"), tool("b"), tool("c")], probe="modern", page=1)
+    fake.ttls = [900_000, 120_000, 600_000]
+    async with running_server(fake, settings=AWAKE, era="modern") as rig:
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert rig.of(ServerListed)[0].offer.good_for_s == 120
 
 
 @pytest.mark.parametrize(
     "known",
     [
-        pytest.param(read(2 * DAY_S), id="old"),
         pytest.param(read(-DAY_S), id="of the future"),
         pytest.param(KNOWN, id="never read to their end"),
         pytest.param(msgspec.structs.replace(read(60), tools=()), id="empty"),
