@@ -98,7 +98,10 @@ class RestartServer(Ask[None], frozen=True, kw_only=True):
 
 
 class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reading of a server's lists found: totals, names of tools that differ from before, and problems."""
+    """What a reading of a server's lists found: totals, names of tools that differ from before, and problems.
+
+    `renamed` has new names by old ones; they are among those `added` and `removed`, too.
+    """
 
     tools: int = 0
     resources: int = 0
@@ -106,6 +109,7 @@ class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    renamed: dict[str, str] = {}
     problems: tuple[str, ...] = ()
 
 

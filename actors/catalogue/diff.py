@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
+from actors.catalogue.renames import renamed
 
 FIELDS = ("title", "description", "input_schema", "annotations", "meta", "uri", "mime_type")
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Names that came, went or stayed with another definition; `fields` says what differs in those."""
+    """Names that came, went or stayed with another definition; `fields` says what differs in those.
+
+    `renamed` has the new names of tools by their old ones; they are among those that came and went, too.
+    """
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     fields: dict[str, tuple[str, ...]] = {}
+    renamed: dict[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed)
@@ -36,8 +42,9 @@ class OfferChange(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(before: Offer, after: Offer) -> OfferChange:
     """Return what differs. Token counts and problems do not count as differences."""
+    tools = _compare(_by_name(before.tools), _by_name(after.tools))
     return OfferChange(
-        tools=_compare(_by_name(before.tools), _by_name(after.tools)),
+        tools=replace(tools, renamed=renamed(before.tools, after.tools)),
         resources=_compare(
             _by_uri((*before.resources, *before.templates)), _by_uri((*after.resources, *after.templates))
         ),

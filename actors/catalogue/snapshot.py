@@ -15,13 +15,17 @@ from actors.catalogue.diff import OfferChange, compare
 from actors.catalogue.naming import namespaced, resource_path, tool_path
 from actors.catalogue.nearest import MOST_NEAREST, nearest
 from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.renames import remembered, renamed
 from actors.catalogue.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.principal import Principal
 from actors.search import Document, Index
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One server in the catalogue. Not `available`: it failed; its tools are kept but hidden from search."""
+    """One server in the catalogue. Not `available`: it failed; its tools are kept but hidden from search.
+
+    `renamed`: names that tools of it had before, and those that they have now.
+    """
 
     server: str
     transport: str = "stdio"
@@ -30,6 +34,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, Tool] = {}
     tool_names: Spellings = Spellings(())
     prompt_names: Spellings = Spellings(())
+    renamed: Mapping[str, str] = {}
 
     @classmethod
     def make(cls, server: str, transport: str, offer: Offer, *, available: bool = True) -> Entry:
@@ -44,6 +49,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
             tool_names=Spellings(tools),
             prompt_names=Spellings(frozenset(prompt.name for prompt in offer.prompts)),
         )
+
+    def after(self, before: Entry | None) -> Entry:
+        """Return the entry with what was known before of names that changed."""
+        if before is None or (before.offer.tools == self.offer.tools and not before.renamed):
+            return self
+        fresh = renamed(before.offer.tools, self.offer.tools)
+        return replace(self, renamed=remembered(before.renamed, fresh, self.tools))
 
     def with_problem(self, problem: str) -> Entry:
         """Return the entry with one more problem that an operator can read."""
@@ -115,7 +127,8 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the next catalogue and what changed in it, by server; `changes` if somebody has compared already."""
         if changes is None:
             changes = compared(self.entries, changed)
-        entries = dict(sorted({**self.entries, **changed}.items()))
+        following = {name: entry.after(self.entries.get(name)) for name, entry in changed.items()}
+        entries = dict(sorted({**self.entries, **following}.items()))
         return self._bumped(changes.values(), entries, index), {name: c for name, c in changes.items() if c}
 
     def without(self, server: str, index: Index) -> tuple[Catalogue, OfferChange]:

@@ -7,6 +7,7 @@ import re
 import trio
 
 from actors.catalogue.offer import Offer
+from actors.catalogue.renames import renamed
 from actors.life.states import Life, State
 from actors.messages import Refreshed, ServerStatus
 from actors.server.journal import Journal
@@ -59,6 +60,7 @@ def listed_change(before: Offer | None, after: Offer) -> Refreshed:
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
         changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
+        renamed=renamed(before.tools, after.tools) if before is not None else {},
         problems=after.problems,
     )
 
@@ -144,9 +146,10 @@ class Story:
         before, self._seen = self._seen, offer
         if ready and before is not None:
             change = listed_change(before, offer)
-            parts = [
-                (sign, getattr(change, kind)) for sign, kind in (("+", "added"), ("-", "removed"), ("~", "changed"))
-            ]
+            moves = tuple(f"{old} -> {new}" for old, new in change.renamed.items())
+            came = tuple(name for name in change.added if name not in change.renamed.values())
+            went = tuple(name for name in change.removed if name not in change.renamed)
+            parts = (("+", came), ("-", went), ("~", change.changed), ("renamed: ", moves))
             if told := ", ".join(_counted(sign, names) for sign, names in parts if names):
                 self._journal.note(f"its tools changed: {told}; {change.tools} now")
         if offer.problems and (before is None or before.problems != offer.problems):

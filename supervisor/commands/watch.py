@@ -91,8 +91,11 @@ def _details(event: Event) -> list[Text]:
 
 
 def _changes(data: dict[str, Any]) -> list[Text]:
-    """Return names that came, went or changed: `+added`, `-removed`, `~changed`."""
+    """Return names that came, went or changed: `+added`, `-removed`, `~changed`, `old->new`."""
+    renamed: dict[str, str] = data.get("renamed") or {}
+    moved = {*renamed, *renamed.values()}
     changes: list[Text] = []
     for sign, member, style in (("+", "added", "green"), ("-", "removed", "red"), ("~", "changed", "yellow")):
-        changes += [Text(f"{sign}{plain(name)}", style=style) for name in data.get(member) or ()]
-    return changes
+        names = (name for name in data.get(member) or () if member == "changed" or name not in moved)
+        changes += [Text(f"{sign}{plain(name)}", style=style) for name in names]
+    return [*changes, *(Text(f"{plain(old)}->{plain(new)}", style="yellow") for old, new in renamed.items())]

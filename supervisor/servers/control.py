@@ -138,7 +138,10 @@ def told(refreshed: Refreshed) -> str:
     """Return what a reading of the lists found as a sentence."""
     kinds = ((refreshed.tools, "tools"), (refreshed.resources, "resources"), (refreshed.prompts, "prompts"))
     totals = ", ".join(f"{count} {kind}" for count, kind in kinds if count) or "nothing"
-    words = (("new", refreshed.added), ("gone", refreshed.removed), ("changed", refreshed.changed))
+    moves = tuple(f"{old} -> {new}" for old, new in refreshed.renamed.items())
+    came = tuple(name for name in refreshed.added if name not in refreshed.renamed.values())
+    went = tuple(name for name in refreshed.removed if name not in refreshed.renamed)
+    words = (("new", came), ("gone", went), ("changed", refreshed.changed), ("renamed", moves))
     changes = "; ".join(f"{len(names)} {word}: {_some(names)}" for word, names in words if names)
     said = f"it lists {totals}; {changes or 'its tools are the same as before'}"
     return f"{said}; {len(refreshed.problems)} problems, see mcpvisor status" if refreshed.problems else said

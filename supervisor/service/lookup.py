@@ -138,6 +138,13 @@ def _no_server(path: str) -> str:
     return f", as no server {clean(server[:64])!r} is configured" if named else ""
 
 
+def _renamed(seen: Catalogue, absent: Absent) -> str:
+    """Return the path of a tool that was called so before, empty if there is none."""
+    entry = seen.entries.get(absent.server)
+    name = entry.renamed.get(absent.name, "") if entry is not None and entry.available else ""
+    return clean(tool_path(absent.server, name))[:200] if name else ""
+
+
 def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> UnknownTool:
     """Return the error for a path that means nothing, with the nearest paths of what this client may see.
 
@@ -147,6 +154,9 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     if last in SCHEMAS:
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None
+    if absent is not None and (now := _renamed(seen, absent)):
+        text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r} any more: it is called {now!r} now"
+        return UnknownTool(f"{text}; nothing was called", server=server, details={"renamed": now, "nearest": [now]})
     nearest = [clean(other)[:200] for other in seen.nearest(path, server=server)]
     listed = f"list its tools with {server}:*, a query of discover_mcp_tools" if server else ""
     hint = f"did you mean {', '.join(nearest)}?" if nearest else listed or "use discover_mcp_tools to find tools"

@@ -15,6 +15,7 @@ from actors.catalogue import validation
 from actors.catalogue.diff import Change, compare
 from actors.catalogue.naming import resource_path, resource_uri, split_resource
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
+from actors.catalogue.renames import MAX_COMPARED_BYTES, MAX_REMEMBERED, remembered
 from actors.catalogue.resolution import Resolved, Unknown
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.search import Index
@@ -172,6 +173,57 @@ def test_a_difference_names_what_came_went_and_changed_and_how() -> None:
     )
     assert not change.resources
     assert change
+
+
+def described(name: str, **more: object) -> dict[str, object]:
+    return {"name": name, "description": "Says where the nearest shelter is.", **more}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moves"),
+    [
+        pytest.param([described("a")], [described("b")], {"a": "b"}, id="one"),
+        pytest.param(
+            [described("a"), {"name": "c", "description": "other"}],
+            [{"name": "d", "description": "other"}, described("b")],
+            {"a": "b", "c": "d"},
+            id="two",
+        ),
+        pytest.param([described("a")], [described("b", outputSchema={})], {}, id="another definition"),
+        pytest.param([described("a")], [described("a"), described("b")], {}, id="a copy"),
+        pytest.param([described("a")], [described("b"), described("c")], {}, id="either of two"),
+        pytest.param([described("a"), described("b")], [described("c")], {}, id="of either of two"),
+        pytest.param([{"name": "a"}], [{"name": "b"}], {}, id="nothing that tells one from another"),
+        pytest.param([described("a")], [], {}, id="gone"),
+        pytest.param([described("a", x="y" * MAX_COMPARED_BYTES)], [described("b", x="y" * MAX_COMPARED_BYTES)], {},
+                     id="too much to compare"),
+    ],
+)  # fmt: skip
+def test_a_tool_that_has_another_name_is_known_by_its_definition(
+    before: list[dict[str, object]], after: list[dict[str, object]], moves: dict[str, str]
+) -> None:
+    old, new = offer_of(*before), offer_of(*after)
+    change = compare(old, new).tools
+    assert change.renamed == moves
+    assert {*moves} <= {*change.removed}
+    assert {*moves.values()} <= {*change.added}
+
+
+@pytest.mark.parametrize(
+    ("known", "fresh", "names", "then"),
+    [
+        ({"a": "b"}, {"b": "c"}, ["c"], {"a": "c", "b": "c"}),
+        ({"a": "b"}, {}, ["b", "x"], {"a": "b"}),
+        ({"a": "b"}, {}, ["a", "b"], {}),
+        ({"a": "b"}, {}, ["x"], {}),
+        ({"a": "b"}, {"b": "a"}, ["a"], {"b": "a"}),
+        ({}, {str(n): "x" for n in range(MAX_REMEMBERED + 1)}, ["x"], {str(n + 1): "x" for n in range(MAX_REMEMBERED)}),
+    ],
+)
+def test_names_that_changed_are_remembered_as_long_as_they_say_something(
+    known: dict[str, str], fresh: dict[str, str], names: list[str], then: dict[str, str]
+) -> None:
+    assert remembered(known, fresh, names) == then
 
 
 def test_counts_and_problems_are_no_difference() -> None:

@@ -248,7 +248,24 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
             ("discovery_completed", "s"),
             ("tools_changed", "s"),
         ]
-        assert list(rig.registry.feed._events)[-1].data == {"added": ("b",), "removed": ("a",)}
+        assert list(rig.registry.feed._events)[-1].data == {
+            "added": ("b",),
+            "removed": ("a",),
+            "renamed": {"a": "b"},
+        }
+
+
+async def test_the_old_name_of_a_tool_is_remembered_also_while_its_server_is_away() -> None:
+    async with running() as rig:
+        await rig.tell(changed("s", State.READY), listed("s", offering("a")))
+        await rig.until(lambda seen: "s" in seen.entries)
+        await rig.tell(listed("s", offering("b")))
+        await rig.until(lambda seen: "b" in seen.entries["s"].tools)
+        assert rig.registry.catalogue.value.entries["s"].renamed == {"a": "b"}
+        await rig.tell(changed("s", State.FAILED, State.READY), changed("s", State.READY, State.SPAWNING))
+        await rig.tell(listed("s", offering("c")))
+        await rig.until(lambda seen: "c" in seen.entries["s"].tools)
+        assert rig.registry.catalogue.value.entries["s"].renamed == {"a": "c", "b": "c"}
 
 
 async def test_what_more_there_is_to_say_of_a_server_is_shown_but_no_event() -> None:

@@ -132,11 +132,16 @@ async def test_a_server_that_is_stopped_is_not_restarted(autojump_clock: MockClo
 async def test_refresh_says_which_tools_came_went_and_changed(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(tools=[tool("a"), tool("b"), tool("c")])) as rig:
         await rig.wake()
-        rig.fake.tools = [tool("b"), tool("c", "does something else"), tool("d")]
+        rig.fake.tools = [tool("b"), tool("c", "does something else"), tool("d", "is new")]
         found = await rig.refresh()
         assert (found.tools, found.added, found.removed, found.changed) == (3, ("d",), ("a",), ("c",))
+        assert found.renamed == {}
+        rig.fake.tools[-1] = tool("e", "is new")
+        found = await rig.refresh()
+        assert (found.added, found.removed, found.renamed) == (("e",), ("d",), {"d": "e"})
+        assert rig.story[-1] == "its tools changed: renamed: 1 (d -> e); 3 now"
         await wait_all_tasks_blocked()
-        assert rig.listed[-1] == ["b", "c", "d"]
+        assert rig.listed[-1] == ["b", "c", "e"]
         assert rig.fake.starts == 1
 
 

@@ -198,6 +198,9 @@ def test_durations_are_short(seconds: float, words: str) -> None:
          "a discovered, 2 tools bad"),
         ({"type": "tools_changed", "server": "a", "data": {"added": ["x"], "removed": ["y"], "changed": ["z"]}},
          "a tools changed +x -y ~z"),
+        ({"type": "tools_changed", "server": "a",
+          "data": {"added": ["x", "n"], "removed": ["o"], "changed": [], "renamed": {"o": "n"}}},
+         "a tools changed +x o->n"),
     ],
 )  # fmt: skip
 def test_an_event_is_one_line(event: dict[str, Any], text: str) -> None:

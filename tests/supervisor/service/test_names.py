@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import trio
 
 from actors.life.states import State
+from actors.messages import RefreshServer
 from tests.fakes.failures import failure
 from tests.fakes.published import Published, Publisher, published, served
 
@@ -223,3 +225,22 @@ async def test_a_path_of_a_server_that_is_not_configured_says_so() -> None:
             said = failure(await found.execute(path))["message"]
             assert said.startswith("server 'github' has no tool 'create_isue'; did you mean github:create_issue?")
         assert "is configured" not in failure(await found.execute("create issue: now"))["message"]
+
+
+async def test_a_tool_that_is_called_otherwise_now_is_named_and_not_called() -> None:
+    server = Publisher([{**tools("open_ticket")[0], "description": "Opens a ticket."}])
+    async with served({"desk": server}) as found:
+        server.tools = [{**tools("create_ticket")[0], "description": "Opens a ticket."}]
+        refreshed = await found.router.address.ask(RefreshServer(server="desk"))
+        assert refreshed.renamed == {"open_ticket": "create_ticket"}
+        catalogue = found.registry.catalogue
+        with trio.fail_after(10):
+            while "create_ticket" not in catalogue.value.entries["desk"].tools:
+                await catalogue.changed(catalogue.version)
+        for path in ("desk:open_ticket", "desk-open_ticket"):
+            error = failure(await found.execute(path))
+            assert error["message"].startswith(
+                "server 'desk' has no tool 'open_ticket' any more: it is called 'desk:create_ticket' now; nothing was"
+            )
+            assert error["data"]["renamed"] == "desk:create_ticket"
+        assert server.called == []
