@@ -39,7 +39,7 @@ MAX_ERROR_BYTES = 64 * 1024
 MAX_RESUMPTIONS = 5
 """So often in a row a stream is taken up again without anything new on it."""
 _LINGER_S = 1.0
-"""How long a stream may stay open after its answer: one that ends by itself leaves its connection to another request."""
+"""How long a stream may stay open after its answer: one that ends by itself leaves its connection to others."""
 _RETRY_S = (1.0, 60.0)
 """The shortest and the longest pause before a stream is opened again; the server may name another one."""
 _OF_OTHERS = (400, 404, 405)
