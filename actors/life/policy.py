@@ -101,6 +101,10 @@ class RestartLog:
         self._retries += 1
         return self._delay(self.policy.probe_interval_s, self._retries, self.policy.retry_max_s)
 
+    def pause_s(self, number: int) -> float:
+        """Return the `number`th pause, from 1, before something is tried again whose failure costs no restart."""
+        return self._delay(self.policy.backoff_initial_s, number, self.policy.backoff_max_s)
+
     def _delay(self, first_s: float, number: int, most_s: float) -> float:
         """Return the `number`th (from 1) of the delays that double from `first_s` to `most_s`, with equal jitter."""
         delay = min(most_s, first_s * 2.0 ** min(number - 1, 60))

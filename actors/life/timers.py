@@ -21,6 +21,8 @@ class Timer(enum.StrEnum):
     """A sign of life."""
     RELIST = "relist"
     """Further changes of the lists, before they are read."""
+    LISTEN = "listen"
+    """The next subscription to changes of the lists, after one has ended."""
     DRAIN = "drain"
     """The end of the calls in flight, and then of the process."""
     BACKOFF = "backoff"
@@ -36,7 +38,7 @@ class Timer(enum.StrEnum):
 TIMERS: Mapping[State, frozenset[Timer]] = {
     State.HANDSHAKING: frozenset({Timer.HANDSHAKE}),
     State.DISCOVERING: frozenset({Timer.LISTING}),
-    State.READY: frozenset({Timer.IDLE, Timer.SILENCE, Timer.LISTING, Timer.RELIST}),
+    State.READY: frozenset({Timer.IDLE, Timer.SILENCE, Timer.LISTING, Timer.RELIST, Timer.LISTEN}),
     State.DRAINING: frozenset({Timer.DRAIN}),
     State.RESPAWNING: frozenset({Timer.BACKOFF}),
     State.FAILED: frozenset({Timer.RETRY}),

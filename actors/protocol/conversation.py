@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol import jsonrpc
+from actors.protocol import changes, jsonrpc
 from actors.protocol.era import Action, Agree, Agreement, Identity, Negotiation, NoAgreement, Send
 from actors.protocol.exchanges import MESSAGE, NOTHING, PROGRESS, Exchanges, Interest
 from actors.protocol.facts import (
@@ -21,6 +21,7 @@ from actors.protocol.facts import (
     CallMalformed,
     CallRefused,
     Fact,
+    ListenEnded,
     ListsChanged,
     Unreachable,
 )
@@ -31,17 +32,12 @@ from actors.protocol.opening import Message, Opened
 from actors.protocol.outbound import CANCELLED, LISTEN, Outbound, Tag
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Refused
-from actors.protocol.questions import Questions
+from actors.protocol.questions import Questions, cancelled_id
 from actors.protocol.versions import BATCH_VERSION, Era
 
 INITIALIZED: Final = "notifications/initialized"
-_UNHEEDED: Final = ("listen", "life", "log level")
+_UNHEEDED: Final = ("life", "log level")
 """Answers that say nothing but that the server lives."""
-CHANGES: dict[str, Kind] = {
-    "notifications/tools/list_changed": "tools",
-    "notifications/resources/list_changed": "resources",
-    "notifications/prompts/list_changed": "prompts",
-}
 
 
 class Conversation:
@@ -138,8 +134,7 @@ class Conversation:
     def listen(self) -> None:
         """Ask a modern server to tell about changes (`subscriptions/listen`); a legacy one tells unasked."""
         if self.era == "modern":
-            wanted = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
-            self._out.ask("listen", LISTEN, jsonrpc.encode({"notifications": wanted}))
+            self._out.ask("listen", LISTEN, changes.WANTED)
 
     def ask_for_life(self) -> None:
         """Ask for any answer at all: `ping`, or `server/discover` in the modern era, which has no ping."""
@@ -183,6 +178,8 @@ class Conversation:
 
     def lost(self, failure: Failure) -> Fact | None:
         """Take that a request is not answered; one that was answered before is not lost."""
+        if not failure.id:
+            return ListsChanged(missed=True)
         match self._out.peer.settle(failure.id):
             case int(call):
                 self._exchanges.end(call)
@@ -196,6 +193,8 @@ class Conversation:
                 )
             case "tools" | "resources" | "templates" | "prompts" as kind if self._listing is not None:
                 return self._listing.take(kind, b"", failure.reason)
+            case "listen":
+                return self._unsubscribed(failure)
             case _:
                 return None
 
@@ -228,11 +227,17 @@ class Conversation:
                 return self._receive_own(event, message if not (spoiled_by or isinstance(message, Oversized)) else b"")
 
     def _notified(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
-        if method in CHANGES:
-            return ListsChanged()
         if method in (PROGRESS, MESSAGE):
             return self._exchanges.noted(method, params, stream)
-        return self._questions.withdrawn(params) if method == CANCELLED else None
+        return self._cancelled(params) if method == CANCELLED else changes.told(method, params)
+
+    def _unsubscribed(self, why: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure) -> Fact | None:
+        self._out.forget("listen")
+        return changes.over(why)
+
+    def _cancelled(self, params: msgspec.Raw) -> Fact | None:
+        id_ = cancelled_id(params)
+        return ListenEnded() if self._out.taken_back("listen", id_) else self._questions.withdrawn(id_)
 
     def _asked(self, asked: Asked, stream: bytes) -> CallAsked | None:
         """Answer a request of a legacy server, or say whom to ask; a modern one may not ask (it is ignored)."""
@@ -262,6 +267,8 @@ class Conversation:
                 return self._follow(self._negotiation.on_error(error))
             case Answered(tag=tag) | Refused(tag=tag) | Malformed(tag=tag) if tag in _UNHEEDED:
                 return None
+            case Answered(tag="listen") | Refused(tag="listen") | Malformed(tag="listen"):
+                return self._unsubscribed(event)
             case Malformed(reason=reason) if self._listing is not None and event.tag in METHODS and not message:
                 return self._listing.take(event.tag, b"", f"it answered with {reason}")
             case _:

@@ -78,7 +78,19 @@ class Unreachable(msgspec.Struct, frozen=True):
 
 
 class ListsChanged(msgspec.Struct, frozen=True):
-    """The server says that a list changed."""
+    """The server says that a list changed. `missed`: it may have said so when nobody could hear it."""
+
+    missed: bool = False
+
+
+class Listening(msgspec.Struct, frozen=True):
+    """A subscription is open. `useful`: the server says that it will tell of changed lists on it."""
+
+    useful: bool = True
+
+
+class ListenEnded(msgspec.Struct, frozen=True):
+    """A subscription has ended, and may be opened again."""
 
 
 Fact = (
@@ -95,4 +107,6 @@ Fact = (
     | QuestionWithdrawn
     | Unreachable
     | ListsChanged
+    | Listening
+    | ListenEnded
 )

@@ -17,7 +17,8 @@ OUTAGES: Final = frozenset[Cause]({"unavailable", "overloaded", "crashed"})
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes in place of an answer. `id` is the JSON text of the id of the request.
+    """What comes in place of an answer. `id` is the JSON text of the id of the request, empty if what may be lost is
+    about none: a server could tell nothing for a while.
 
     `reason` may reach clients. `sent`: the server may have carried the request out. `retry_after_s` is what it asks
     for.

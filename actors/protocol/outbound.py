@@ -97,6 +97,13 @@ class Outbound:
         params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
         self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 
+    def taken_back(self, tag: Tag, id_: bytes) -> bool:
+        """Drop the request of that tag if that is its id: the server will not answer it."""
+        if self._ids.get(tag) != id_:
+            return False
+        self.forget(tag)
+        return True
+
     def forget(self, tag: Tag) -> None:
         """Drop a request: its answer will be a stray."""
         id_ = self._ids.pop(tag, None)

@@ -64,13 +64,17 @@ class Questions:
         self._open.discard(id_)
         return True
 
-    def withdrawn(self, params: msgspec.Raw) -> QuestionWithdrawn | None:
+    def withdrawn(self, id_: bytes) -> QuestionWithdrawn | None:
         """Close the question that a `notifications/cancelled` of the server is about, if it is about one."""
-        try:
-            id_ = bytes(_cancelled.decode(params).request_id)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
         return QuestionWithdrawn(id_) if self.settle(id_) else None
+
+
+def cancelled_id(params: msgspec.Raw) -> bytes:
+    """Return the JSON text of the id that a `notifications/cancelled` is about; empty if it has none."""
+    try:
+        return bytes(_cancelled.decode(params).request_id)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return b""
 
 
 def _is_form(params: msgspec.Raw) -> bool:

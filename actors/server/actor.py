@@ -228,6 +228,8 @@ class ServerActor(Actor[ServerMessage]):
                 self._course.step(Expired(self.life.incarnation))
             case Timer.RELIST:
                 self._server.discovery.read()
+            case Timer.LISTEN:
+                self._server.change_stream.open()
             case Timer.LISTING:
                 self._server.discovery.on_late()
             case Timer.LOOK:

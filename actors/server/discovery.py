@@ -28,7 +28,7 @@ from actors.server.lists import Lists
 from actors.server.orders import Orders
 from actors.server.processes import Processes
 from actors.server.record import Record
-from actors.server.settings import LIST_LIMITS, ServerSettings
+from actors.server.settings import CATCH_UP_S, LIST_LIMITS, ServerSettings
 from actors.server.story import listed_change
 
 AT_ONCE_BYTES = 16 * 1024
@@ -104,6 +104,11 @@ class Discovery:
             self._lists.owed = True
         elif self._course.life.serving:
             self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time()))
+
+    def missed(self) -> None:
+        """The server could not tell of changes for a while: read its lists, unless that was done lately."""
+        if self._course.life.serving:
+            self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time(), CATCH_UP_S))
 
     def take(self, arrived: PageArrived, link: Link) -> Fact | None:
         """Read a page, now or in a thread. Returns what the message means instead if it is no page."""

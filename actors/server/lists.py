@@ -76,9 +76,9 @@ class Lists:
         self.owed = False
         return Draft(LIST_LIMITS, self.known)
 
-    def next_reading(self, now: float) -> float:
+    def next_reading(self, now: float, interval_s: float = RELIST_INTERVAL_S) -> float:
         """Return the moment at which a change that was told of now is read."""
-        earliest = self._begun_at + RELIST_INTERVAL_S if self._begun_at is not None else now
+        earliest = self._begun_at + interval_s if self._begun_at is not None else now
         return max(now + RELIST_DEBOUNCE_S, earliest)
 
     def next_look(self, *, awake: bool) -> float:

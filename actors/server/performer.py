@@ -16,6 +16,7 @@ from actors.life.states import State
 from actors.life.timers import Timer
 from actors.messages import ServerStatus
 from actors.server.calls import Calls
+from actors.server.change_stream import ChangeStream
 from actors.server.course import Course
 from actors.server.dialogue import Dialogue
 from actors.server.discovery import Discovery
@@ -80,7 +81,10 @@ class Performer:
             start_soon,
             shared.desk,
         )
-        self.traffic = Traffic(self.processes, self.calls, self._dialogue, self.discovery, self._record, self.course)
+        self.change_stream = ChangeStream(restarts, self.timers, self.processes, self.course, self.discovery)
+        self.traffic = Traffic(
+            self.processes, self.calls, self._dialogue, self.discovery, self.change_stream, self._record, self.course
+        )
 
     async def _fire(self, timer: Timer, number: int) -> None:
         await self._post.tell(TimerFired(timer, number))
@@ -178,8 +182,7 @@ class Performer:
         now = trio.current_time()
         self._restarts.ready(now)
         self.calls.last_activity = now
-        if (link := self.processes.link) is not None:
-            link.talk.listen()
+        self.change_stream.begin()
         self.traffic.pump()
 
     def _ask_policy(self, failure: ef.AskPolicy) -> None:

@@ -13,6 +13,8 @@ RELIST_DEBOUNCE_S = 0.25
 """A server that says that its lists changed is read after this time, with whatever else changes meanwhile."""
 RELIST_INTERVAL_S = 1.0
 """The least time between the beginnings of two such readings."""
+CATCH_UP_S = 60.0
+"""The same where it could not be heard for a while: some proxies cut every quiet stream once a minute."""
 LIST_LIMITS = ListLimits()
 
 

@@ -19,12 +19,15 @@ from actors.protocol.facts import (
     CallNoted,
     CallRefused,
     Fact,
+    ListenEnded,
+    Listening,
     ListsChanged,
     QuestionWithdrawn,
     Unreachable,
 )
 from actors.protocol.listing import PageArrived
 from actors.server.calls import Calls
+from actors.server.change_stream import ChangeStream
 from actors.server.course import Course
 from actors.server.dialogue import Dialogue
 from actors.server.discovery import Discovery
@@ -46,6 +49,7 @@ class Traffic:
         calls: Calls,
         dialogue: Dialogue,
         discovery: Discovery,
+        change_stream: ChangeStream,
         record: Record,
         course: Course,
     ) -> None:
@@ -53,6 +57,7 @@ class Traffic:
         self._calls = calls
         self._dialogue = dialogue
         self._discovery = discovery
+        self._change_stream = change_stream
         self._record = record
         self._course = course
 
@@ -117,8 +122,12 @@ class Traffic:
             case Unreachable(reason=said):
                 self._record.last_error = reason = self._record.hide(said)
                 self._course.step(Violated(link.number, reason))
-            case ListsChanged():
-                self._discovery.changed(link)
+            case ListsChanged(missed=missed):
+                self._discovery.missed() if missed else self._discovery.changed(link)
+            case Listening(useful=useful):
+                self._change_stream.opened(useful=useful)
+            case ListenEnded():
+                self._change_stream.ended()
 
     def pump(self, now: float | None = None) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""

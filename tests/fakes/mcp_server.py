@@ -34,6 +34,7 @@ class FakeServer:
     `probe`: what `server/discover` does. `exits_at`: the method at which it exits with code 1. `silent_at`: methods it
     never answers. `deaf`: it reads nothing after its next message. `errors_at`: the JSON-RPC error it answers to a
     method. `page`: tools per page. `ttl`: what its pages have as `ttlMs`, `ttls` one by one.
+    `honours`: what it acknowledges of a subscription; None: it says nothing.
     `installs_s`: before it reads anything it works for so long, as an installer does.
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
     exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation, `progress`
@@ -51,6 +52,8 @@ class FakeServer:
     ignores_eof: bool = False
     deaf: bool = False
     page: int = 1000
+    honours: dict[str, Any] | None = None
+    subscriptions: list[Any] = field(default_factory=list)
     ttl: Any = None
     ttls: list[int] = field(default_factory=list)
     start_s: float = 0.0
@@ -98,6 +101,13 @@ class FakeServer:
         assert self.peer is not None
         await self.peer.write(line(method=method) * times)
 
+    async def end_subscription(self, **how: Any) -> None:
+        """End the newest subscription: by its result, or as is said."""
+        assert self.peer is not None
+        id_ = self.subscriptions[-1]
+        cancelled = {"method": "notifications/cancelled", "params": {"requestId": id_}}
+        await self.peer.write(line(**(cancelled if how.get("cancelled") else {"id": id_, **(how or {"result": {}})})))
+
     async def write(self, data: bytes) -> None:
         """Send any bytes."""
         assert self.peer is not None
@@ -133,6 +143,10 @@ class FakeServer:
         elif method == "tools/call":
             self.called.set()
             nursery.start_soon(self._call, peer, message)
+        elif method == "subscriptions/listen" and self.honours is not None:
+            self.subscriptions.append(message["id"])
+            told = {"notifications": self.honours, "_meta": {"subscriptionId": message["id"]}}
+            await self._send(peer, {"method": "notifications/subscriptions/acknowledged", "params": told})
         elif (answer := self._answer(method, message)) is not None:
             await self._send(peer, {"id": message["id"], **answer})
 

@@ -44,7 +44,7 @@ class HttpConnection(Session):
         self._limits = site.limits
         self._nursery = nursery
         self._learn = learn
-        streamable = StreamableHttp(site, self.hand_on, nursery)
+        streamable = StreamableHttp(site, self.hand_on, self.fail, nursery)
         sse = HttpSse(site, self.hand_on, nursery, self._lost)
         self._channel: Channel = sse if kind == "sse" else streamable
         self._other: Channel | None = streamable if kind == "sse" else sse

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Literal
 
@@ -45,6 +46,8 @@ _RETRY_S = (1.0, 60.0)
 _OF_OTHERS = (400, 404, 405)
 """How who does not know Streamable HTTP answers `initialize` (MCP 2025-11-25, "Backwards Compatibility")."""
 
+_UNHEARD = Failure(id=b"", cause="crashed", reason="its stream was away, and what it told meanwhile is not repeated")
+
 
 class _Place:
     """How far a stream has been read: the id of its last event, and after which pause it may be opened again."""
@@ -63,10 +66,13 @@ class StreamableHttp:
 
     kind: Literal["http"] = "http"
 
-    def __init__(self, site: Site, hand_on: HandOn, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, site: Site, hand_on: HandOn, fail: Callable[[Failure], Awaitable[None]], nursery: trio.Nursery
+    ) -> None:
         self.missing = False
         self._site = site
         self._hand_on = hand_on
+        self._fail = fail
         self._nursery = nursery
         self._session = ""
         self._version = ""
@@ -176,7 +182,7 @@ class StreamableHttp:
 
     async def _listen(self) -> None:
         """Hear what is about no request, as long as the server has a stream for that."""
-        place, pause = _Place(), 0.0
+        place, pause, heard = _Place(), 0.0, False
         while True:
             head = {"accept": EVENTS, **head_of_session(self._version, self._session)}
             before = place.id
@@ -185,6 +191,9 @@ class StreamableHttp:
                     if response.status_code < 500 and response.status_code != 200:
                         return  # it has none
                     if response.status_code == 200:
+                        if heard and not before:
+                            await self._fail(_UNHEARD)
+                        heard = True
                         await self._events(response, b"", place)
             pause = place.pause_s if place.id != before else min(max(2 * pause, place.pause_s), _RETRY_S[1])
             await trio.sleep(pause)

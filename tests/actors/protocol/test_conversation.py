@@ -220,7 +220,7 @@ def test_a_modern_server_is_asked_to_tell_of_changes_and_a_legacy_one_is_not() -
     assert listen["method"] == "subscriptions/listen"
     assert listen["params"]["notifications"]["toolsListChanged"] is True
     assert legacy.sent() == []
-    assert modern.say(id=listen["id"], result={}) is None
+    assert modern.say(id=listen["id"], result={}) == facts.ListenEnded()
 
 
 def test_a_legacy_server_may_ping_and_hears_that_nothing_else_is_there() -> None:

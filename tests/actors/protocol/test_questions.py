@@ -7,7 +7,7 @@ import pytest
 
 from actors.protocol.facts import CallAsked, QuestionWithdrawn
 from actors.protocol.jsonrpc import ErrorObject
-from actors.protocol.questions import MAX_OPEN, MAX_QUESTION_BYTES, Questions
+from actors.protocol.questions import MAX_OPEN, MAX_QUESTION_BYTES, Questions, cancelled_id
 
 PARAMS = msgspec.Raw(b'{"message":"Sure?"}')
 METHOD = "elicitation/create"
@@ -59,7 +59,7 @@ def test_questions_are_bounded_and_have_an_id_each() -> None:
 def test_a_server_may_take_its_own_questions_back() -> None:
     open_ = questions()
     open_.take(b'"q"', METHOD, PARAMS, 5)
-    assert open_.withdrawn(msgspec.Raw(b'{"requestId":1}')) is None
-    assert open_.withdrawn(msgspec.Raw(b"[]")) is None
-    assert open_.withdrawn(msgspec.Raw(b'{"requestId":"q"}')) == QuestionWithdrawn(b'"q"')
-    assert open_.withdrawn(msgspec.Raw(b'{"requestId":"q"}')) is None
+    assert open_.withdrawn(cancelled_id(msgspec.Raw(b'{"requestId":1}'))) is None
+    assert open_.withdrawn(cancelled_id(msgspec.Raw(b"[]"))) is None
+    assert open_.withdrawn(cancelled_id(msgspec.Raw(b'{"requestId":"q"}'))) == QuestionWithdrawn(b'"q"')
+    assert open_.withdrawn(cancelled_id(msgspec.Raw(b'{"requestId":"q"}'))) is None
