@@ -33,6 +33,7 @@ from supervisor.config.remarks import Remark
 from supervisor.config.servers import Surroundings, read_server
 from supervisor.config.slugs import called, derived_slugs
 from supervisor.config.structs import Settings
+from supervisor.config.tool_timeout import by_default, tool_timeout_s
 from supervisor.config.values import Findings, build, keys_of
 
 Place = tuple[str, str]
@@ -89,7 +90,8 @@ def parse(
     top = _top_level(document, findings)
     entries = _entries(top, findings)
     _raise_first(_duplicates(document, findings))
-    settings = _settings(top.get("supervisor"), path.parent, environ, findings)
+    timeout_s = tool_timeout_s(environ, findings)
+    settings = _settings(by_default(top.get("supervisor"), "call_timeout_s", timeout_s), path.parent, environ, findings)
     from_ours = passed(settings.pass_env, environ, findings)
     around = Surroundings(
         findings=findings,
@@ -101,7 +103,10 @@ def parse(
         missing=missing,
     )
     read = {
-        (section, name): read_server(name, top[section][name], (section, name), around) for section, name in entries
+        (section, name): read_server(
+            name, by_default(top[section][name], "discovery_timeout_s", timeout_s), (section, name), around
+        )
+        for section, name in entries
     }
     servers = _distinct(_with_slugs(read, top, findings), findings)
     if not servers and not findings.problems:
