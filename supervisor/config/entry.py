@@ -98,6 +98,14 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     max_line_bytes: Annotated[
         Size, Meta(description="Largest message of the server; a call whose answer is larger fails as `too_large`.")
     ] = 16 * MIB
+    max_event_bytes: Annotated[
+        Size,
+        Meta(description="Largest event on an event stream of a remote server; a larger answer fails as `too_large`."),
+    ] = 4 * MIB
+    connect_timeout_s: Annotated[
+        PositiveSeconds,
+        Meta(description="Time for a connection to a remote server: its name, its address, TLS."),
+    ] = 5.0
     write_timeout_s: Annotated[
         PositiveSeconds,
         Meta(description="A server that reads nothing of what is written to it for this time is replaced."),

@@ -84,6 +84,8 @@ def why(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         match cause:
+            case httpx2.ConnectTimeout():
+                return "no connection within connect_timeout_s"
             case ssl.SSLCertVerificationError(verify_message=said) if said:
                 return f"its certificate is not trusted: {said}"
             case ssl.SSLError():

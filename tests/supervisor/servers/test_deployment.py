@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from actors.transport.http.remote import HttpLimits
 from actors.transport.mask import Mask
 from supervisor.config import ServerConfig, parse
 from supervisor.servers.deployment import Deployment, Difference, deploy, diff
@@ -65,6 +66,13 @@ def test_what_is_set_of_a_server_arrives_where_it_has_the_same_name() -> None:
     assert server.limits.max_line_bytes == 4096
     assert (server.launch.command, server.launch.args, server.launch.cwd) == ("npx", ("-y", "pkg"), "/tmp")
     assert server.settings.installer is not None
+
+
+def test_the_bounds_of_a_remote_server_arrive_where_they_have_the_same_name() -> None:
+    own = {"connect_timeout_s": 2.5, "max_event_bytes": 4096, "max_line_bytes": 8192, "write_timeout_s": 3}
+    limits = read({"a": {"url": "http://localhost/mcp", **own}}).servers["a"].remote_limits
+    assert limits == replace(HttpLimits(), **own)
+    assert read({"a": {"url": "http://localhost/mcp"}}).servers["a"].remote_limits == HttpLimits()
 
 
 def test_a_deployment_differs_from_itself_in_nothing() -> None:

@@ -85,6 +85,7 @@ def untrusted() -> ssl.SSLCertVerificationError:
         (socket.gaierror(-2, "secret"), "its name cannot be looked up"),
         (untrusted(), "its certificate is not trusted: certificate has expired"),
         (ssl.SSLError("secret"), "it does not speak TLS as we do"),
+        (httpx2.ConnectTimeout("secret"), "no connection within connect_timeout_s"),
         (OSError("secret"), "RuntimeError"),
         (ValueError("secret"), "RuntimeError"),
     ],
