@@ -12,6 +12,7 @@ import pytest
 
 from actors.life.policy import RestartPolicy
 from actors.server import ServerSettings
+from actors.transport.http.remote import HttpLimits
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
 from supervisor.front.edge.serve import ServeSettings
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
     Settings: (HttpSettings, ServeSettings, DiscoverySettings),
-    ServerConfig: (ServerSettings, RestartPolicy, ProcessLimits),
+    ServerConfig: (ServerSettings, RestartPolicy, ProcessLimits, HttpLimits),
 }
 """What takes over by name whatever has the same name there."""
 
@@ -33,6 +34,7 @@ OWN = {
     HttpSettings: {"path"},
     ServeSettings: {"send_timeout_s", "graceful_timeout_s", "frames"},
     ServerSettings: {"installer", "capabilities"},
+    HttpLimits: {"stop_s"},
     ProcessLimits: {"reap_s", "stderr_ring_bytes"},
 }
 """What is not taken over: it is computed, or no setting."""
