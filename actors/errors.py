@@ -80,6 +80,14 @@ class UnknownServer(SupervisorError):
     kind = "not_found"
 
 
+class UnknownDoor(SupervisorError):
+    """There is no endpoint of MCP at this address."""
+
+    code = -32600
+    http_status = 404
+    kind = "not_found"
+
+
 class UnknownPrompt(SupervisorError):
     """No prompt of that name is visible to this client."""
 

@@ -43,6 +43,7 @@ from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers, starts_of, transport_of
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
+from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory, StoreVectors
@@ -203,7 +204,7 @@ class Daemon:
         )
         settings = deployment.value.settings
         return await Front.open(
-            settings, self._sockets, gateway, view, self._data, store, self._clock, self.conditions, counters
+            settings, self._sockets, DoorTable(gateway), view, self._data, store, self._clock, self.conditions, counters
         )
 
     async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:

@@ -72,6 +72,7 @@ class Draft:
             instructions=agreement.instructions[:MAX_DESCRIPTION],
             server_info=agreement.server_info,
             capabilities=agreement.capabilities,
+            answer=agreement.answer,
             era=agreement.era,
             version=agreement.version,
             problems=(*listed.problems, *self._problems)[:MAX_PROBLEMS],

@@ -65,6 +65,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `partial`: the list of tools was not read to its end. `read_at`: when it was, in unix seconds; 0 if never, or if
     what was read is in doubt. `good_for_s`: for how long the server says that its lists are good; 0 if it says nothing.
+    `answer` is what the server answered to the handshake, as it wrote it; an empty object if an earlier version read
+    the offer.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -74,6 +76,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     instructions: str = ""
     server_info: msgspec.Raw = EMPTY_OBJECT
     capabilities: msgspec.Raw = EMPTY_OBJECT
+    answer: msgspec.Raw = EMPTY_OBJECT
     era: Era = "legacy"
     version: str = ""
     problems: tuple[str, ...] = ()

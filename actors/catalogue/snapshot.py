@@ -24,7 +24,8 @@ from actors.search import Document, Index
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One server in the catalogue. Not `available`: it failed; its tools are kept but hidden from search.
 
-    `renamed`: names that tools of it had before, and those that they have now.
+    `renamed`: names that tools of it had before, and those that they have now. The three revisions are those of the
+    catalogue at which each list of this server changed last.
     """
 
     server: str
@@ -35,6 +36,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     tool_names: Spellings = Spellings(())
     prompt_names: Spellings = Spellings(())
     renamed: Mapping[str, str] = {}
+    tools_revision: int = 0
+    resources_revision: int = 0
+    prompts_revision: int = 0
 
     @classmethod
     def make(cls, server: str, transport: str, offer: Offer, *, available: bool = True) -> Entry:
@@ -60,6 +64,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     def with_problem(self, problem: str) -> Entry:
         """Return the entry with one more problem that an operator can read."""
         return replace(self, offer=replace(self.offer, problems=(*self.offer.problems, problem)))
+
+    def revised(self, before: Entry | None, change: OfferChange, following: Catalogue) -> Entry:
+        """Return the entry with its revisions: those of the catalogue that follows, or of the entry before."""
+        newest = {name: getattr(following if getattr(change, kind) else before, name, 0) for kind, name in _REVISIONS}
+        return replace(self, **newest)
+
+
+_REVISIONS = tuple((kind, f"{kind}_revision") for kind in ("tools", "resources", "prompts"))
+"""The lists of an `OfferChange`, and what their revisions are called."""
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -127,9 +140,15 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the next catalogue and what changed in it, by server; `changes` if somebody has compared already."""
         if changes is None:
             changes = compared(self.entries, changed)
-        following = {name: entry.after(self.entries.get(name)) for name, entry in changed.items()}
-        entries = dict(sorted({**self.entries, **following}.items()))
-        return self._bumped(changes.values(), entries, index), {name: c for name, c in changes.items() if c}
+        following = self._bumped(changes.values(), self.entries, index)
+        revised = {
+            name: entry.after(self.entries.get(name)).revised(
+                self.entries.get(name), changes.get(name, OfferChange()), following
+            )
+            for name, entry in changed.items()
+        }
+        entries = dict(sorted({**self.entries, **revised}.items()))
+        return replace(following, entries=entries), {name: c for name, c in changes.items() if c}
 
     def without(self, server: str, index: Index) -> tuple[Catalogue, OfferChange]:
         """Return the next catalogue without one server."""

@@ -40,13 +40,17 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
-    """What both sides agreed on. `capabilities` and `server_info` are JSON objects as the server wrote them."""
+    """What both sides agreed on. `capabilities` and `server_info` are JSON objects as the server wrote them.
+
+    `answer` is all that it answered to the handshake: a JSON object.
+    """
 
     era: Era
     version: str
     capabilities: msgspec.Raw = msgspec.Raw(b"{}")
     server_info: msgspec.Raw = msgspec.Raw(b"{}")
     instructions: str = ""
+    answer: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -178,6 +182,7 @@ class Negotiation:
                 capabilities=_own(discovered.capabilities),
                 server_info=info,
                 instructions=discovered.instructions or "",
+                answer=_own(result),
             ),
             None,
         )
@@ -197,6 +202,7 @@ class Negotiation:
             capabilities=_own(initialized.capabilities),
             server_info=_own(initialized.server_info),
             instructions=initialized.instructions or "",
+            answer=_own(result),
         )
         return Agree(agreement, jsonrpc.notification("notifications/initialized"))
 

@@ -27,7 +27,7 @@ from supervisor.front.settings import buffered_bytes, http_settings, serve_setti
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.host.datadir import DataDir
 from supervisor.service.drain import RequestDrain
-from supervisor.service.port import Service
+from supervisor.service.port import Doors
 from supervisor.store import Store
 
 PAGE_BODY_BYTES = 64 * 1024
@@ -66,7 +66,7 @@ class Front:
         cls,
         settings: Settings,
         sockets: list[socket],
-        service: Service,
+        doors: Doors,
         view: View,
         data: DataDir,
         store: Store,
@@ -75,7 +75,7 @@ class Front:
         counters: ConnectionCounters,
     ) -> Front:
         """Read the ended sessions and build the application. `counters` are those that `view` shows."""
-        drain, budget = RequestDrain(service, view.closing), Budget(buffered_bytes(settings))
+        drain, budget = RequestDrain(doors.find("").service, view.closing), Budget(buffered_bytes(settings))
         http = McpHttp(
             _nothing_here,
             drain,
@@ -88,8 +88,9 @@ class Front:
             already_ended=await store.load_ended_sessions(clock()) if store.opened.is_set() else {},
             limit=StreamLimit(),
             budget=budget,
+            doors=doors,
         )
-        websocket = McpWebSocket(drain, websocket_settings(settings), budget)
+        websocket = McpWebSocket(drain, websocket_settings(settings), budget, doors)
         app = create_app(
             guard=_guard(settings, sockets),
             mcp_http=http,

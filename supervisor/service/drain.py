@@ -15,13 +15,19 @@ from supervisor.service.port import Answer, Service, answer, failure
 
 
 class RequestDrain:
-    """The requests in flight at a service. `closing` begins the drain, `end` ends it."""
+    """The requests in flight at a service, and behind all other doors. `closing` begins the drain, `end` ends it."""
 
     def __init__(self, service: Service, closing: trio.Event) -> None:
         self.service = service
         self.closing = closing
         self._in_flight: set[trio.CancelScope] = set()
         self._ended: set[trio.CancelScope] = set()
+
+    def behind(self, service: Service) -> RequestDrain:
+        """Return the same drain for the requests at another service: they end together."""
+        other = RequestDrain(service, self.closing)
+        other._in_flight, other._ended = self._in_flight, self._ended
+        return other
 
     def end(self) -> None:
         """Cancel what still runs; each request is to be answered with its `last_answer`."""

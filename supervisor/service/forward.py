@@ -18,7 +18,7 @@ from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer, is_json, plain
 from supervisor.servers.deployment import Deployment
 from supervisor.service.exchange import Exchange
-from supervisor.service.relay import as_tool_result, fit, relayed, travelling_meta
+from supervisor.service.relay import as_tool_result, fit, passes, relayed, travelling_meta
 
 MAX_META_BYTES = 65_536
 MAX_ERROR_BYTES = 1_048_576
@@ -58,12 +58,14 @@ class Forwarder:
         since: float,
         era: Era | None = None,
         uri: str = "",
+        written: Era | None = None,
     ) -> bytes:
         """Send one request to a server and return its result, fitted to `era` (default: the client's).
 
         `name` is what it is about: a tool, a prompt, a URI. `members` are JSON members of the params without braces;
         `since` is when the request came, by the trio clock; `uri` is what a `resources/read` is about, as the client
-        wrote it. Raises `SupervisorError`, and `RemoteError` in the codes of the client's era. A checkpoint.
+        wrote it. `written`: the era of the server, if its errors are to reach a client of that era as they are. Raises
+        `SupervisorError`, and `RemoteError` in the codes of the client's era. A checkpoint.
         """
         client = exchange.client
         if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
@@ -86,6 +88,8 @@ class Forwarder:
             refused = within_limits(remote)
         if refused is not None:
             error = await self._bench.run(len(refused.error.data), masked, refused, self._deployment.value.mask(server))
+            if written is not None and passes(error.error, client.era, written, client.capabilities):
+                raise RemoteError(error.error, server)
             failed = as_tool_result(error, method)
             if failed is None:
                 raise RemoteError(relayed(error, method, client.era, uri).error, server)

@@ -22,27 +22,28 @@ from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import announced
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
 from actors.router import Message as RouterMessage
-from supervisor.host.workbench import Workbench
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
 from supervisor.servers.deployment import Deployment
-from supervisor.service.arrival import Arrival
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
-from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import Introduction
 from supervisor.service.lookup import Lookup
+from supervisor.service.means import Means, Used
 from supervisor.service.meta_calls import MetaCalls
 from supervisor.service.port import Revisions
 from supervisor.service.relay import with_member
 from supervisor.service.resources import Reading, decoded
-from supervisor.service.tool_calls import ToolCalls, Used
-from supervisor.service.visible import Visible
+from supervisor.service.tool_calls import ToolCalls
 
 LIST_TTL_MS = 60_000
 PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
 """What servers do that a client is told of if one of them does, since the revision that has a word for it."""
+
+
+LEGACY_ONLY = frozenset({"initialize", "ping"})
+MODERN_ONLY = frozenset({"server/discover"})
 
 
 class _Paged(msgspec.Struct):
@@ -53,7 +54,7 @@ Handler = Callable[[Exchange], Awaitable[bytes]]
 
 
 class Gateway:
-    """Implements `supervisor.service.port.Service`.
+    """Implements `supervisor.service.port.Service`: the door of the meta-tools. `means` are for the other doors, too.
 
     `used` is told of each call that ended; `clock` gives unix time in seconds. What `introduction` says is kept up to
     date as long as it runs.
@@ -71,11 +72,12 @@ class Gateway:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
-        self._visible = Visible(catalogue, statuses)
+        self.means = means = Means(router, catalogue, statuses, deployment, used, clock)
+        self._visible = means.visible
         self._deployment = deployment
-        self._bench = bench = Workbench()
-        forward = Forwarder(router, deployment, bench)
-        lookup = Lookup(self._visible, Arrival(router, self._visible, clock), forward)
+        self._bench = bench = means.bench
+        forward = means.forward
+        lookup = Lookup(self._visible, means.arrival, forward)
         tools = ToolCalls(forward, lookup, bench, used)
         self._reading = reading = Reading(forward, lookup, bench)
         self.introduction = Introduction(self._visible, deployment)
@@ -92,6 +94,7 @@ class Gateway:
             "prompts/list": self._list_prompts,
             "prompts/get": self._reading.get_prompt,
             "completion/complete": self._reading.complete,
+            "initialize": self._initialize,
             "ping": self._ping,
             "server/discover": self._discover_server,
         }
@@ -104,17 +107,6 @@ class Gateway:
             return Revisions()
         seen = self._visible.now(principal)
         return Revisions(tools=seen.tools_revision, resources=seen.resources_revision, prompts=seen.prompts_revision)
-
-    def initialize(self, version: str, principal: Principal) -> bytes:
-        """Return an `initialize` result."""
-        return encode(
-            {
-                "protocolVersion": version,
-                "capabilities": self._capabilities(version, principal),
-                "serverInfo": self._info,
-                "instructions": self.introduction.text(principal),
-            }
-        )
 
     def _capabilities(self, version: str, principal: Principal) -> dict[str, Any]:
         """Return what is here for a client of `version`: what some server offers, and we pass on."""
@@ -131,11 +123,22 @@ class Gateway:
         client, method = exchange.client, exchange.method
         handler = self._methods.get(method)
         modern = client.era == "modern"
-        if handler is None or (method == "ping" and modern) or (method == "server/discover" and not modern):
+        if handler is None or method in (LEGACY_ONLY if modern else MODERN_ONLY):
             raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
         return await handler(exchange)
 
     # Lists ----------------------------------------------------------------------------------------------------------
+
+    async def _initialize(self, exchange: Exchange) -> bytes:
+        client = exchange.client
+        return encode(
+            {
+                "protocolVersion": client.version,
+                "capabilities": self._capabilities(client.version, client.principal),
+                "serverInfo": self._info,
+                "instructions": self.introduction.text(client.principal),
+            }
+        )
 
     async def _ping(self, exchange: Exchange) -> bytes:
         del exchange

@@ -12,12 +12,13 @@ from typing import Protocol
 
 import msgspec
 
-from actors.errors import Starved, SupervisorError
+from actors.errors import Starved, SupervisorError, UnknownDoor
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol import jsonrpc
 from supervisor.host.workbench import beside
 from supervisor.service.exchange import Exchange
+from supervisor.service.relay import MISSING_CAPABILITY
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,11 @@ LARGE_BYTES = 1024 * 1024
 """Of a result; putting the envelope around a larger one takes a millisecond a MiB and more."""
 
 
-class Revisions(msgspec.Struct, frozen=True, kw_only=True):
+STATUSES = {jsonrpc.METHOD_NOT_FOUND: 404, MISSING_CAPABILITY: 400}
+"""Of a server's error, which is an answer that arrived, where the specification says which (MCP 2026-07-28)."""
+
+
+class Revisions(msgspec.Struct, frozen=True):
     """Numbers that grow when what one principal can see changes."""
 
     tools: int = 0
@@ -45,21 +50,46 @@ class Service(Protocol):
     async def perform(self, exchange: Exchange) -> bytes:
         """Return the JSON text of the result of one request, fitted to its client's era.
 
-        Its `params` are empty (`b""`) where it had none. Never handles `initialize` of a session,
-        `subscriptions/listen` or notifications: those belong to the transport. Raises `SupervisorError` for our and
-        the client's failures and `jsonrpc.RemoteError` for an error that a server answered. A checkpoint if it
-        waits for anything.
+        Its `params` are empty (`b""`) where it had none. With `initialize` the client is who it will be in the session,
+        its version negotiated. Never handles `subscriptions/listen` or notifications: those belong to the transport.
+        Raises `SupervisorError` for our and the client's failures and `jsonrpc.RemoteError` for an error that a server
+        answered. A checkpoint if it waits for anything.
         """
 
-    def initialize(self, version: str, principal: Principal) -> bytes:
-        """Return the JSON text of an `initialize` result that says `version`, for `principal`."""
+
+class Door(msgspec.Struct, frozen=True, eq=False):
+    """What one address leads to. `name` is what stands behind the path of MCP: empty, `all`, `servers/github`."""
+
+    name: str
+    service: Service
+
+
+class Doors(Protocol):
+    """All doors there are."""
+
+    def find(self, name: str) -> Door:
+        """Return the door of an address; its name may be spelled in another way. Raises `UnknownDoor`."""
+
+
+class OneDoor:
+    """Implements `Doors` where there is nothing but the door without a name."""
+
+    def __init__(self, service: Service) -> None:
+        self._door = Door("", service)
+
+    def find(self, name: str) -> Door:
+        """Return the door. Raises `UnknownDoor`."""
+        if name:
+            raise UnknownDoor(f"there is no door {name[:100]!r} here")
+        return self._door
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A whole JSON-RPC answer and the HTTP status a modern client gets with it."""
+    """A whole JSON-RPC answer and the HTTP status a modern client gets with it. `good`: it is a result, no error."""
 
     body: bytes
     status: int = 200
+    good: bool = True
 
 
 async def answer(service: Service, exchange: Exchange) -> Answer:
@@ -78,14 +108,16 @@ async def answer(service: Service, exchange: Exchange) -> Answer:
     except jsonrpc.RemoteError as error:
         remote = error.error
         data = remote.data if bytes(remote.data) else None
-        return Answer(jsonrpc.failure(id_, remote.code, remote.message, data))
+        status = STATUSES.get(remote.code, 200)
+        return Answer(jsonrpc.failure(id_, remote.code, remote.message, data), status, good=False)
     except Exception as error:  # the border: a bug must neither reach the client as text nor end the connection
         if is_want(error):
             lacking = reason_of(error)
             log.debug("%s was not performed for want: %s", method, lacking)
             return failure(id_, Starved(f"the daemon lacks what this request needs ({lacking}); retry shortly"))
         log.exception("a bug while performing %s", method)
-        return Answer(jsonrpc.failure(id_, jsonrpc.INTERNAL_ERROR, "internal error; the daemon's log says more"))
+        text = "internal error; the daemon's log says more"
+        return Answer(jsonrpc.failure(id_, jsonrpc.INTERNAL_ERROR, text), good=False)
     finally:
         if exchange.asking:
             exchange.close()
@@ -93,4 +125,4 @@ async def answer(service: Service, exchange: Exchange) -> Answer:
 
 def failure(id_: bytes, error: SupervisorError) -> Answer:
     """Return the answer for an expected failure."""
-    return Answer(jsonrpc.failure(id_, error.code, error.message, error.data()), error.http_status)
+    return Answer(jsonrpc.failure(id_, error.code, error.message, error.data()), error.http_status, good=False)

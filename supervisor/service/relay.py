@@ -43,7 +43,12 @@ class _Data(msgspec.Struct):
     uri: str
 
 
+class _Required(msgspec.Struct):
+    capabilities: dict[str, msgspec.Raw] = msgspec.field(name="requiredCapabilities", default_factory=dict)
+
+
 _kind = msgspec.json.Decoder(_Kind)
+_required = msgspec.json.Decoder(_Required)
 _data = msgspec.json.Decoder(_Data)
 
 
@@ -139,6 +144,28 @@ def relayed(error: RemoteError, method: str, era: Era, uri: str = "") -> RemoteE
     if era == "modern" and said.code in MISLEADING:
         return RemoteError(ErrorObject(INTERNAL_ERROR, said.message, said.data))
     return error
+
+
+def passes(said: ErrorObject, era: Era, written: Era, capabilities: msgspec.Raw) -> bool:
+    """Say whether an error that a server wrote in an era may reach a client of an era as it is.
+
+    Not what is about the hop between us and the server: that the client lacks a capability is true only if it does, as
+    `capabilities` of it tell; we declare fewer.
+    """
+    if era != written:
+        return False
+    if era == "modern" and said.code == MISSING_CAPABILITY:
+        return lacks(capabilities, said.data)
+    return era == "legacy" or said.code not in (HEADER_MISMATCH, UNSUPPORTED_VERSION)
+
+
+def lacks(capabilities: msgspec.Raw, data: msgspec.Raw) -> bool:
+    """Say whether a client does not declare what the data of a -32021 requires; False if that names nothing."""
+    try:
+        required = _required.decode(data).capabilities
+        return bool(required.keys() - _members.decode(capabilities).keys())
+    except (msgspec.MsgspecError, RecursionError):
+        return False
 
 
 def _says_not_found(said: ErrorObject) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,8 +11,7 @@ import trio
 from actors.catalogue.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
-from actors.errors import InvalidArguments, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
-from actors.principal import Principal
+from actors.errors import InvalidArguments, SupervisorError
 from actors.protocol.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
@@ -27,9 +25,7 @@ from supervisor.service.exchange import Exchange
 from supervisor.service.failures import is_for_client
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup import Lookup
-
-Used = Callable[[Principal, str, str, bool, float], None]
-"""Told of each call that ended: who called, server, tool, whether the server answered with a result, milliseconds."""
+from supervisor.service.means import REFUSED, Used
 
 
 class _Failed(msgspec.Struct):
@@ -70,7 +66,7 @@ class ToolCalls:
             body = await self._forward.ask(
                 exchange, entry.server, "tools/call", members, meta, name=tool.name, since=since
             )
-        except (MailboxFull, ServerDisabled, ShuttingDown):  # refused by us: that says nothing about the tool
+        except REFUSED:
             raise
         except (SupervisorError, RemoteError) as error:
             self._used(principal, entry.server, tool.name, False, (time.perf_counter() - started) * 1000)

@@ -110,11 +110,12 @@ async def opened(
     body: bytes | list[bytes] = b"",
     *,
     hold_body: bool = False,
+    path: str = "/mcp",
 ) -> AsyncIterator[Exchange]:
     """Run one request beside the block; leaving it takes the client away and waits for the application."""
     exchange = Exchange(body, hold_body=hold_body)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(app, scope_of(method, headers), exchange.receive, exchange.send)
+        nursery.start_soon(app, scope_of(method, headers, path), exchange.receive, exchange.send)
         yield exchange
         exchange.leave()
 
@@ -126,9 +127,10 @@ async def fetch(
     body: bytes | list[bytes] = b"",
     *,
     hold_body: bool = False,
+    path: str = "/mcp",
 ) -> Exchange:
     """Run one request to the end of its answer."""
-    async with opened(app, method, headers, body, hold_body=hold_body) as exchange:
+    async with opened(app, method, headers, body, hold_body=hold_body, path=path) as exchange:
         await exchange.end()
     return exchange
 

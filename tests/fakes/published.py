@@ -23,6 +23,7 @@ from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
 from actors.messages import EraLearned, ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.protocol.era import Identity
+from actors.protocol.versions import Era
 from actors.registry.actor import Registry
 from actors.router import Router
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
@@ -189,6 +190,7 @@ async def served(
     also: Mapping[str, str] | None = None,
     policy: RestartPolicy | None = None,
     start: ServerSettings | None = None,
+    era: Era = "legacy",
 ) -> AsyncIterator[Served]:
     """Run a gateway before servers; those not `undiscovered` are ready. `also`: more names, and whom they mean."""
     directory: Directory[ServerMessage] = Directory()
@@ -199,7 +201,7 @@ async def served(
         router.address,
         registry.catalogue,
         registry.statuses,
-        Latest(Deployment(settings=settings or Settings(first_discovery_wait_s=0.0))),
+        Latest(Deployment(settings=settings or Settings(first_discovery_wait_s=0.0), names=names)),
         version="1.0",
         used=lambda *_: None,
         clock=trio.current_time,
@@ -208,7 +210,7 @@ async def served(
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
             for run in (registry.run, router.run):
                 await nursery.start(run)
-            actors = {name: _actor(name, server, registry, policy, start) for name, server in servers.items()}
+            actors = {name: _actor(name, server, registry, policy, start, era) for name, server in servers.items()}
             for actor in actors.values():
                 await nursery.start(actor.run)
                 stack.enter_context(directory.registered(actor.name, actor.address))
@@ -235,7 +237,12 @@ async def _pass_time() -> None:
 
 
 def _actor(
-    name: str, server: Server, registry: Registry, policy: RestartPolicy | None, start: ServerSettings | None
+    name: str,
+    server: Server,
+    registry: Registry,
+    policy: RestartPolicy | None,
+    start: ServerSettings | None,
+    era: Era,
 ) -> ServerActor:
     return ServerActor(
         Profile(
@@ -244,7 +251,7 @@ def _actor(
             settings=start or ServerSettings(),
             restarts=RestartLog(policy or RestartPolicy(), lambda: 1.0),
             journal=Journal(trio.current_time),
-            era="legacy",
+            era=era,
         ),
         Shared(starts=Starts(10), clock=trio.current_time, identity=Identity()),
         Reporter(registry.address),

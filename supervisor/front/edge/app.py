@@ -23,11 +23,11 @@ from werkzeug.exceptions import HTTPException
 from actors.kit import is_want, reason_of
 from supervisor.front.edge.asgi import JSON, Application, Receive, Scope, Send, respond
 from supervisor.front.edge.guard import Guard
+from supervisor.front.mcp.doors import door_of
 
 log = logging.getLogger(__name__)
 
-MCP_PATH = "/mcp"
-WEBSOCKET_PATHS = frozenset({MCP_PATH, "/ws"})
+WEBSOCKET_PATH = "/ws"
 
 _HARDENING = (
     (b"x-content-type-options", b"nosniff"),
@@ -48,8 +48,8 @@ def create_app(
 ) -> QuartTrio:
     """Return the ASGI application of the front.
 
-    `mcp_http` answers HTTP on `/mcp`, `mcp_websocket` WebSockets on `/mcp` and `/ws`; `register` adds the routes of
-    everything else. The two limits bind the bodies Quart reads; `mcp_http` has its own.
+    `mcp_http` answers HTTP on `/mcp` and below, `mcp_websocket` WebSockets there and on `/ws`; `register` adds the
+    routes of everything else. The two limits bind the bodies Quart reads; `mcp_http` has its own.
     """
     app = QuartTrio(__name__, static_folder=None)
     # Quart's own logger would get a handler that writes to stderr, which may be a pipe that nobody reads.
@@ -95,9 +95,10 @@ class _Front:
                 await respond(scope, send, 503, b'{"error":{"code":503,"message":"the daemon lacks resources"}}')
 
     def _chosen(self, kind: str, path: str) -> Application:
-        if kind == "http" and path == MCP_PATH:
+        mcp = door_of(path) is not None
+        if kind == "http" and mcp:
             return self._mcp_http
-        if kind == "websocket" and path in WEBSOCKET_PATHS:
+        if kind == "websocket" and (mcp or path == WEBSOCKET_PATH):
             return self._mcp_websocket
         return self._rest
 

@@ -1,4 +1,4 @@
-"""MCP over Streamable HTTP for clients of every revision: a piece of ASGI middleware for one path.
+"""MCP over Streamable HTTP for clients of every revision: a piece of ASGI middleware for one path and those below it.
 
 Rules of this file:
 - Nothing is known of a request's era before its body is read; what can be refused without the body is refused first
@@ -12,10 +12,11 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
+from actors.errors import UnknownDoor
 from actors.kit.decoding import decoded
 from actors.principal import LOCAL, Principal
 from actors.protocol.jsonrpc import INVALID_REQUEST
@@ -23,7 +24,7 @@ from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.edge.asgi import Application, Receive, Scope, Send
 from supervisor.front.edge.budget import RETRY_S, Budget
 from supervisor.front.http.answer_stream import KeepAlive
-from supervisor.front.http.exchange import CLOSE, BodyLimits, ClientGone, Headers, read_body, reply
+from supervisor.front.http.exchange import CLOSE, BodyLimits, ClientGone, Headers, read_body, refused, reply
 from supervisor.front.http.head import Head, scan
 from supervisor.front.http.ladder import is_modern, refusal
 from supervisor.front.http.legacy import LegacyFront
@@ -32,9 +33,11 @@ from supervisor.front.http.refusal import ErrorResponse, refuse, refused_message
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import Sessions
 from supervisor.front.http.settings import HttpSettings
+from supervisor.front.mcp.doors import door_of
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, read
 from supervisor.service.drain import RequestDrain
+from supervisor.service.port import Doors, OneDoor, Service
 
 ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
 RETRY: Final[Headers] = ((b"retry-after", b"%d" % RETRY_S),)
@@ -46,8 +49,19 @@ def local_principal(scope: Scope) -> Principal:
     return LOCAL
 
 
+class _Fronts(NamedTuple):
+    """What serves one door."""
+
+    service: Service
+    legacy: LegacyFront
+    modern: ModernFront
+
+
 class McpHttp:
-    """Serves `settings.path`; every other request goes to `inner`. `run` has to run as long as requests are served."""
+    """Serves `settings.path` and what is below it; every other request goes to `inner`.
+
+    `run` has to run as long as requests are served.
+    """
 
     def __init__(
         self,
@@ -64,9 +78,10 @@ class McpHttp:
         limit: StreamLimit | None = None,
         principal_of: Callable[[Scope], Principal] = local_principal,
         budget: Budget | None = None,
+        doors: Doors | None = None,
     ) -> None:
         """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
-        for session ids.
+        for session ids. `doors` are those below the path, too; without it there is only the one of `drain`.
 
         `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
         earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
@@ -90,13 +105,11 @@ class McpHttp:
             ended_until=ended_until,
             already_ended=already_ended or {},
         )
-        self._legacy = LegacyFront(drain, self.sessions, settings=settings, keep_alive=self._keep_alive, kept=kept)
-        self._modern = ModernFront(
-            drain,
-            settings=settings,
-            keep_alive=self._keep_alive,
-            limit=limit or StreamLimit(),
-        )
+        self._drain = drain
+        self._kept = kept
+        self._limit = limit or StreamLimit()
+        self._doors = doors or OneDoor(drain.service)
+        self._fronts: dict[str, _Fronts] = {}
 
     async def run(self) -> None:
         """Keep late answers alive until cancelled. Without it requests are served, but late ones stay silent."""
@@ -104,26 +117,48 @@ class McpHttp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
-        if scope["type"] != "http" or scope["path"] != self._settings.path:
+        name = door_of(scope["path"], self._settings.path) if scope["type"] == "http" else None
+        if name is None:
             await self._inner(scope, receive, send)
             return
+        try:
+            fronts = self._behind(name)
+        except UnknownDoor as error:
+            await _refused(send, refused(error), CLOSE)
+            return
+        await self._served(fronts, scope, receive, send)
+
+    def _behind(self, name: str) -> _Fronts:
+        """Return what serves a door, made when it is used first. Raises `UnknownDoor`."""
+        door = self._doors.find(name)
+        fronts = self._fronts.get(door.name)
+        if fronts is None or fronts.service is not door.service:
+            drain, settings, alive = self._drain.behind(door.service), self._settings, self._keep_alive
+            fronts = self._fronts[door.name] = _Fronts(
+                door.service,
+                LegacyFront(drain, self.sessions, settings=settings, keep_alive=alive, kept=self._kept, door=door.name),
+                ModernFront(drain, settings=settings, keep_alive=alive, limit=self._limit),
+            )
+        return fronts
+
+    async def _served(self, fronts: _Fronts, scope: Scope, receive: Receive, send: Send) -> None:
         head = scan(scope["headers"])
         method = scope["method"]
         try:
             if method == "POST":
-                await self._post(scope, head, receive, send)
+                await self._post(fronts, scope, head, receive, send)
             elif method not in {"GET", "DELETE"}:
                 await _refused(send, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
             elif head.has_body:
                 await _refused(send, refuse(400, NULL, INVALID_REQUEST, f"a {method} has no body here"), CLOSE)
             elif method == "GET":
-                await self._get(scope, head, receive, send)
+                await self._get(fronts, scope, head, receive, send)
             else:
-                await self._delete(scope, head, send)
+                await self._delete(fronts, scope, head, send)
         except ClientGone:
             return
 
-    async def _post(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+    async def _post(self, fronts: _Fronts, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
         if not head.is_json:
             await _refused(send, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"), CLOSE)
             return
@@ -139,34 +174,36 @@ class McpHttp:
                 message = read(body)
             else:
                 message = await decoded(partial(read, body))
-            await self._serve(message, scope, head, receive, send)
+            await self._serve(fronts, message, scope, head, receive, send)
 
-    async def _serve(self, message: Message, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
-        refused = refusal(head, message)
-        if refused is not None:
-            await _refused(send, refused_message(refused))
+    async def _serve(
+        self, fronts: _Fronts, message: Message, scope: Scope, head: Head, receive: Receive, send: Send
+    ) -> None:
+        wrong = refusal(head, message)
+        if wrong is not None:
+            await _refused(send, refused_message(wrong))
         elif isinstance(message, ModernRequest):
-            await self._modern.request(message, head.accepts, self._principal_of(scope), receive, send)
+            await fronts.modern.request(message, head.accepts, self._principal_of(scope), receive, send)
         elif isinstance(message, Notification) and is_modern(head, message):
             await reply(send, 202, b"")
         else:
             assert not isinstance(message, Invalid), "what is invalid has its refusal"
-            await self._legacy.post(message, head, self._principal_of(scope), receive, send)
+            await fronts.legacy.post(message, head, self._principal_of(scope), receive, send)
 
-    async def _get(self, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+    async def _get(self, fronts: _Fronts, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
         if head.session is None:
             await _refused(send, refuse(405, NULL, INVALID_REQUEST, "a stream needs a session"), ALLOW_POST)
         elif not head.accepts.stream:
             await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept text/event-stream"))
         else:
-            await self._legacy.stream(head, self._principal_of(scope), receive, send)
+            await fronts.legacy.stream(head, self._principal_of(scope), receive, send)
 
-    async def _delete(self, scope: Scope, head: Head, send: Send) -> None:
+    async def _delete(self, fronts: _Fronts, scope: Scope, head: Head, send: Send) -> None:
         if head.session is None:
             await _refused(send, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
         else:
-            await self._legacy.delete(head, self._principal_of(scope), send)
+            await fronts.legacy.delete(head, self._principal_of(scope), send)
 
 
-async def _refused(send: Send, refused: ErrorResponse, headers: Headers = ()) -> None:
-    await reply(send, refused.status, refused.body, headers)
+async def _refused(send: Send, response: ErrorResponse, headers: Headers = ()) -> None:
+    await reply(send, response.status, response.body, headers)

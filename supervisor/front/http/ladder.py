@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Final
 
 from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST
+from actors.protocol.naming import NAMED_BY
 from actors.protocol.versions import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSIONS
 from supervisor.front.http.head import METHOD, NAME, SESSION, VERSION, Head, header_text
-from supervisor.front.mcp.envelope import NAMED_BY
 from supervisor.front.mcp.messages import (
     NO_BATCHES,
     Batch,

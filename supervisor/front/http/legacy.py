@@ -19,18 +19,17 @@ from actors.errors import InvalidArguments, UnknownMethod
 from actors.principal import Principal
 from actors.protocol import jsonrpc
 from actors.protocol.jsonrpc import INVALID_REQUEST
-from actors.protocol.versions import ASSUMED_LEGACY, BATCH_VERSION, LATEST_LEGACY, LEGACY_VERSIONS
+from actors.protocol.versions import ASSUMED_LEGACY, BATCH_VERSION
 from supervisor.front.edge.asgi import Receive, Send
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.exchange import EventStream, Headers, reply
 from supervisor.front.http.head import Accepts, Head
 from supervisor.front.http.ladder import legacy_version
 from supervisor.front.http.refusal import refuse, refused_message
+from supervisor.front.http.session_streams import SessionStreams
 from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.settings import HttpSettings
-from supervisor.front.http.streams import notify
 from supervisor.front.mcp.envelope import Key
-from supervisor.front.mcp.listen import Watch, list_changed
 from supervisor.front.mcp.messages import (
     NO_BATCHES,
     NULL,
@@ -45,7 +44,7 @@ from supervisor.front.mcp.params import read_cancelled, read_initialize, read_le
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange, Voice
-from supervisor.service.port import failure
+from supervisor.service.port import Answer, failure
 
 SESSION_HEADER: Final = b"mcp-session-id"
 
@@ -66,13 +65,18 @@ class LegacyFront:
         settings: HttpSettings,
         keep_alive: KeepAlive,
         kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
+        door: str = "",
     ) -> None:
-        """`kept` waits until what was ended would survive the end of the daemon, or as long as is sensible."""
+        """`kept` waits until what was ended would survive the end of the daemon, or as long as is sensible.
+
+        `door` is the name of the one whose requests `drain` performs.
+        """
         self._kept = kept
+        self._door = door
         self._drain = drain
         self._service = drain.service
         self._sessions = sessions
-        self._settings = settings
+        self._streams = SessionStreams(drain, sessions, settings)
         self._keep_alive = keep_alive
 
     async def post(
@@ -90,7 +94,7 @@ class LegacyFront:
             return
         session = None
         if head.session is not None:
-            session = self._sessions.find(head.session, principal)
+            session = self._find(head.session, principal)
             if session is None:
                 await _no_session(send, message.id if isinstance(message, Request) else NULL)
                 return
@@ -106,27 +110,15 @@ class LegacyFront:
 
     async def stream(self, head: Head, principal: Principal, receive: Receive, send: Send) -> None:
         """Serve the GET of a session: its stream of notifications; an older one ends. A checkpoint."""
-        session = self._sessions.find(head.session or b"", principal)
+        session = self._find(head.session or b"", principal)
         if session is None:
             await _no_session(send, NULL)
             return
-        if session.stream is not None:
-            session.stream.cancel()
-        # Set before anything waits, so that of two streams opened at once one ends the other.
-        session.stream = scope = trio.CancelScope()
-        stream = EventStream(send)
-        try:
-            await stream.open()
-            with scope:
-                await self._notify(session, stream, receive)
-        finally:
-            if session.stream is scope:
-                session.stream = None
-        await stream.close()
+        await self._streams.serve(session, EventStream(send), receive)
 
     async def delete(self, head: Head, principal: Principal, send: Send) -> None:
         """Serve the DELETE of a session. A checkpoint."""
-        session = self._sessions.find(head.session or b"", principal)
+        session = self._find(head.session or b"", principal)
         if session is None:
             await _no_session(send, NULL)
             return
@@ -134,47 +126,31 @@ class LegacyFront:
         await self._kept()  # who is told that it is over must not find it alive again, whatever ends us
         await reply(send, 204, b"")
 
-    async def _notify(self, session: HttpSession, stream: EventStream, receive: Receive) -> None:
-        settings = self._settings
-        watch = Watch(
-            self._service,
-            session.client.principal,
-            told=session.told,
-            min_interval_s=settings.list_changed_min_interval_s,
-            debounce_s=settings.list_changed_debounce_s,
-        )
-
-        def go_on() -> bool:
-            session.told = watch.told
-            return self._sessions.touch(session)
-
-        await notify(
-            stream,
-            watch,
-            receive,
-            message=list_changed,
-            go_on=go_on,
-            closing=self._drain.closing,
-            keepalive_s=settings.sse_keepalive_s,
-        )
+    def _find(self, token: bytes, principal: Principal) -> HttpSession | None:
+        return self._sessions.find(token, principal, self._door)
 
     async def _open_session(self, request: Request, accepts: Accepts, principal: Principal, send: Send) -> None:
+        """Answer `initialize`; a session begins only with a result."""
         try:
             asked = read_initialize(request.params)
         except InvalidArguments as error:
             await _respond(send, accepts, failure(request.id, error).body)
             return
-        version = asked.protocol_version if asked.protocol_version in LEGACY_VERSIONS else LATEST_LEGACY
+        client = asked.client(principal)
+        answer = await self._answer(_exchange(request, client, None, None), request.key, None)
+        if not answer.good:
+            await _respond(send, accepts, answer.body)
+            return
         session = self._sessions.open(
             principal=principal,
-            version=version,
-            client_name=asked.client_info.name,
+            version=client.version,
+            client_name=client.name,
             client_version=asked.client_info.version,
-            capabilities=asked.capabilities,
+            capabilities=client.capabilities,
             told=self._service.revisions(principal),
+            door=self._door,
         )
-        body = jsonrpc.success(request.id, self._service.initialize(version, principal))
-        await _respond(send, accepts, body, ((SESSION_HEADER, session.token),))
+        await _respond(send, accepts, answer.body, ((SESSION_HEADER, session.token),))
 
     async def _request(
         self,
@@ -190,7 +166,7 @@ class LegacyFront:
             return
         late = self._keep_alive.add(send, receive) if accepts.stream_named else None
         try:
-            body = await self._answer(_exchange(request, client, session, late), request.key, session)
+            body = (await self._answer(_exchange(request, client, session, late), request.key, session)).body
         finally:
             if late is not None:
                 self._keep_alive.remove(late)
@@ -199,20 +175,20 @@ class LegacyFront:
         else:
             await _respond(send, accepts, body)
 
-    async def _answer(self, exchange: Exchange, key: Key, session: HttpSession | None) -> bytes:
+    async def _answer(self, exchange: Exchange, key: Key, session: HttpSession | None) -> Answer:
         # Of two requests with the same id, the newer one is the one that can be cancelled; both are answered.
         with trio.CancelScope() as scope:
             if session is not None:
                 session.in_flight[key] = scope
             try:
-                return (await self._drain.answer(scope, exchange)).body
+                return await self._drain.answer(scope, exchange)
             finally:
                 if session is not None:
                     if session.in_flight.get(key) is scope:
                         del session.in_flight[key]
                     self._sessions.touch(session)
-        last = self._drain.last_answer(scope, exchange.id)
-        return last.body if last else jsonrpc.failure(exchange.id, CANCELLED, "the request was cancelled")
+        cancelled = Answer(jsonrpc.failure(exchange.id, CANCELLED, "the request was cancelled"), good=False)
+        return self._drain.last_answer(scope, exchange.id) or cancelled
 
     async def _batch(self, batch: Batch, session: HttpSession | None, accepts: Accepts, send: Send) -> None:
         if session is None or session.client.version != BATCH_VERSION:
@@ -241,7 +217,7 @@ class LegacyFront:
                 answers[place] = _answer_here(message, session)
             else:
                 exchange = _exchange(message, session.client, session, None)
-                answers[place] = await self._answer(exchange, message.key, session)
+                answers[place] = (await self._answer(exchange, message.key, session)).body
 
 
 def _exchange(request: Request, client: Client, session: HttpSession | None, voice: Voice | None) -> Exchange:

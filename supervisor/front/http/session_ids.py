@@ -3,6 +3,7 @@
 - A token is `base64url(claims as JSON).base64url(MAC)`: visible ASCII as the specification asks of `Mcp-Session-Id`
   (MCP 2025-11-25, basic/transports, "Session Management"), at most 3 KiB, so that it fits any proxy's header limit.
 - The MAC covers the encoded text, and is compared as text: no two tokens mean the same, so a digest names a session.
+- It covers the door, too, which is not in the token: a token of one door is none of another.
 - Nothing is decoded before the MAC holds, and there is one error for every kind of bad token.
 - What a client says about itself is cut to fit; what we say (principal, version, nonce) is never changed.
 """
@@ -100,8 +101,8 @@ class Sealer:
             raise ValueError(f"the key must have at least {KEY_BYTES} bytes")
         self._key = hmac.digest(key, LABEL, hashlib.sha256)
 
-    def seal(self, claims: SessionClaims) -> str:
-        """Return the token of these claims, with the client's part cut to fit.
+    def seal(self, claims: SessionClaims, door: str = "") -> str:
+        """Return the token of these claims at a door, with the client's part cut to fit.
 
         Raises `ValueError` if the nonce, the version or the principal is outside its limits.
         """
@@ -113,15 +114,15 @@ class Sealer:
             capabilities=_fit_capabilities(claims.capabilities),
         )
         body = _encode(msgspec.json.encode(fitted))
-        return f"{body}.{self._mac(body)}"
+        return f"{body}.{self._mac(body, door)}"
 
-    def unseal(self, token: str, now: float) -> SessionClaims:
-        """Return the claims of a token that was sealed here and has not expired at `now` (unix s).
+    def unseal(self, token: str, now: float, door: str = "") -> SessionClaims:
+        """Return the claims of a token that was sealed here for this door and has not expired at `now` (unix s).
 
         Raises `SealBroken` for every other string.
         """
         body, _, mac = token.rpartition(".")
-        if len(token) > MAX_TOKEN_CHARS or not token.isascii() or not hmac.compare_digest(self._mac(body), mac):
+        if len(token) > MAX_TOKEN_CHARS or not token.isascii() or not hmac.compare_digest(self._mac(body, door), mac):
             raise SealBroken
         try:
             claims = _CLAIMS.decode(_decode(body))
@@ -131,8 +132,9 @@ class Sealer:
             raise SealBroken
         return claims
 
-    def _mac(self, body: str) -> str:
-        return _encode(hmac.digest(self._key, body.encode("ascii"), hashlib.sha256)[:MAC_BYTES])
+    def _mac(self, body: str, door: str = "") -> str:
+        covered = f"{body}/{door}" if door else body  # the encoded text has no slash
+        return _encode(hmac.digest(self._key, covered.encode(), hashlib.sha256)[:MAC_BYTES])
 
 
 def session_digest(token: str) -> str:

@@ -3,8 +3,8 @@
 Rules of this file:
 - A session id is a sealed token that carries everything a session needs, so a client survives a restart of the
   daemon: an unknown but valid token silently becomes a live session again.
-- Unknown, forged, expired, idle, deleted and somebody else's: all of them are "no such session", without a difference
-  (MCP 2025-11-25, basic/transports, "Session Management").
+- Unknown, forged, expired, idle, deleted, somebody else's, of another door: all are "no such session", without a
+  difference (MCP 2025-11-25, basic/transports, "Session Management").
 - What was deleted or fell idle stays dead: its digest is remembered here, and by `ended` beyond our life. Too many of
   them are remembered as one moment: whatever expires by then and is not alive now is over. Nothing revives by that; a
   client that comes back after a restart opens a new session.
@@ -43,13 +43,14 @@ class HttpSession:
     """
 
     __slots__ = (
-        *("client", "digest", "expires_at", "in_flight", "last_used"),
+        *("client", "digest", "door", "expires_at", "in_flight", "last_used"),
         *("log_level", "questions", "stream", "token", "told"),
     )
 
-    def __init__(self, token: bytes, digest: str, claims: SessionClaims, told: Revisions) -> None:
+    def __init__(self, token: bytes, digest: str, claims: SessionClaims, told: Revisions, door: str) -> None:
         self.token = token
         self.digest = digest
+        self.door = door
         self.expires_at = claims.expires_at
         self.client = Client(
             principal=claims.principal,
@@ -123,8 +124,9 @@ class Sessions:
         client_version: str,
         capabilities: msgspec.Raw,
         told: Revisions,
+        door: str = "",
     ) -> HttpSession:
-        """Return a new session; its id is `session.token`."""
+        """Return a new session at the door of this name; its id is `session.token`."""
         now = self._now()
         token = self._sealer.seal(
             SessionClaims(
@@ -136,17 +138,18 @@ class Sessions:
                 principal=principal,
                 issued_at=now,
                 expires_at=now + self._max_age_s,
-            )
+            ),
+            door,
         )
         # Unsealed again: a session has the same (fitted) claims before and after a restart.
-        return self._admit(token, session_digest(token), self._sealer.unseal(token, now), told)
+        return self._admit(token, session_digest(token), self._sealer.unseal(token, now, door), told, door)
 
-    def find(self, token: bytes, principal: Principal) -> HttpSession | None:
-        """Return the live session with this id, made alive if it has to be; None if there is none for `principal`."""
+    def find(self, token: bytes, principal: Principal, door: str = "") -> HttpSession | None:
+        """Return the live session with this id, made alive if it has to be; None if `principal` has none here."""
         session = self._live.get(token)
         if session is None:
-            return self._revive(token, principal)
-        if session.client.principal != principal:
+            return self._revive(token, principal, door)
+        if session.client.principal != principal or session.door != door:
             return None
         moment = self._clock()
         if moment - session.last_used > self._idle_s and not session.busy:
@@ -177,21 +180,21 @@ class Sessions:
         session.last_used = self._clock()
         return True
 
-    def _revive(self, token: bytes, principal: Principal) -> HttpSession | None:
+    def _revive(self, token: bytes, principal: Principal, door: str) -> HttpSession | None:
         try:
             text = token.decode("ascii")
-            claims = self._sealer.unseal(text, self._now())
+            claims = self._sealer.unseal(text, self._now(), door)
         except (UnicodeDecodeError, SealBroken):
             return None
         digest = session_digest(text)
         if claims.principal != principal or digest in self._ended or claims.expires_at <= self._ended_until:
             return None
         # What its client was told is not known any more, so it is told once that everything may have changed.
-        return self._admit(text, digest, claims, NOTHING_TOLD)
+        return self._admit(text, digest, claims, NOTHING_TOLD, door)
 
-    def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions) -> HttpSession:
+    def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions, door: str) -> HttpSession:
         self._sweep()
-        session = HttpSession(token.encode("ascii"), digest, claims, told)
+        session = HttpSession(token.encode("ascii"), digest, claims, told, door)
         session.last_used = self._clock()
         self._live[session.token] = session
         return session

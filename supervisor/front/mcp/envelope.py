@@ -13,23 +13,13 @@ import msgspec
 
 from actors.protocol.exchanges import LogLevel
 from actors.protocol.jsonrpc import NO_RAW, encode
+from actors.protocol.naming import NAMED_BY
 from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
 
 MAX_BATCH: Final = 50
 MAX_ID_BYTES: Final = 512
 MAX_NAME_BYTES: Final = 128
 """Of what a client calls itself, in bytes of JSON, so that escapes count: a session id has no more room."""
-
-NAMED_BY: Final = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "tasks/get": "taskId",
-    "tasks/update": "taskId",
-    "tasks/cancel": "taskId",
-}
-"""Which parameter of a method names what it is about, and `Mcp-Name` repeats (MCP 2026-07-28, streamable-http, "Request
-Metadata"; SEP-2663 for tasks)."""
 
 Key = str | int
 """The value of a request id; a string and an integer are never equal."""

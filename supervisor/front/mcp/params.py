@@ -8,9 +8,11 @@ from __future__ import annotations
 import msgspec
 
 from actors.errors import InvalidArguments
+from actors.principal import Principal
 from actors.protocol.exchanges import LOG_LEVELS, LogLevel
+from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from supervisor.front.mcp.envelope import BROKEN, MAX_NAME_BYTES, Key, fit_text, log_level
-from supervisor.service.client import EMPTY_OBJECT
+from supervisor.service.client import EMPTY_OBJECT, Client
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
@@ -29,6 +31,16 @@ class Initialize(msgspec.Struct, frozen=True, rename="camel"):
     protocol_version: str
     capabilities: msgspec.Raw = EMPTY_OBJECT
     client_info: ClientInfo = ClientInfo()
+
+    def client(self, principal: Principal, session: str | None = None) -> Client:
+        """Return who asks. A version we do not speak is answered with our newest (2025-11-25 basic/lifecycle)."""
+        return Client(
+            principal=principal,
+            version=self.protocol_version if self.protocol_version in LEGACY_VERSIONS else LATEST_LEGACY,
+            name=self.client_info.name,
+            capabilities=msgspec.Raw(bytes(self.capabilities)),
+            session=session,
+        )
 
 
 class _Cancelled(msgspec.Struct, frozen=True, rename="camel"):

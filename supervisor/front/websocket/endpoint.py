@@ -18,14 +18,17 @@ from collections.abc import Sequence
 
 import trio
 
+from actors.errors import UnknownDoor
 from actors.protocol import jsonrpc
 from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from supervisor.front.edge.asgi import Receive, Scope, Send, respond
 from supervisor.front.edge.budget import Budget
+from supervisor.front.mcp.doors import door_of
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.session import SocketSession
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import RequestDrain
+from supervisor.service.port import Doors, OneDoor, failure
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +49,18 @@ def choose_subprotocol(offered: Sequence[str]) -> str | None:
 class McpWebSocket:
     """The ASGI application for WebSockets. One per daemon; each connection has its own session."""
 
-    def __init__(self, drain: RequestDrain, settings: WebSocketSettings, budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        drain: RequestDrain,
+        settings: WebSocketSettings,
+        budget: Budget | None = None,
+        doors: Doors | None = None,
+    ) -> None:
         """`drain` performs the requests; when it begins, every connection winds up and closes with 1001.
 
-        `budget` counts the bytes of requests over all transports.
+        `budget` counts the bytes of requests over all transports. `doors` are those below the path of MCP, too.
         """
+        self._doors = doors or OneDoor(drain.service)
         self._drain = drain
         self._settings = settings
         self._budget = budget or Budget()
@@ -58,6 +68,11 @@ class McpWebSocket:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection until it is closed."""
         await receive()  # websocket.connect
+        try:  # a path that is none of MCP's was chosen by whoever put us there: it leads to the first door
+            door = self._doors.find(door_of(scope.get("path", "")) or "")
+        except UnknownDoor as error:
+            await respond(scope, send, error.http_status, failure(b"null", error).body)
+            return
         offered = scope.get("subprotocols") or []
         chosen = choose_subprotocol(offered)
         if offered and chosen is None:
@@ -65,7 +80,7 @@ class McpWebSocket:
             await respond(scope, send, 400, jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, text))
             return
         await send({"type": "websocket.accept", "subprotocol": chosen, "headers": []})
-        await _Connection(self._drain, self._settings, self._budget).run(receive, send)
+        await _Connection(self._drain.behind(door.service), self._settings, self._budget).run(receive, send)
 
 
 class _Connection:

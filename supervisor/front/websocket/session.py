@@ -24,7 +24,7 @@ from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
 from actors.kit.decoding import decoded
 from actors.protocol import jsonrpc
 from actors.protocol.exchanges import LogLevel
-from actors.protocol.versions import BATCH_VERSION, LATEST_LEGACY, LEGACY_VERSIONS, META_VERSION
+from actors.protocol.versions import BATCH_VERSION, META_VERSION
 from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
 from supervisor.front.mcp.envelope import Key
@@ -72,7 +72,6 @@ class SocketSession:
         nursery: trio.Nursery,
     ) -> None:
         self._drain = drain
-        self._service = drain.service
         self._settings = settings
         self._outgoing = outgoing
         self._budget = budget
@@ -84,7 +83,7 @@ class SocketSession:
         self._unanswered_bytes = 0
         self._in_flight = trio.Semaphore(settings.max_in_flight)
         self._ended = trio.lowlevel.ParkingLot()
-        self._listens = Listens(self._service, settings, outgoing, nursery)
+        self._listens = Listens(drain.service, settings, outgoing, nursery)
         self._questions = QuestionTable()
         self._log_level: LogLevel | Literal[""] = ""
 
@@ -200,23 +199,18 @@ class SocketSession:
         self._unanswered_bytes += len(request.params)
         return unanswered
 
-    def _initialize(self, request: Request) -> bytes:
+    def _initialize(self, request: Request) -> _Unanswered | bytes:
         if self._client is not None:
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "this connection's session is initialized")
         try:
             asked = read_initialize(request.params)
         except InvalidArguments as error:
             return failure(request.id, error).body
-        # A version we do not speak is answered with our newest (2025-11-25 basic/lifecycle, "Version Negotiation").
-        self._client = Client(
-            principal=self._settings.principal,
-            era="legacy",
-            version=asked.protocol_version if asked.protocol_version in LEGACY_VERSIONS else LATEST_LEGACY,
-            name=asked.client_info.name,
-            capabilities=msgspec.Raw(bytes(asked.capabilities)),
-            session=secrets.token_urlsafe(16),
-        )
-        return jsonrpc.success(request.id, self._service.initialize(self._client.version, self._client.principal))
+        client = asked.client(self._settings.principal, secrets.token_urlsafe(16))
+        begun = self._register(request, client)
+        if isinstance(begun, _Unanswered):
+            self._client = client  # what follows it belongs to the session, unless that is refused
+        return begun
 
     async def _perform_all(self, begun: Sequence[_Unanswered | bytes | None]) -> None:
         """Perform the requests of an array side by side and answer them together, in their order."""
@@ -236,6 +230,7 @@ class SocketSession:
     async def _perform(self, unanswered: _Unanswered, give: Callable[[bytes], Awaitable[None]]) -> None:
         """Perform a request when it is its turn, which it holds until somebody has its answer."""
         request, scope = unanswered.request, unanswered.scope
+        good = False
         try:
             with scope:
                 try:
@@ -244,12 +239,15 @@ class SocketSession:
                     await self._in_flight.acquire()
                 try:
                     answer = await self._drain.answer(scope, unanswered.exchange)
+                    good = answer.good
                     await give(answer.body)
                 finally:
                     self._in_flight.release()
             if scope.cancelled_caught and (last := self._drain.last_answer(scope, request.id)) is not None:
                 await give(last.body)
         finally:
+            if request.method == "initialize" and not good:
+                self._client = None
             if unanswered.share is not None:
                 unanswered.share.close()
             self._unanswered.discard(unanswered)

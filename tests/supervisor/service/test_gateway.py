@@ -601,7 +601,12 @@ async def test_methods_belong_to_their_era() -> None:
     async with gateway() as rig:
         assert await rig.perform(LEGACY, "ping") == {}
         assert (await rig.perform(MODERN, "server/discover"))["supportedVersions"] == ["2026-07-28"]
-        for client, method in ((MODERN, "ping"), (LEGACY, "server/discover"), (LEGACY, "nothing")):
+        for client, method in (
+            (MODERN, "ping"),
+            (MODERN, "initialize"),
+            (LEGACY, "server/discover"),
+            (LEGACY, "nothing"),
+        ):
             with pytest.raises(UnknownMethod):
                 await rig.perform(client, method)
 
@@ -609,7 +614,7 @@ async def test_methods_belong_to_their_era() -> None:
 async def test_capabilities_say_what_is_told() -> None:
     for told in (True, False):
         async with gateway(notify_catalogue_changes=told) as rig:
-            body = json.loads(rig.gateway.initialize("2025-11-25", LOCAL))
+            body = await rig.perform(LEGACY, "initialize")
             assert body["capabilities"]["tools"] == {"listChanged": told}
             assert (rig.gateway.revisions(LOCAL).tools > 0) == told
             assert "logging" not in body["capabilities"]
@@ -621,8 +626,10 @@ async def test_capabilities_say_what_is_told() -> None:
 async def test_completions_are_announced_if_a_server_has_them(declared: dict[str, Any], told: bool) -> None:
     async with gateway(capabilities={"prompts": {}, **declared}) as rig:
         for version in ("2025-03-26", "2025-11-25"):
-            assert ("completions" in json.loads(rig.gateway.initialize(version, LOCAL))["capabilities"]) == told
-        assert "completions" not in json.loads(rig.gateway.initialize("2024-11-05", LOCAL))["capabilities"]
+            body = await rig.perform(Client(version=version), "initialize")
+            assert body["protocolVersion"] == version
+            assert ("completions" in body["capabilities"]) == told
+        assert "completions" not in (await rig.perform(Client(version="2024-11-05"), "initialize"))["capabilities"]
         assert ("completions" in (await rig.perform(MODERN, "server/discover"))["capabilities"]) == told
 
 

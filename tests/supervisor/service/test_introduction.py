@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 import trio
@@ -32,7 +31,7 @@ def tools(*names: str) -> list[dict[str, object]]:
 
 async def said(found: Served) -> str:
     """Return the instructions, which both eras get alike."""
-    text = json.loads(found.gateway.initialize("2025-11-25", LOCAL))["instructions"]
+    text = (await found.ask("initialize"))["result"]["instructions"]
     assert (await found.ask("server/discover", MODERN))["result"]["instructions"] == text
     return str(text)
 
@@ -76,7 +75,7 @@ async def test_the_text_is_made_when_something_changes_and_not_per_request() -> 
         await found.gateway.introduction.renew()
         first = found.gateway.introduction.text(LOCAL)
         for _ in range(3):
-            assert json.loads(found.gateway.initialize("2025-11-25", LOCAL))["instructions"] == first
+            assert (await found.ask("initialize"))["result"]["instructions"] == first
         assert found.gateway.introduction.text(LOCAL) is first
 
 

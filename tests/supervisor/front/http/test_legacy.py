@@ -687,7 +687,7 @@ async def test_no_other_session_and_no_sessionless_client_may_send_batches() -> 
 # As middleware and over a real server ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/", "/mcp/", "/mcp2", "/MCP", "/mcp/../mcp"])
+@pytest.mark.parametrize("path", ["/", "/mcp/", "/mcp2", "/MCP", "/x/../mcp"])
 async def test_other_paths_belong_to_the_application_inside(path: str) -> None:
     exchange = Exchange(b"")
     await front_of().app(scope_of("POST", {}, path), exchange.receive, exchange.send)

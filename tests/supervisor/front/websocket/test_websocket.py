@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_client_stream
 
-from actors.errors import ShuttingDown, UnknownMethod
+from actors.errors import ServerStarting, ShuttingDown, UnknownDoor, UnknownMethod
 from actors.kit import Latest
 from actors.messages import Note, Question
 from actors.principal import Principal
@@ -24,7 +24,7 @@ from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange
-from supervisor.service.port import Revisions
+from supervisor.service.port import Door, Revisions
 from tests.fakes.asgi import modern
 from tests.fakes.front_server import Running, frame, plain, read_all, running
 
@@ -40,17 +40,15 @@ class FakeService:
         self.clients: list[Client] = []
         self.exchanges: list[Exchange] = []
         self.broken = False
+        self.unavailable = False
         self.held = trio.Event()
         self.release = trio.Event()
         self.cancelled = trio.Event()
 
     def revisions(self, principal: Principal) -> Revisions:
-        return self.now
-
-    def initialize(self, version: str, principal: Principal) -> bytes:
         if self.broken:
             raise RuntimeError("a bug")
-        return json.dumps({"protocolVersion": version}).encode()
+        return self.now
 
     def publish(self, **revisions: int) -> None:
         self.now = msgspec.structs.replace(self.now, **revisions)
@@ -58,6 +56,10 @@ class FakeService:
 
     async def perform(self, exchange: Exchange) -> bytes:
         method, params = exchange.method, exchange.params
+        if method == "initialize":
+            if self.unavailable:
+                raise ServerStarting("not yet", server="late")
+            return json.dumps({"protocolVersion": exchange.client.version}).encode()
         self.clients.append(exchange.client)
         self.exchanges.append(exchange)
         if method == "hold":
@@ -152,12 +154,15 @@ class Front:
 
 
 @asynccontextmanager
-async def front(graceful_timeout_s: float = 5.0, **settings: Any) -> AsyncIterator[Front]:
+async def front(
+    graceful_timeout_s: float = 5.0, second: FakeService | None = None, **settings: Any
+) -> AsyncIterator[Front]:
     service, closing = FakeService(), trio.Event()
     drain = RequestDrain(service, closing)
     websocket = McpWebSocket(
         drain,
         WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}),
+        doors=Doors(service, second) if second is not None else None,
     )
     app = create_app(guard=Guard("127.0.0.1", []), mcp_http=plain, mcp_websocket=websocket, register=lambda app: None)
     async with running(app, closing, graceful_timeout_s=graceful_timeout_s) as server:
@@ -514,9 +519,70 @@ async def test_one_answer_of_any_size_is_sent() -> None:
 
 async def test_a_bug_in_the_connection_closes_with_1011() -> None:
     async with front() as here, here.connect() as peer:
+        await peer.initialize()
         here.service.broken = True
-        await peer.request("initialize", 1, protocolVersion="2025-11-25")
+        await peer.notify("notifications/initialized")
         assert (await peer.closed())[0] == 1011
+
+
+async def test_a_session_begins_only_with_a_result() -> None:
+    async with front() as here, here.connect() as peer:
+        here.service.unavailable = True
+        told = await peer.ask("initialize", protocolVersion="2025-11-25")
+        assert told["error"]["data"]["server"] == "late"
+        assert "no session" in (await peer.ask("echo"))["error"]["message"]
+        here.service.unavailable = False
+        await peer.initialize()
+        assert "result" in await peer.ask("echo")
+
+
+# Doors
+
+
+class Doors:
+    """One more door."""
+
+    def __init__(self, first: FakeService, second: FakeService) -> None:
+        self._doors = {"": Door("", first), "second": Door("second", second)}
+
+    def find(self, name: str) -> Door:
+        try:
+            return self._doors[name]
+        except KeyError:
+            raise UnknownDoor(f"there is no {name}; there is second") from None
+
+
+async def test_a_path_leads_to_its_door() -> None:
+    second = FakeService()
+    async with front(second=second) as here:
+        for path, service in (("/mcp", here.service), ("/ws", here.service), ("/mcp/second", second)):
+            asked = len(service.clients)
+            async with here.connect(path) as peer:
+                await peer.initialize()
+                await peer.initialized()
+                assert "result" in await peer.ask("echo", "legacy")
+                assert "result" in await peer.ask("echo", "modern", _meta=META)
+                assert len(service.clients) == asked + 2
+                service.publish(tools=asked + 10)
+                assert (await peer.receive())["method"] == "notifications/tools/list_changed"
+
+
+async def test_what_changed_behind_another_door_is_not_told() -> None:
+    second = FakeService()
+    async with front(second=second) as here, here.connect("/mcp/second") as peer:
+        await peer.initialize()
+        await peer.initialized()
+        here.service.publish(tools=5)
+        second.publish(prompts=5)
+        assert (await peer.receive())["method"] == "notifications/prompts/list_changed"
+
+
+async def test_no_door_is_404_and_says_which_there_are() -> None:
+    async with front(second=FakeService()) as here:
+        opening = here.server.upgrade().replace(b"/ws ", b"/mcp/third ")
+        answer = await here.server.exchange(opening)
+        assert answer.startswith(b"HTTP/1.1 404")
+        assert b"there is no third; there is second" in answer
 
 
 # Shutdown

@@ -1,0 +1,51 @@
+"""Which doors there are, and which one an address means."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from actors.errors import UnknownDoor
+from supervisor.metatools.texts import clean
+from supervisor.service.doors.one_server import OneServer
+from supervisor.service.gateway import Gateway
+from supervisor.service.port import Door
+
+SERVERS: Final = "servers/"
+MAX_SERVERS_NAMED: Final = 20
+MAX_NAME_SHOWN: Final = 64
+
+
+class DoorTable:
+    """Implements `supervisor.service.port.Doors`: the meta-tools, and each configured server by its name or its key."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._means = gateway.means
+        self._first = Door("", gateway)
+        self._servers: dict[str, Door] = {}
+
+    def find(self, name: str) -> Door:
+        """Return the door of an address. Raises `UnknownDoor`."""
+        if not name:
+            return self._first
+        if name.startswith(SERVERS):
+            return self._of_server(name.removeprefix(SERVERS))
+        raise UnknownDoor(
+            f"there is no MCP server at this address: {clean(name[:MAX_NAME_SHOWN])!r}; there are /mcp, and "
+            "/mcp/servers/NAME for each server"
+        )
+
+    def _of_server(self, called: str) -> Door:
+        names = self._means.deployment.value.names
+        server = names.literal(called)
+        if server is None:
+            known = sorted(names.servers)
+            told = ", ".join(known[:MAX_SERVERS_NAMED]) + (", ..." if len(known) > MAX_SERVERS_NAMED else "")
+            raise UnknownDoor(
+                f"no server {clean(called[:MAX_NAME_SHOWN])!r} is configured; there are: {told or 'none'}; "
+                "/api/status says how they do",
+                details={"servers": known[:MAX_SERVERS_NAMED]},
+            )
+        door = self._servers.get(server)
+        if door is None:
+            door = self._servers[server] = Door(f"{SERVERS}{server}", OneServer(server, self._means))
+        return door

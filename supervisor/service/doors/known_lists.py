@@ -1,0 +1,63 @@
+"""A list of one server from what is known of it: the definitions as it gave them, page by page. Pure.
+
+A cursor is ours if it begins as no server's does by chance; it says with which entry to go on.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from actors.catalogue.offer import Offer
+from actors.protocol.jsonrpc import encode
+from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, announced
+
+KINDS: Final[dict[str, Kind]] = {method: kind for kind, method in METHODS.items()}
+"""What each method lists."""
+OURS: Final = "mcpvisor:known:"
+_OURS: Final = re.compile(rf"{OURS}([0-9]{{1,8}})")
+PAGE_SIZE: Final = 500
+MAX_BYTES: Final = 512 * 1024
+"""A page ends with the entry that exceeds it: some clients take no message of a MiB."""
+
+
+class _Paged(msgspec.Struct):
+    cursor: str | None = None
+
+
+_paged = msgspec.json.Decoder(_Paged)
+
+
+def position_of(params: msgspec.Raw) -> int | None:
+    """Return with which entry a page begins; None if only the server knows, or may say what is wrong."""
+    try:
+        cursor = _paged.decode(params).cursor if bytes(params) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if cursor is None:
+        return 0
+    ours = _OURS.fullmatch(cursor)
+    return int(ours[1]) if ours is not None else None
+
+
+def is_whole(offer: Offer, kind: Kind) -> bool:
+    """Say whether everything that the server listed is known, as it gave it: what was left out is a problem."""
+    return not offer.problems and not offer.partial and CAPABILITIES[kind] in announced(offer.capabilities)
+
+
+def page(offer: Offer, kind: Kind, position: int) -> bytes:
+    """Return one page of a list: the JSON text of a result."""
+    entries = getattr(offer, kind)
+    parts: list[bytes] = []
+    size = 0
+    for entry in islice(entries, position, position + PAGE_SIZE):
+        parts.append(bytes(entry.definition))
+        size += len(parts[-1])
+        if size > MAX_BYTES:
+            break
+    following = position + len(parts)
+    more = b',"nextCursor":' + encode(f"{OURS}{following}") if following < len(entries) else b""
+    return b'{"' + MEMBERS[kind].encode() + b'":[' + b",".join(parts) + b"]" + more + b"}"

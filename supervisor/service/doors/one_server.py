@@ -1,0 +1,153 @@
+"""The door of one server: its names, its answers and its errors, as if its client had connected to it.
+
+- What belongs to the hop between client and us is answered here: `initialize` and `server/discover` with what the
+  server said of itself, `ping`. Everything else is passed on, methods that we do not know included.
+- Lists come from the server while it runs. While it sleeps they come from what is known, if that is all it listed.
+- A call that fails by our own doing is a result that says so, because that is what a model is shown; an error of the
+  server stays an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import trio
+
+from actors.catalogue.offer import Offer
+from actors.errors import SupervisorError, UnknownMethod
+from actors.kit import Latest
+from actors.life.states import State
+from actors.principal import Principal
+from actors.protocol.listing import Kind
+from supervisor.metatools.servers.availability import refusal
+from supervisor.service import failures
+from supervisor.service.client import Client
+from supervisor.service.doors import greeting, known_lists
+from supervisor.service.doors.requests import Parts, is_method, parts_of
+from supervisor.service.exchange import Exchange
+from supervisor.service.means import Means
+from supervisor.service.port import Revisions
+from supervisor.service.relay import with_member
+
+CACHED: Final = frozenset({*known_lists.KINDS, "resources/read"})
+"""Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
+NOT_PASSED: Final = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""What needs more than one request and its answer: a session of the client, with which the server has none."""
+_PARTS_COST: Final = 64
+"""So many bytes of params cost as much as one that a model wrote."""
+
+
+class OneServer:
+    """Implements `supervisor.service.port.Service` for one configured server."""
+
+    def __init__(self, server: str, means: Means) -> None:
+        self.changes: Latest[Any] = means.catalogue
+        self._server = server
+        self._means = means
+        self._visible = means.visible
+
+    def revisions(self, principal: Principal) -> Revisions:
+        """Return when the lists of this server changed last."""
+        entry = self._visible.now(principal).entries.get(self._server)
+        if entry is None:
+            return Revisions()
+        return Revisions(entry.tools_revision, entry.resources_revision, entry.prompts_revision)
+
+    async def perform(self, exchange: Exchange) -> bytes:
+        """Perform one request; see `Service.perform`."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        client, method = exchange.client, exchange.method
+        match method, client.era:
+            case "initialize", "legacy":
+                return greeting.initialized(self._server, await self._offer(client), client.version)
+            case "server/discover", "modern":
+                return greeting.discovered(self._server, await self._offer(client))
+            case "ping", "legacy":
+                return b"{}"
+            case ("initialize" | "server/discover" | "ping", _):
+                raise _unknown(exchange)
+        if method in NOT_PASSED or method.startswith(("notifications/", "subscriptions/")) or not is_method(method):
+            raise _unknown(exchange)
+        known = await self._known_page(exchange) if method in known_lists.KINDS else None
+        return await self._passed_on(exchange) if known is None else known
+
+    async def _offer(self, client: Client) -> Offer:
+        """Return what the server offers, or did before it slept. Raises `ServerError` if it cannot come up."""
+        refused = refusal(self._server, self._visible.statuses(client.principal).get(self._server))
+        if refused is not None:
+            raise refused
+        entry = self._visible.now(client.principal).entries.get(self._server)
+        if entry is None:
+            by = trio.current_time() + self._means.forward.timeout_s(self._server)
+            entry = (await self._visible.indexed(client, by)).entries.get(self._server)
+        if entry is None:
+            await self._means.arrival.of(self._server, client.principal, by)
+            entry = self._visible.now(client.principal).entries[self._server]
+        return entry.offer
+
+    async def _known_page(self, exchange: Exchange) -> bytes | None:
+        """Return a page of a list from what is known; None if the server has to be asked."""
+        kind, principal = known_lists.KINDS[exchange.method], exchange.client.principal
+        position = known_lists.position_of(exchange.params)
+        if position is None or (position == 0 and self._awake(principal)):
+            return None
+        entry = self._visible.now(principal).entries.get(self._server)
+        if entry is None or not known_lists.is_whole(entry.offer, kind):
+            return None
+        body = await self._paged(entry.offer, kind, position)
+        if exchange.client.era == "legacy":
+            return body
+        return with_member(body, b'"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % greeting.OWN_TTL_MS)
+
+    async def _paged(self, offer: Offer, kind: Kind, position: int) -> bytes:
+        return await self._means.bench.run(len(getattr(offer, kind)), known_lists.page, offer, kind, position)
+
+    def _awake(self, principal: Principal) -> bool:
+        status = self._visible.statuses(principal).get(self._server)
+        return status is not None and status.state is State.READY
+
+    async def _passed_on(self, exchange: Exchange) -> bytes:
+        since, params, method = trio.current_time(), exchange.params, exchange.method
+        parts = await self._means.bench.run(len(params) // _PARTS_COST, parts_of, method, params)
+        if method != "tools/call":
+            return await self._answered(exchange, parts, since)
+        try:
+            return await self._called(exchange, parts, since)
+        except SupervisorError as error:
+            if failures.is_for_client(error):
+                raise
+            said = failures.result(error, self._means.deployment.value.unset(self._server))
+        return said if exchange.client.era == "legacy" else with_member(said, b'"resultType":"complete"')
+
+    async def _called(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
+        """Call a tool. Only tools that are known are counted: names are the clients' own choice."""
+        principal = exchange.client.principal
+        entry = self._visible.now(principal).entries.get(self._server)
+        if entry is None or parts.name not in entry.tools:
+            return await self._answered(exchange, parts, since)
+        with self._means.counted(principal, self._server, parts.name):
+            return await self._answered(exchange, parts, since)
+
+    async def _answered(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
+        """Ask the server, and say in the modern era for how long the answer of a legacy one holds: it may not."""
+        client, method = exchange.client, exchange.method
+        written = (await self._offer(client)).era
+        body = await self._means.forward.ask(
+            exchange,
+            self._server,
+            method,
+            parts.members,
+            parts.meta,
+            name=parts.name,
+            since=since,
+            uri=parts.name if method == "resources/read" else "",
+            written=written,
+        )
+        if client.era == "modern" and written == "legacy" and method in CACHED:
+            return with_member(body, b'"ttlMs":0,"cacheScope":"private"')
+        return body
+
+
+def _unknown(exchange: Exchange) -> UnknownMethod:
+    version = exchange.client.version
+    return UnknownMethod(f"there is no method {exchange.method[:100]!r} here, in protocol version {version}")

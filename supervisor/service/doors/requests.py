@@ -1,0 +1,65 @@
+"""Requests that are passed on as they are: their params taken apart as little as that needs. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import msgspec
+
+from actors.errors import InvalidArguments
+from actors.protocol.jsonrpc import encode
+from actors.protocol.naming import NAMED_BY
+
+NO_META: Final = msgspec.Raw(b"")
+MAX_NAME_CHARS: Final = 8192
+
+METHOD: Final = re.compile(r"[A-Za-z0-9_$.-]+(?:/[A-Za-z0-9_$.-]+)*")
+MAX_METHOD_CHARS: Final = 128
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_string = msgspec.json.Decoder(str)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Parts(NamedTuple):
+    """The params of a request: JSON members without braces and `_meta`, `_meta`, and what it is about."""
+
+    members: bytes
+    meta: msgspec.Raw
+    name: str
+
+
+def parts_of(method: str, params: msgspec.Raw) -> Parts:
+    """Return the parts of params, which are an object or empty. Raises `InvalidArguments`."""
+    text = bytes(params)
+    if not text:
+        return Parts(b"", NO_META, "")
+    about = NAMED_BY.get(method)
+    # A key may be spelled in another way, but that takes an escape.
+    if about is None and b'"_meta"' not in text and b"\\" not in text:
+        return Parts(text.strip()[1:-1].strip(), NO_META, "")
+    members = members_of(params)
+    meta = members.pop("_meta", NO_META)
+    return Parts(encode(members)[1:-1], meta, text_of(members.get(about)) if about is not None else "")
+
+
+def members_of(params: msgspec.Raw) -> dict[str, msgspec.Raw]:
+    """Return the members of params, each as it was written. Raises `InvalidArguments`."""
+    try:
+        return _members.decode(params) if bytes(params) else {}
+    except _UNREADABLE:
+        raise InvalidArguments("'params' must be an object") from None
+
+
+def text_of(value: msgspec.Raw | None) -> str:
+    """Return the value of a JSON string, cut; empty for anything else: the server may judge it."""
+    try:
+        return _string.decode(value)[:MAX_NAME_CHARS] if value is not None else ""
+    except _UNREADABLE:
+        return ""
+
+
+def is_method(method: str) -> bool:
+    """Say whether a name can be that of a method of a server: it is written into heads of HTTP, too."""
+    return len(method) <= MAX_METHOD_CHARS and METHOD.fullmatch(method) is not None

@@ -1,0 +1,59 @@
+"""What every door works with: what can be seen, the way to servers, and who is told of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from time import perf_counter
+
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
+from actors.kit import Address, Latest
+from actors.messages import ServerStatus
+from actors.principal import Principal
+from actors.protocol.jsonrpc import RemoteError
+from actors.router import Message as RouterMessage
+from supervisor.host.workbench import Workbench
+from supervisor.servers.deployment import Deployment
+from supervisor.service.arrival import Arrival
+from supervisor.service.forward import Forwarder
+from supervisor.service.visible import Visible
+
+Used = Callable[[Principal, str, str, bool, float], None]
+"""Told of each call that ended: who called, server, tool, whether the server answered with a result, milliseconds."""
+REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
+"""Errors of ours that say nothing about the tool that was called."""
+
+
+class Means:
+    """The parts that all doors share. `clock` gives unix time in seconds; `used` is told of each call that ended."""
+
+    def __init__(
+        self,
+        router: Address[RouterMessage],
+        catalogue: Latest[Catalogue],
+        statuses: Latest[Mapping[str, ServerStatus]],
+        deployment: Latest[Deployment],
+        used: Used,
+        clock: Callable[[], float],
+    ) -> None:
+        self.catalogue = catalogue
+        self.deployment = deployment
+        self.used = used
+        self.bench = Workbench()
+        self.visible = Visible(catalogue, statuses)
+        self.arrival = Arrival(router, self.visible, clock)
+        self.forward = Forwarder(router, deployment, self.bench)
+
+    @contextmanager
+    def counted(self, principal: Principal, server: str, tool: str) -> Iterator[None]:
+        """Tell how the call in the block ended; one that was refused or cancelled is not counted."""
+        started = perf_counter()
+        try:
+            yield
+        except REFUSED:
+            raise
+        except (SupervisorError, RemoteError):
+            self.used(principal, server, tool, False, (perf_counter() - started) * 1000)
+            raise
+        self.used(principal, server, tool, True, (perf_counter() - started) * 1000)

@@ -1,0 +1,349 @@
+"""The door of one server: as if its client had connected to it, in either era, awake or asleep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock
+
+from actors.errors import ServerGaveUp, ServerStarting, UnknownDoor
+from actors.life.policy import RestartPolicy
+from actors.life.states import State
+from actors.messages import SleepServer
+from actors.principal import LOCAL
+from actors.protocol.versions import META_SERVER_INFO, Era
+from supervisor.config import Settings
+from supervisor.service.client import Client
+from supervisor.service.doors.addresses import DoorTable
+from supervisor.service.doors.one_server import OneServer
+from supervisor.service.port import Answer, Service, answer
+from tests.fakes.exchanges import exchange
+from tests.fakes.published import Served, served
+from tests.fakes.whole_server import CAPABILITIES, INFO, INSTRUCTIONS, ODD, TOOLS, WholeServer
+
+LEGACY = Client(version="2025-11-25")
+MODERN = Client(era="modern", version="2026-07-28", capabilities=msgspec.Raw(b'{"sampling":{}}'))
+CLIENTS: dict[Era, Client] = {"legacy": LEGACY, "modern": MODERN}
+PASSED = {
+    **{name: CAPABILITIES[name] for name in ("tools", "prompts", "completions", "logging", "experimental")},
+    "resources": {"listChanged": True, "x-own": 1},
+    "extensions": {"io.modelcontextprotocol/ui": {}},
+}
+
+both = pytest.mark.parametrize("era", ["legacy", "modern"])
+
+
+class Rig:
+    """One door and the server behind it."""
+
+    def __init__(self, running: Served, server: WholeServer) -> None:
+        self.running = running
+        self.server = server
+        self.door: Service = DoorTable(running.gateway).find("servers/whole").service
+
+    async def answer(self, client: Client, method: str, params: Any = None) -> Answer:
+        data = b"" if params is None else json.dumps(params).encode()
+        return await answer(self.door, exchange(client, method, data))
+
+    async def ask(self, client: Client, method: str, params: Any = None) -> Any:
+        return json.loads((await self.answer(client, method, params)).body)
+
+    async def result(self, client: Client, method: str, params: Any = None) -> Any:
+        return (await self.ask(client, method, params))["result"]
+
+    async def sleep(self) -> None:
+        """Send the server to sleep, and forget what it was asked."""
+        await self.running.actors["whole"].address.ask(SleepServer(server="whole"))
+        statuses = self.running.registry.statuses
+        while statuses.value["whole"].state is not State.DORMANT:
+            await statuses.changed(statuses.version)
+        self.server.asked.clear()
+
+
+@asynccontextmanager
+async def door(era: Era = "legacy", **more: Any) -> AsyncIterator[Rig]:
+    server = WholeServer(era, **{key: more.pop(key) for key in ("page", "capabilities") if key in more})
+    async with served({"whole": server}, era=era, also={"whole-key": "whole"}, **more) as running:
+        rig = Rig(running, server)
+        server.asked.clear()
+        yield rig
+
+
+# Greeting -------------------------------------------------------------------------------------------------------------
+
+
+async def test_initialize_is_what_the_server_answered_but_for_the_revision_and_what_does_not_get_through() -> None:
+    async with door() as rig:
+        for version in ("2024-11-05", "2025-11-25"):
+            result = await rig.result(Client(version=version), "initialize", {"protocolVersion": "ignored"})
+            assert result == {
+                "protocolVersion": version,
+                "capabilities": PASSED,
+                "serverInfo": INFO,
+                "instructions": INSTRUCTIONS,
+                "x-own": {"more": [1.0]},
+            }
+        assert rig.server.asked == []
+
+
+async def test_discover_is_what_the_server_answered() -> None:
+    async with door("modern") as rig:
+        assert await rig.result(MODERN, "server/discover") == {
+            "resultType": "complete",
+            "ttlMs": 7,
+            "cacheScope": "public",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": PASSED,
+            "instructions": INSTRUCTIONS,
+            "_meta": {META_SERVER_INFO: INFO, "x-own/a": 1},
+            "x-own": {"more": [1.0]},
+        }
+
+
+async def test_a_greeting_of_the_other_era_says_the_same_in_its_form() -> None:
+    async with door("modern") as rig:
+        assert await rig.result(LEGACY, "initialize") == {
+            "protocolVersion": "2025-11-25",
+            "capabilities": PASSED,
+            "serverInfo": INFO,
+            "instructions": INSTRUCTIONS,
+        }
+    async with door("legacy") as rig:
+        result = await rig.result(MODERN, "server/discover")
+        assert (result.pop("resultType"), result.pop("ttlMs") >= 0, result.pop("cacheScope")) == (
+            "complete",
+            True,
+            "private",
+        )
+        assert result == {
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": PASSED,
+            "instructions": INSTRUCTIONS,
+            "_meta": {META_SERVER_INFO: INFO},
+        }
+
+
+@both
+async def test_a_sleeping_server_greets_without_being_woken(era: Era) -> None:
+    async with door(era) as rig:
+        await rig.sleep()
+        greeting = "initialize" if era == "legacy" else "server/discover"
+        assert (await rig.result(CLIENTS[era], greeting))["instructions"] == INSTRUCTIONS
+        assert (rig.server.starts, rig.server.asked) == (1, [])
+
+
+async def test_a_server_that_was_never_up_is_woken_by_the_first_greeting() -> None:
+    async with door(undiscovered=["whole"]) as rig:
+        assert rig.server.starts == 0
+        assert (await rig.result(LEGACY, "initialize"))["serverInfo"] == INFO
+        assert rig.server.starts == 1
+
+
+async def test_one_that_cannot_come_up_is_a_typed_error_in_time(autojump_clock: MockClock) -> None:
+    settings = Settings(first_discovery_wait_s=0.0, call_timeout_s=7.0)
+    async with door(undiscovered=["whole"], settings=settings) as rig:
+        rig.server.dies = True
+        began = trio.current_time()
+        told = await rig.answer(LEGACY, "initialize")
+        error = json.loads(told.body)["error"]
+        assert not told.good
+        assert error["data"]["server"] == "whole"
+        assert error["data"]["type"] in (ServerStarting.kind, ServerGaveUp.kind)
+        assert trio.current_time() - began <= 7.0
+
+
+async def test_one_that_is_switched_off_says_so() -> None:
+    async with door() as rig:
+        rig.running.report("whole", State.STOPPED, disabled=True, reason="it is switched off")
+        statuses = rig.running.registry.statuses
+        while not statuses.value["whole"].disabled:
+            await statuses.changed(statuses.version)
+        for method in ("initialize", "prompts/get"):
+            error = (await rig.ask(LEGACY, method))["error"]
+            assert error["data"]["type"] == "disabled"
+        failed = await rig.result(LEGACY, "tools/call", {"name": "tool0"})
+        assert failed["isError"] is True
+        assert "switched off" in failed["content"][0]["text"]
+
+
+# Passing on -----------------------------------------------------------------------------------------------------------
+
+
+@both
+async def test_a_call_and_its_result_pass_as_they_are(era: Era) -> None:
+    async with door(era) as rig:
+        params = {
+            "name": "tool0",
+            "arguments": {"a": 1.0},
+            "x-own": [None],
+            "_meta": {"x-own/a": 1, "progressToken": 5},
+        }
+        told = await rig.answer(CLIENTS[era], "tools/call", params)
+        assert ODD in told.body
+        kept = {**params, "_meta": {"x-own/a": 1}}
+        assert rig.server.last() == ("tools/call", kept)
+
+
+@both
+async def test_a_result_of_the_other_era_changes_in_its_envelope_only(era: Era) -> None:
+    client = CLIENTS["modern" if era == "legacy" else "legacy"]
+    async with door(era) as rig:
+        result = await rig.result(client, "tools/call", {"name": "tool0"})
+        assert result.pop("resultType", "none") == ("complete" if client.era == "modern" else "none")
+        assert result == {"content": [], "x": json.loads(ODD)}
+        read = await rig.result(client, "resources/read", {"uri": "file:///a"})
+        assert ("ttlMs" in read, "cacheScope" in read) == ((True, True) if client.era == "modern" else (False, False))
+
+
+async def test_a_method_that_nobody_here_knows_is_the_servers() -> None:
+    async with door() as rig:
+        assert (await rig.result(LEGACY, "x-own/method", {"a": [1.0], "_meta": {"b": 1}}))["x"] == json.loads(ODD)
+        assert rig.server.last() == ("x-own/method", {"a": [1.0], "_meta": {"b": 1}})
+        error = (await rig.ask(LEGACY, "x-own/nothing"))["error"]
+        assert error == {"code": -32601, "message": "no x-own/nothing at all", "data": {"x-own": 1}}
+
+
+@pytest.mark.parametrize("method", ["notifications/cancelled", "subscriptions/listen", "a b", "a\r\nb", "x" * 129, ""])
+async def test_what_belongs_to_the_hop_or_is_no_name_goes_no_further(method: str) -> None:
+    async with door() as rig:
+        assert (await rig.ask(LEGACY, method))["error"]["code"] == -32601
+        assert rig.server.asked == []
+
+
+async def test_the_methods_of_the_hop_belong_to_their_era() -> None:
+    async with door() as rig:
+        assert await rig.result(LEGACY, "ping") == {}
+        for client, method in ((LEGACY, "server/discover"), (MODERN, "ping"), (MODERN, "initialize")):
+            assert (await rig.ask(client, method))["error"]["code"] == -32601
+        assert rig.server.asked == []
+
+
+@both
+@pytest.mark.parametrize("code", [-32602, -32002, 0, -32050, 7])
+async def test_an_error_of_a_server_of_the_same_era_comes_as_it_is(era: Era, code: int) -> None:
+    async with door(era) as rig:
+        for method in ("tools/call", "resources/read", "prompts/get"):
+            rig.server.errors[method] = error = {"code": code, "message": "not found", "data": {"uri": "a", "n": 1.0}}
+            assert (await rig.ask(CLIENTS[era], method, {"name": "a", "uri": "a"}))["error"] == error
+
+
+async def test_that_a_client_lacks_a_capability_is_told_only_if_it_does() -> None:
+    async with door("modern") as rig:
+        for wanted, status in (("elicitation", 400), ("sampling", 200)):
+            data: dict[str, Any] = {"requiredCapabilities": {wanted: {}}}
+            rig.server.errors["tools/call"] = error = {"code": -32021, "message": "no", "data": data}
+            told = await rig.answer(MODERN, "tools/call", {"name": "tool0"})
+            body = json.loads(told.body)
+            assert told.status == status
+            assert body.get("error") == (error if status == 400 else None)
+            assert ("result" in body) == (status == 200)
+
+
+@pytest.mark.parametrize("code", [-32020, -32022])
+async def test_errors_about_our_own_hop_do_not_make_a_client_negotiate(code: int) -> None:
+    async with door("modern") as rig:
+        rig.server.errors["prompts/get"] = {"code": code, "message": "no"}
+        assert (await rig.ask(MODERN, "prompts/get", {"name": "a"}))["error"]["code"] == -32603
+
+
+async def test_a_call_that_fails_by_our_doing_is_a_result_for_the_model() -> None:
+    policy = RestartPolicy(max_restarts=1, backoff_initial_s=0.01)
+    async with door(policy=policy) as rig:
+        await rig.sleep()
+        rig.server.dies = True
+        for client in (LEGACY, MODERN):
+            failed = await rig.result(client, "tools/call", {"name": "tool0"})
+            assert failed["isError"] is True
+            assert failed["structuredContent"]["error"]["server"] == "whole"
+            assert ("resultType" in failed) == (client is MODERN)
+        error = (await rig.ask(LEGACY, "prompts/get", {"name": "a"}))["error"]
+        assert error["data"]["server"] == "whole"
+
+
+async def test_calls_of_known_tools_are_counted() -> None:
+    async with door() as rig:
+        used: list[tuple[str, str, bool]] = []
+        rig.running.gateway.means.used = lambda _, server, tool, good, __: used.append((server, tool, good))
+        await rig.ask(LEGACY, "tools/call", {"name": "tool0"})
+        await rig.ask(LEGACY, "tools/call", {"name": "made up"})
+        rig.server.errors["tools/call"] = {"code": 1, "message": "no"}
+        await rig.ask(LEGACY, "tools/call", {"name": "tool1"})
+        assert used == [("whole", "tool0", True), ("whole", "tool1", False)]
+
+
+# Lists ----------------------------------------------------------------------------------------------------------------
+
+
+@both
+async def test_a_list_of_a_running_server_is_the_servers_own_answer(era: Era) -> None:
+    async with door(era, page=2) as rig:
+        first = await rig.result(CLIENTS[era], "tools/list")
+        more = {"resultType": "complete", "ttlMs": 7, "cacheScope": "public"} if era == "modern" else {}
+        assert first == {**more, "tools": TOOLS[:2], "nextCursor": "2", "_meta": {"x-own/page": 0}}
+        second = await rig.result(CLIENTS[era], "tools/list", {"cursor": "2"})
+        assert second == {**more, "tools": TOOLS[2:4], "nextCursor": "4", "_meta": {"x-own/page": 2}}
+
+
+@both
+async def test_a_sleeping_server_is_listed_whole_without_being_woken(era: Era) -> None:
+    async with door(era, page=2) as rig:
+        await rig.sleep()
+        for client in (LEGACY, MODERN):
+            listed = await rig.result(client, "tools/list")
+            assert listed["tools"] == TOOLS
+            assert ("ttlMs" in listed, "resultType" in listed) == ((True, True) if client is MODERN else (False, False))
+            assert (await rig.result(client, "resources/list"))["resources"] == [{"uri": "file:///a", "name": "a"}]
+        assert (rig.server.starts, rig.server.asked) == (1, [])
+
+
+async def test_what_is_not_known_whole_wakes_the_server() -> None:
+    for cursor, capabilities in (("4", CAPABILITIES), (None, {"tools": {}})):
+        async with door(page=2, capabilities=capabilities) as rig:
+            await rig.sleep()
+            if cursor is not None:
+                listed = await rig.result(LEGACY, "tools/list", {"cursor": cursor})
+                assert [tool["name"] for tool in listed["tools"]] == ["tool4"]
+            else:
+                assert (await rig.ask(LEGACY, "prompts/list"))["result"] == {"prompts": []}
+            assert rig.server.starts == 2
+
+
+async def test_changes_are_those_of_this_server_alone() -> None:
+    other = WholeServer()
+    server = WholeServer()
+    async with served({"whole": server, "other": other}) as running:
+        doors = DoorTable(running.gateway)
+        whole, beside = doors.find("servers/whole").service, doors.find("servers/other").service
+        before = whole.revisions(LOCAL), beside.revisions(LOCAL)
+        server.tools = server.tools[1:]
+        await server.notify("notifications/tools/list_changed")
+        while whole.revisions(LOCAL) == before[0]:
+            await running.registry.catalogue.changed(running.registry.catalogue.version)
+        after = whole.revisions(LOCAL)
+        assert after.tools > before[0].tools
+        assert (after.resources, after.prompts) == (before[0].resources, before[0].prompts)
+        assert beside.revisions(LOCAL) == before[1]
+        assert whole.changes is running.registry.catalogue
+
+
+# Addresses ------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_address_means_exactly_one_door() -> None:
+    async with door() as rig:
+        doors = DoorTable(rig.running.gateway)
+        assert doors.find("").service is rig.running.gateway
+        for name in ("servers/whole", "servers/whole-key"):
+            assert doors.find(name).name == "servers/whole"
+            assert isinstance(doors.find(name).service, OneServer)
+        assert doors.find("servers/whole").service is doors.find("servers/whole-key").service
+        for name in ("servers/Whole", "servers/", "servers/whole/", "servers", "x", "servers/../whole", "all/"):
+            with pytest.raises(UnknownDoor) as caught:
+                doors.find(name)
+            assert "whole" in caught.value.message or "/mcp/servers/NAME" in caught.value.message
