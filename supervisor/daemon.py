@@ -202,9 +202,9 @@ class Daemon:
             control=Operation(deployment, servers, router.address, registry.offer, registry.statuses, store),
             journals=servers.journals.find,
         )
-        settings = deployment.value.settings
+        settings, doors = deployment.value.settings, DoorTable(gateway, __version__)
         return await Front.open(
-            settings, self._sockets, DoorTable(gateway), view, self._data, store, self._clock, self.conditions, counters
+            settings, self._sockets, doors, view, self._data, store, self._clock, self.conditions, counters
         )
 
     async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:

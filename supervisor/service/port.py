@@ -16,6 +16,8 @@ from actors.errors import Starved, SupervisorError, UnknownDoor
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol import jsonrpc
+from actors.protocol.listing import METHODS
+from actors.protocol.naming import NAMED_BY
 from supervisor.host.workbench import beside
 from supervisor.service.exchange import Exchange
 from supervisor.service.relay import MISSING_CAPABILITY
@@ -26,8 +28,8 @@ LARGE_BYTES = 1024 * 1024
 """Of a result; putting the envelope around a larger one takes a millisecond a MiB and more."""
 
 
-STATUSES = {jsonrpc.METHOD_NOT_FOUND: 404, MISSING_CAPABILITY: 400}
-"""Of a server's error, which is an answer that arrived, where the specification says which (MCP 2026-07-28)."""
+KNOWN_METHODS = frozenset({*NAMED_BY, *METHODS.values(), "completion/complete"})
+"""Methods of the protocol that servers answer. What they say of any other, they say of the method itself."""
 
 
 class Revisions(msgspec.Struct, frozen=True):
@@ -108,7 +110,7 @@ async def answer(service: Service, exchange: Exchange) -> Answer:
     except jsonrpc.RemoteError as error:
         remote = error.error
         data = remote.data if bytes(remote.data) else None
-        status = STATUSES.get(remote.code, 200)
+        status = _status(method, remote.code)
         return Answer(jsonrpc.failure(id_, remote.code, remote.message, data), status, good=False)
     except Exception as error:  # the border: a bug must neither reach the client as text nor end the connection
         if is_want(error):
@@ -121,6 +123,13 @@ async def answer(service: Service, exchange: Exchange) -> Answer:
     finally:
         if exchange.asking:
             exchange.close()
+
+
+def _status(method: str, code: int) -> int:
+    """Return the status of a server's error: it is an answer that arrived, but where the specification says which."""
+    if code == MISSING_CAPABILITY:
+        return 400
+    return 404 if code == jsonrpc.METHOD_NOT_FOUND and method not in KNOWN_METHODS else 200
 
 
 def failure(id_: bytes, error: SupervisorError) -> Answer:

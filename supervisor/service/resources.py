@@ -79,7 +79,7 @@ class Reading:
         wanted: _Read = await self._bench.run(len(params) // READ_COST, decoded, params, _Read, said)
         server, own, body = await self._read(exchange, wanted.uri, wanted.meta, era=era)
         renamed = own != wanted.uri
-        return await self._bench.run(len(body) // READ_COST, _as_read, server, body, era, renamed)
+        return await self._bench.run(len(body) // READ_COST, as_read, server, body, era, renamed)
 
     async def _read(self, exchange: Exchange, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, str, bytes]:
         """Return the server, its own URI of the resource, and what it answered."""
@@ -136,8 +136,8 @@ def _for_model(server: str, body: bytes) -> bytes:
     return b"".join([b'{"content":', *blocks, b',"structuredContent":', structured, b"}"])
 
 
-def _as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
-    """Return the result of `resources/read` for what a server answered."""
+def as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
+    """Return the result of `resources/read` for what a server answered, its URIs `renamed` to `mcp://server/uri`."""
     contents = _array(_renamed(server, item, resource_uri) if renamed else item for item in _contents(server, body))
     return with_contents(body, contents, era)
 

@@ -14,6 +14,7 @@ NAME: Final = "mcpvisor"
 WHAT: Final = "Many MCP servers behind one address, supervised, with four tools in front of all of theirs."
 PLACES: Final = {
     "/mcp": "MCP: Streamable HTTP (POST) and WebSocket, every revision; the address for a client's configuration",
+    "/mcp/all": "MCP: every tool of every server, for clients that choose by themselves",
     "/mcp/servers/NAME": "MCP: one server by itself, as if a client had connected to it",
     "/ws": "MCP over WebSocket only",
     "/api/status": "how each server is doing",

@@ -15,14 +15,14 @@ from typing import Any, Literal
 import msgspec
 
 from actors.catalogue.naming import resource_path, resource_uri
-from actors.catalogue.offer import Prompt, Resource
+from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode
 from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
 from supervisor.metatools.texts import clean, clean_json, cleaned, shorten
 
-Listed = Literal["resources", "templates", "prompts"]
+Listed = Literal["tools", "resources", "templates", "prompts"]
 
 PAGE_SIZE = 500
 MAX_ROWS = 1000
@@ -39,6 +39,24 @@ class _Sized(msgspec.Struct):
 
 
 _sized = msgspec.json.Decoder(_Sized)
+
+
+class _Paged(msgspec.Struct):
+    cursor: str | None = None
+
+
+_paged = msgspec.json.Decoder(_Paged)
+
+
+def cursor_of(params: msgspec.Raw) -> str | None:
+    """Return the cursor of a list's params; an empty string is one, too (2025-11-25 server/utilities/pagination).
+
+    Raises `InvalidArguments`.
+    """
+    try:
+        return _paged.decode(params).cursor if bytes(params) else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise InvalidArguments("'cursor' must be a string") from None
 
 
 class _Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -128,32 +146,40 @@ def _size(resource: Resource) -> int | None:
         return None
 
 
-def native_page(catalogue: Catalogue, kind: Listed, cursor: str | None) -> tuple[list[Any], str | None]:
-    """Return one page of definitions under their namespaced names, and the cursor of the next page if there is one.
+def native_page(
+    catalogue: Catalogue,
+    kind: Listed,
+    cursor: str | None,
+    define: Callable[[str, Tool | Resource | Prompt], dict[str, Any]],
+    max_bytes: int = MAX_BYTES,
+) -> tuple[list[Any], str | None]:
+    """Return one page of definitions, and the cursor of the next page if there is one.
 
+    `define` returns what of a server is shown, under which name; a page ends with the entry that exceeds `max_bytes`.
     Raises `InvalidArguments` for a cursor that is not ours.
     """
     start = _Cursor(kind, "", 0) if cursor is None else _decode_cursor(kind, cursor)
     page: list[Any] = []
-    left = MAX_BYTES
+    left = max_bytes
     for entry in _visible(catalogue):
         if entry.server < start.server:
             continue
-        items: tuple[Resource | Prompt, ...] = getattr(entry.offer, kind)
+        items: tuple[Tool | Resource | Prompt, ...] = getattr(entry.offer, kind)
         position = start.position if entry.server == start.server else 0
         for number, item in enumerate(items[position:], position):
             if len(page) == PAGE_SIZE or left < 0:
                 return page, _encode_cursor(_Cursor(kind, entry.server, number))
             left -= len(item.definition)
-            page.append(_definition(catalogue, entry.server, item))
+            page.append(define(entry.server, item))
     return page, None
 
 
-def _definition(catalogue: Catalogue, server: str, item: Resource | Prompt) -> dict[str, Any]:
+def native_definition(catalogue: Catalogue, server: str, item: Tool | Resource | Prompt) -> dict[str, Any]:
+    """Return the definition of a resource or a prompt under its name at the door of the meta-tools."""
     definition: dict[str, Any] = msgspec.json.decode(item.definition, type=dict[str, msgspec.Raw])
     if isinstance(item, Prompt):
         definition["name"] = catalogue.prompt_name(server, item.name)
-    else:
+    elif isinstance(item, Resource):
         definition["uriTemplate" if item.template else "uri"] = resource_uri(server, item.uri)
     if "_meta" in definition:
         definition["_meta"] = rewrite_meta(server, definition["_meta"], resource_uri)

@@ -6,31 +6,34 @@ from typing import Final
 
 from actors.errors import UnknownDoor
 from supervisor.metatools.texts import clean
+from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.gateway import Gateway
 from supervisor.service.port import Door
 
+ALL: Final = "all"
 SERVERS: Final = "servers/"
 MAX_SERVERS_NAMED: Final = 20
 MAX_NAME_SHOWN: Final = 64
 
 
 class DoorTable:
-    """Implements `supervisor.service.port.Doors`: the meta-tools, and each configured server by its name or its key."""
+    """Implements `supervisor.service.port.Doors`: the meta-tools, everything, and each server by name or key."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, version: str) -> None:
         self._means = gateway.means
-        self._first = Door("", gateway)
+        everything = Everything(gateway.means, version, gateway.introduction.servers)
+        self._ours = {"": Door("", gateway), ALL: Door(ALL, everything)}
         self._servers: dict[str, Door] = {}
 
     def find(self, name: str) -> Door:
         """Return the door of an address. Raises `UnknownDoor`."""
-        if not name:
-            return self._first
         if name.startswith(SERVERS):
             return self._of_server(name.removeprefix(SERVERS))
+        if name in self._ours:
+            return self._ours[name]
         raise UnknownDoor(
-            f"there is no MCP server at this address: {clean(name[:MAX_NAME_SHOWN])!r}; there are /mcp, and "
+            f"there is no MCP server at this address: {clean(name[:MAX_NAME_SHOWN])!r}; there are /mcp, /mcp/all, and "
             "/mcp/servers/NAME for each server"
         )
 

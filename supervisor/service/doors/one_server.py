@@ -9,21 +9,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import trio
 
 from actors.catalogue.offer import Offer
-from actors.errors import SupervisorError, UnknownMethod
+from actors.errors import UnknownMethod
 from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
 from actors.protocol.listing import Kind
 from supervisor.metatools.servers.availability import refusal
-from supervisor.service import failures
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists
 from supervisor.service.doors.requests import Parts, is_method, parts_of
+from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.means import Means
 from supervisor.service.port import Revisions
@@ -111,13 +112,7 @@ class OneServer:
         parts = await self._means.bench.run(len(params) // _PARTS_COST, parts_of, method, params)
         if method != "tools/call":
             return await self._answered(exchange, parts, since)
-        try:
-            return await self._called(exchange, parts, since)
-        except SupervisorError as error:
-            if failures.is_for_client(error):
-                raise
-            said = failures.result(error, self._means.deployment.value.unset(self._server))
-        return said if exchange.client.era == "legacy" else with_member(said, b'"resultType":"complete"')
+        return await shown(self._means, exchange, partial(self._called, exchange, parts, since))
 
     async def _called(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Call a tool. Only tools that are known are counted: names are the clients' own choice."""

@@ -93,11 +93,20 @@ async def test_methods_that_do_not_exist_are_404(method: str) -> None:
         (InvalidArguments("wrong"), 400, -32602),
         (CallTooLarge("much"), 413, -31413),
         (CallTimedOut("late"), 200, -31408),
-        (RemoteError(ErrorObject(-32601, "theirs")), 200, -32601),
+        (RemoteError(ErrorObject(-32602, "theirs")), 200, -32602),
+        (RemoteError(ErrorObject(-32021, "theirs")), 400, -32021),
     ],
 )
 async def test_the_error_decides_the_status(error: Exception, status: int, code: int) -> None:
     assert code_of(await ask(FakeService(x=raising(error)), "x")) == (status, 1, code)
+
+
+async def test_that_a_server_has_no_such_method_is_404_where_the_protocol_has_none_either() -> None:
+    error = raising(RemoteError(ErrorObject(-32601, "theirs")))
+    for method, status in (("tasks/list", 404), ("completion/complete", 200), ("prompts/list", 200)):
+        service = FakeService()
+        service.behaviours[method] = error
+        assert code_of(await ask(service, method)) == (status, 1, -32601)
 
 
 async def test_the_ladder_stands_before_the_service() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -31,11 +32,15 @@ def catalogue(**offers: Offer) -> Catalogue:
     return Catalogue(entries=entries, index=Index.empty(), indexed=True)
 
 
+def page_of(seen: Catalogue, kind: native_lists.Listed, cursor: str | None) -> tuple[list[Any], str | None]:
+    return native_lists.native_page(seen, kind, cursor, partial(native_lists.native_definition, seen))
+
+
 def walk(seen: Catalogue, kind: native_lists.Listed) -> list[list[Any]]:
     pages: list[list[Any]] = []
     cursor: str | None = None
     while True:
-        page, cursor = native_lists.native_page(seen, kind, cursor)
+        page, cursor = page_of(seen, kind, cursor)
         pages.append(json.loads(encode(page)))
         if cursor is None:
             return pages
@@ -66,10 +71,10 @@ def test_a_page_that_just_fits_has_no_next_one() -> None:
 
 
 def test_a_cursor_survives_the_loss_of_its_server() -> None:
-    _, cursor = native_lists.native_page(MANY, "resources", None)
+    _, cursor = page_of(MANY, "resources", None)
     assert cursor is not None
     less = catalogue(**{name: entry.offer for name, entry in MANY.entries.items() if name != "a"})
-    page, following = native_lists.native_page(less, "resources", cursor)
+    page, following = page_of(less, "resources", cursor)
     assert (len(page), following) == (301, None)
 
 
@@ -100,7 +105,7 @@ def written(*parts: Any) -> str:
 )
 def test_a_cursor_of_somebody_else_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidArguments, match="cursor"):
-        native_lists.native_page(MANY, "resources", cursor)
+        page_of(MANY, "resources", cursor)
 
 
 def test_a_server_that_failed_is_not_listed() -> None:
@@ -123,7 +128,7 @@ def test_a_page_of_long_definitions_ends_early_and_the_next_one_goes_on() -> Non
     seen: list[str] = []
     cursor = None
     while True:
-        page, cursor = native_lists.native_page(catalogue(s=Offer(resources=items)), "resources", cursor)
+        page, cursor = page_of(catalogue(s=Offer(resources=items)), "resources", cursor)
         assert 0 < len(page) < 30
         seen += [entry["uri"] for entry in page]
         if cursor is None:
@@ -133,7 +138,7 @@ def test_a_page_of_long_definitions_ends_early_and_the_next_one_goes_on() -> Non
 
 def test_a_cursor_of_megabytes_is_none_of_ours() -> None:
     with pytest.raises(InvalidArguments):
-        native_lists.native_page(catalogue(), "resources", "A" * 4_000_000)
+        page_of(catalogue(), "resources", "A" * 4_000_000)
 
 
 @pytest.mark.parametrize("meta", [b'"resourceUri"', b'["resourceUri"]', b'{"resourceUri":7}', b"{}"])

@@ -45,7 +45,7 @@ class Rig:
     def __init__(self, running: Served, server: WholeServer) -> None:
         self.running = running
         self.server = server
-        self.door: Service = DoorTable(running.gateway).find("servers/whole").service
+        self.door: Service = DoorTable(running.gateway, "1.0").find("servers/whole").service
 
     async def answer(self, client: Client, method: str, params: Any = None) -> Answer:
         data = b"" if params is None else json.dumps(params).encode()
@@ -205,8 +205,10 @@ async def test_a_method_that_nobody_here_knows_is_the_servers() -> None:
     async with door() as rig:
         assert (await rig.result(LEGACY, "x-own/method", {"a": [1.0], "_meta": {"b": 1}}))["x"] == json.loads(ODD)
         assert rig.server.last() == ("x-own/method", {"a": [1.0], "_meta": {"b": 1}})
-        error = (await rig.ask(LEGACY, "x-own/nothing"))["error"]
-        assert error == {"code": -32601, "message": "no x-own/nothing at all", "data": {"x-own": 1}}
+        for method, status in (("x-own/nothing", 404), ("prompts/get", 200)):
+            told = await rig.answer(LEGACY, method)
+            error = {"code": -32601, "message": f"no {method} at all", "data": {"x-own": 1}}
+            assert (json.loads(told.body)["error"], told.status) == (error, status)
 
 
 @pytest.mark.parametrize("method", ["notifications/cancelled", "subscriptions/listen", "a b", "a\r\nb", "x" * 129, ""])
@@ -318,7 +320,7 @@ async def test_changes_are_those_of_this_server_alone() -> None:
     other = WholeServer()
     server = WholeServer()
     async with served({"whole": server, "other": other}) as running:
-        doors = DoorTable(running.gateway)
+        doors = DoorTable(running.gateway, "1.0")
         whole, beside = doors.find("servers/whole").service, doors.find("servers/other").service
         before = whole.revisions(LOCAL), beside.revisions(LOCAL)
         server.tools = server.tools[1:]
@@ -337,7 +339,7 @@ async def test_changes_are_those_of_this_server_alone() -> None:
 
 async def test_an_address_means_exactly_one_door() -> None:
     async with door() as rig:
-        doors = DoorTable(rig.running.gateway)
+        doors = DoorTable(rig.running.gateway, "1.0")
         assert doors.find("").service is rig.running.gateway
         for name in ("servers/whole", "servers/whole-key"):
             assert doors.find(name).name == "servers/whole"

@@ -1,0 +1,23 @@
+"""A call that fails by our own doing as a result that a model is shown; what a server answers passes as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from actors.errors import SupervisorError
+from supervisor.service import failures
+from supervisor.service.exchange import Exchange
+from supervisor.service.means import Means
+from supervisor.service.relay import with_member
+
+
+async def shown(means: Means, exchange: Exchange, call: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+    """Return the result of a call of a tool. Raises what is the client's matter, and errors of servers."""
+    try:
+        return await call()
+    except SupervisorError as error:
+        if failures.is_for_client(error):
+            raise
+        said = failures.result(error, means.deployment.value.unset(error.server or ""))
+    return said if exchange.client.era == "legacy" else with_member(said, b'"resultType":"complete"')

@@ -1,0 +1,71 @@
+"""What we say of ourselves at a door that is not a server's, and how our own results are fitted to an era."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from actors.principal import Principal
+from actors.protocol.jsonrpc import encode
+from actors.protocol.listing import announced
+from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
+from supervisor.service.client import Client
+from supervisor.service.relay import with_member
+from supervisor.service.visible import Visible
+
+LIST_TTL_MS = 60_000
+PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
+"""What servers do that a client is told of if one of them does, since the revision that has a word for it."""
+LEGACY_ONLY = frozenset({"initialize", "ping"})
+MODERN_ONLY = frozenset({"server/discover"})
+
+
+class SelfDescription:
+    """Makes the answers to `initialize` and `server/discover`.
+
+    `instructions` are what a principal is told; `told` says whether it is told of changed lists.
+    """
+
+    def __init__(
+        self, visible: Visible, version: str, instructions: Callable[[Principal], str], told: Callable[[], bool]
+    ) -> None:
+        self._visible = visible
+        self._instructions = instructions
+        self._told = told
+        self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
+        self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
+
+    def initialized(self, client: Client) -> bytes:
+        """Return the result of `initialize`."""
+        return encode(
+            {
+                "protocolVersion": client.version,
+                "capabilities": self._capabilities(client.version, client.principal),
+                "serverInfo": self._info,
+                "instructions": self._instructions(client.principal),
+            }
+        )
+
+    def discovered(self, client: Client) -> bytes:
+        """Return the result of `server/discover`."""
+        capabilities = self._capabilities(client.version, client.principal)
+        said = self._instructions(client.principal)
+        result = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
+        return self.fitted(client, encode(result), cacheable=True)
+
+    def fitted(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
+        """Return a result that we made, with the members its era wants."""
+        if client.era == "legacy":
+            return body
+        if cacheable:
+            body = with_member(body, b'"ttlMs":%d,"cacheScope":"private"' % LIST_TTL_MS)
+        return with_member(body, b'"resultType":"complete",' + self._meta)
+
+    def _capabilities(self, version: str, principal: Principal) -> dict[str, Any]:
+        """Return what is here for a client of `version`: what some server offers, and we pass on."""
+        told = {"listChanged": self._told()}
+        lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
+        entries = self._visible.now(principal).entries.values()
+        offered = frozenset[str]().union(*(announced(entry.offer.capabilities) for entry in entries))
+        passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
+        return {**lists, **{name: {} for name in passed}}
