@@ -1,0 +1,79 @@
+"""The official clients at the other doors: one server by itself, and everything; HTTP and WebSocket, both eras."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+
+from tests.e2e import environments
+from tests.e2e.daemons import Daemon, running, stand_in
+from tests.e2e.environments import CLIENTS
+from tests.e2e.test_clients import CHANGED, LEGACY, MODERN, report
+
+pytestmark = pytest.mark.e2e
+
+ONE, EVERYTHING = "/mcp/servers/growing", "/mcp/all"
+OWN = ["grow", "echo", "hang", "wait", "big"]
+PREFIX = {ONE: "", EVERYTHING: "growing__"}
+doors = pytest.mark.parametrize("path", [ONE, EVERYTHING])
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One daemon with a server that grows, and a published one beside it."""
+    time = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
+    with running(tmp_path_factory.mktemp("doors"), {"growing": stand_in("growing"), "time": time}) as daemon:
+        trio.run(daemon.ready)
+        yield daemon
+
+
+def check(found: dict[str, Any], path: str, version: str, notified: str) -> None:
+    """What every client has to find."""
+    assert found["version"] == version
+    assert found["echoed"] == "hello"
+    assert found["notified"] == notified
+    assert found["sprout"] not in found["tools"]
+    assert found["sprout"] in found["after"]
+    if path == ONE:
+        assert found["server"] == "growing"
+        assert found["tools"][:5] == OWN
+        assert "time" not in str(found["after"])
+        assert found["wrong"]["code"] == -32601
+    else:
+        assert found["server"] == "mcpvisor"
+        assert {f"growing__{name}" for name in OWN} < set(found["tools"])
+        assert "time__get_current_time" in found["tools"]
+        assert found["wrong"] == {"told": True}
+
+
+@doors
+@pytest.mark.parametrize(
+    ("mode", "version", "notified"), [("auto", MODERN, "ToolsListChanged"), ("legacy", LEGACY, CHANGED)]
+)
+def test_the_python_client_2(daemon: Daemon, path: str, mode: str, version: str, notified: str) -> None:
+    script = str(CLIENTS / "mcp2_doors.py")
+    found = report(environments.python_2(), script, daemon.url + path, mode, PREFIX[path])
+    check(found, path, version, notified)
+
+
+@doors
+@pytest.mark.parametrize("transport", ["http", "websocket"])
+def test_the_python_client_1(daemon: Daemon, path: str, transport: str) -> None:
+    url = (daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)) + path
+    found = report(environments.python_1(), str(CLIENTS / "mcp1_doors.py"), url, transport, PREFIX[path])
+    check(found, path, LEGACY, CHANGED)
+
+
+@doors
+@pytest.mark.parametrize(("kind", "version", "notified"), [("sdk", LEGACY, CHANGED), ("auto", MODERN, "tools changed")])
+def test_the_typescript_clients(daemon: Daemon, path: str, kind: str, version: str, notified: str) -> None:
+    node = environments.node()
+    if node is None:  # the one thing that cannot be installed from the registries this project uses
+        pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
+    script = str(CLIENTS / "typescript_doors.cjs")
+    found = report(node, script, environments.typescript(), daemon.url + path, kind, PREFIX[path])
+    check(found, path, version, notified)
