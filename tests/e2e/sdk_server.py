@@ -1,4 +1,4 @@
-"""A server made with the official Python SDK, 1.x or 2.x, whichever the interpreter has. `sdk_server.py TRANSPORT [PORT]`.
+"""A server made with the official Python SDK, 1.x or 2.x, as the interpreter has it. `sdk_server.py TRANSPORT [PORT]`.
 
 It listens on that port, or a free one, and writes which as its first line.
 """
