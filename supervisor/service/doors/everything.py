@@ -134,7 +134,7 @@ class Everything:
     async def _complete(self, exchange: Exchange) -> bytes:
         since, client = trio.current_time(), exchange.client
         members = members_of(exchange.params)
-        ref = members_of(members.get("ref", NO_META))
+        ref = members_of(members.get("ref", NO_META), "'ref'")
         kind, name, uri = (text_of(ref.get(member)) for member in ("type", "name", "uri"))
         if kind == "ref/prompt" and name:
             seen, (server, own) = await self._prompt(client, name, since)

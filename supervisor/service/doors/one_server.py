@@ -92,10 +92,10 @@ class OneServer:
         position = known_lists.position_of(exchange.params)
         if position is None or (position == 0 and self._awake(principal)):
             return None
-        entry = self._visible.now(principal).entries.get(self._server)
-        if entry is None or not known_lists.is_whole(entry.offer, kind):
+        offer = await self._offer(exchange.client)
+        if not known_lists.is_whole(offer, kind):
             return None
-        body = await self._paged(entry.offer, kind, position)
+        body = await self._paged(offer, kind, position)
         if exchange.client.era == "legacy":
             return body
         return with_member(body, b'"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % greeting.OWN_TTL_MS)

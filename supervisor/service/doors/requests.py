@@ -44,12 +44,12 @@ def parts_of(method: str, params: msgspec.Raw) -> Parts:
     return Parts(encode(members)[1:-1], meta, text_of(members.get(about)) if about is not None else "")
 
 
-def members_of(params: msgspec.Raw) -> dict[str, msgspec.Raw]:
-    """Return the members of params, each as it was written. Raises `InvalidArguments`."""
+def members_of(params: msgspec.Raw, what: str = "'params'") -> dict[str, msgspec.Raw]:
+    """Return the members of params, or of `what` is in them, each as it was written. Raises `InvalidArguments`."""
     try:
         return _members.decode(params) if bytes(params) else {}
     except _UNREADABLE:
-        raise InvalidArguments("'params' must be an object") from None
+        raise InvalidArguments(f"{what} must be an object") from None
 
 
 def text_of(value: msgspec.Raw | None) -> str:

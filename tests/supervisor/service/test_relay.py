@@ -12,7 +12,16 @@ from actors.errors import ServerError
 from actors.messages import Result
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.versions import Era
-from supervisor.service.relay import as_tool_result, fit, not_found, relayed, travelling_meta, with_member
+from supervisor.service.relay import (
+    as_tool_result,
+    fit,
+    lacks,
+    not_found,
+    passes,
+    relayed,
+    travelling_meta,
+    with_member,
+)
 
 NESTED = b'{ "n" : 1.0, "big":123456789012345678901234567890, "e":"\\u00e9\\/", "resultType":"kept" }'
 ALIEN = b'"content":[' + NESTED + b'],"isError":true,"x-unknown":' + NESTED
@@ -170,3 +179,41 @@ def test_a_wish_for_a_capability_is_a_failed_call() -> None:
     assert json.loads(bytes(found.body)) == {"content": [{"type": "text", "text": "needs sampling"}], "isError": True}
     assert as_tool_result(wish, "prompts/get") is None
     assert as_tool_result(RemoteError(ErrorObject(-32602, "x")), "tools/call") is None
+
+
+@pytest.mark.parametrize(
+    ("code", "era", "written", "passing"),
+    [
+        (-32602, "legacy", "legacy", True),
+        (-32002, "legacy", "legacy", True),
+        (-32020, "legacy", "legacy", True),
+        (-32602, "modern", "modern", True),
+        (-32002, "modern", "modern", True),
+        (-32020, "modern", "modern", False),
+        (-32022, "modern", "modern", False),
+        (-32602, "modern", "legacy", False),
+        (-32602, "legacy", "modern", False),
+    ],
+)
+def test_an_error_of_the_same_era_passes_unless_it_is_about_our_hop(
+    code: int, era: Era, written: Era, passing: bool
+) -> None:
+    assert passes(ErrorObject(code, "no"), era, written, msgspec.Raw(b"{}")) is passing
+
+
+@pytest.mark.parametrize(
+    ("declared", "data", "lacking"),
+    [
+        (b"{}", b'{"requiredCapabilities":{"sampling":{}}}', True),
+        (b'{"sampling":{}}', b'{"requiredCapabilities":{"sampling":{},"roots":{}}}', True),
+        (b'{"sampling":{}}', b'{"requiredCapabilities":{"sampling":{}}}', False),
+        (b"{}", b'{"requiredCapabilities":[]}', False),
+        (b"{}", b"{}", False),
+        (b"{}", b"", False),
+        (b"[]", b'{"requiredCapabilities":{"sampling":{}}}', False),
+    ],
+)
+def test_that_a_client_lacks_a_capability_passes_only_if_it_does(declared: bytes, data: bytes, lacking: bool) -> None:
+    assert lacks(msgspec.Raw(declared), msgspec.Raw(data)) is lacking
+    said = ErrorObject(-32021, "no", msgspec.Raw(data))
+    assert passes(said, "modern", "modern", msgspec.Raw(declared)) is lacking

@@ -21,7 +21,7 @@ from supervisor.config import Settings
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.doors.one_server import OneServer
-from supervisor.service.port import Answer, Service, answer
+from supervisor.service.port import Answer, OneDoor, Revisions, Service, answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import CAPABILITIES, INFO, INSTRUCTIONS, ODD, TOOLS, WholeServer
@@ -145,10 +145,10 @@ async def test_a_server_that_was_never_up_is_woken_by_the_first_greeting() -> No
 
 
 async def test_one_that_cannot_come_up_is_a_typed_error_in_time() -> None:
-    settings = Settings(first_discovery_wait_s=0.0, call_timeout_s=1.0)
+    settings = Settings(first_discovery_wait_s=0.0, call_timeout_s=0.5)
     async with door(undiscovered=["whole"], settings=settings) as rig:
         rig.server.dies = True
-        with trio.fail_after(30):
+        with trio.fail_after(5):
             told = await rig.answer(LEGACY, "initialize")
         error = json.loads(told.body)["error"]
         assert not told.good
@@ -314,6 +314,11 @@ async def test_what_is_not_known_whole_wakes_the_server() -> None:
             assert rig.server.starts == 2
 
 
+async def test_a_server_of_which_nothing_is_known_has_no_lists_that_could_change() -> None:
+    async with door(undiscovered=["whole"]) as rig:
+        assert rig.door.revisions(LOCAL) == Revisions()
+
+
 async def test_changes_are_those_of_this_server_alone() -> None:
     other = WholeServer()
     server = WholeServer()
@@ -343,6 +348,8 @@ async def test_an_address_means_exactly_one_door() -> None:
             assert doors.find(name).name == "servers/whole"
             assert isinstance(doors.find(name).service, OneServer)
         assert doors.find("servers/whole").service is doors.find("servers/whole-key").service
+        with pytest.raises(UnknownDoor):
+            OneDoor(rig.running.gateway).find("servers/whole")
         for name in ("servers/Whole", "servers/", "servers/whole/", "servers", "x", "servers/../whole", "all/"):
             with pytest.raises(UnknownDoor) as caught:
                 doors.find(name)

@@ -1,0 +1,109 @@
+"""What a client of one server is told when it connects, where the server's answer is odd or not known any more."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.catalogue.offer import Offer, Tool
+from actors.protocol.versions import META_SERVER_INFO
+from supervisor.service.doors import greeting, known_lists
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(json.dumps(value).encode())
+
+
+def test_what_an_earlier_version_kept_is_enough_for_a_greeting() -> None:
+    info = raw({"name": "a", "version": "1"})
+    offer = Offer(instructions="Use it.", server_info=info, capabilities=raw({"tools": {}}))
+    told = json.loads(greeting.initialized("s", offer, "2025-06-18"))
+    assert told == {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "a", "version": "1"},
+        "instructions": "Use it.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("info", "told"),
+    [
+        ({}, {"name": "s", "version": "2025-11-25"}),
+        ({"name": "a", "title": "A"}, {"name": "a", "version": "2025-11-25", "title": "A"}),
+        ([], {"name": "s", "version": "2025-11-25"}),
+    ],
+)
+def test_a_server_that_does_not_say_who_it_is_is_called_by_its_entry(info: Any, told: Any) -> None:
+    offer = Offer(server_info=raw(info), version="2025-11-25")
+    assert json.loads(greeting.initialized("s", offer, "2025-11-25"))["serverInfo"] == told
+    discovered = json.loads(greeting.discovered("s", offer))
+    assert discovered["_meta"] == {META_SERVER_INFO: told}
+    assert "instructions" not in discovered
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ({"tools": {"listChanged": True}, "x": 1}, {"tools": {"listChanged": True}, "x": 1}),
+        ({"tasks": {}, "resources": {"subscribe": True}}, {"resources": {}}),
+        ({"resources": 5, "extensions": None}, {"resources": 5, "extensions": None}),
+        ({"extensions": {"io.modelcontextprotocol/tasks": {}, "x/y": {}}}, {"extensions": {"x/y": {}}}),
+        ([], {}),
+        ({}, {}),
+    ],
+)
+def test_only_what_gets_through_is_announced(declared: Any, told: Any) -> None:
+    assert json.loads(bytes(greeting.capabilities(Offer(capabilities=raw(declared))))) == told
+
+
+def test_capabilities_that_all_get_through_stay_the_bytes_they_were() -> None:
+    declared = msgspec.Raw(b'{ "tools" : {} , "n": 1.0 }')
+    assert greeting.capabilities(Offer(capabilities=declared)) is declared
+
+
+# Lists of what is known -----------------------------------------------------------------------------------------------
+
+
+def offer_of(count: int, size: int = 10, **more: Any) -> Offer:
+    tools = [Tool(name=f"t{n}", definition=raw({"name": f"t{n}", "x": "y" * size})) for n in range(count)]
+    return Offer(tools=tuple(tools), capabilities=raw({"tools": {}}), **more)
+
+
+@pytest.mark.parametrize(("count", "size", "pages"), [(0, 10, 1), (500, 10, 1), (1234, 10, 3), (20, 200_000, 7)])
+def test_pages_have_everything_once_as_it_was(count: int, size: int, pages: int) -> None:
+    offer = offer_of(count, size)
+    listed, params, seen = [], msgspec.Raw(b""), 0
+    while True:
+        position = known_lists.position_of(params)
+        assert position is not None
+        page = json.loads(known_lists.page(offer, "tools", position))
+        listed += page["tools"]
+        seen += 1
+        if "nextCursor" not in page:
+            break
+        params = raw({"cursor": page["nextCursor"], "_meta": {}})
+    assert listed == [json.loads(bytes(tool.definition)) for tool in offer.tools]
+    assert seen == pages
+
+
+OTHERS = ["", "5", "known:5", *(f"mcpvisor:known:{rest}" for rest in ("", "-1", "1 ", "123456789")), 5]
+
+
+@pytest.mark.parametrize("cursor", OTHERS)
+def test_the_cursor_of_a_server_is_the_servers_matter(cursor: Any) -> None:
+    assert known_lists.position_of(raw({"cursor": cursor})) is None
+
+
+def test_a_cursor_that_is_null_is_none() -> None:
+    assert known_lists.position_of(raw({"cursor": None})) == 0
+
+
+def test_a_list_is_whole_if_nothing_of_it_was_left_out() -> None:
+    assert known_lists.is_whole(offer_of(1), "tools")
+    assert not known_lists.is_whole(offer_of(1, problems=("one tool is broken",)), "tools")
+    assert not known_lists.is_whole(offer_of(1, partial=True), "tools")
+    assert not known_lists.is_whole(offer_of(1), "prompts")

@@ -1,0 +1,82 @@
+"""Params of requests that are passed on: taken apart without a change to any value."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.errors import InvalidArguments
+from supervisor.service.doors.requests import Parts, is_method, members_of, parts_of, text_of
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["_meta", "name", "uri", "a", "\u4e16"]) | st.text(max_size=3), json_values))
+def test_all_members_arrive_but_for_meta(params: dict[str, object]) -> None:
+    text = msgspec.Raw(json.dumps(params).encode())
+    for method in ("tools/call", "resources/read", "x-own/method"):
+        parts = parts_of(method, text)
+        meta = {"_meta": json.loads(bytes(parts.meta))} if bytes(parts.meta) else {}
+        assert {**json.loads(b"{" + parts.members + b"}"), **meta} == params
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        (b"", b""),
+        (b"{}", b""),
+        (b' { "a" : 1.0 , "b":12345678901234567890 } ', b'"a" : 1.0 , "b":12345678901234567890'),
+    ],
+)
+def test_what_has_no_meta_is_not_written_anew(text: bytes, members: bytes) -> None:
+    assert parts_of("x-own/method", msgspec.Raw(text)) == Parts(members, msgspec.Raw(b""), "")
+
+
+def test_a_meta_whose_name_is_spelled_with_an_escape_is_one() -> None:
+    parts = parts_of("x-own/method", msgspec.Raw(b'{"_m\\u0065ta":{"a":1},"b":1.0}'))
+    assert (parts.members, bytes(parts.meta)) == (b'"b":1.0', b'{"a":1}')
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "name"),
+    [
+        ("tools/call", {"name": "a"}, "a"),
+        ("resources/read", {"uri": "file:///a", "name": "b"}, "file:///a"),
+        ("tasks/get", {"taskId": "1"}, "1"),
+        ("tools/call", {"name": 5}, ""),
+        ("tools/call", {}, ""),
+        ("tools/list", {"name": "a"}, ""),
+    ],
+)
+def test_what_a_request_is_about_is_known(method: str, params: dict[str, object], name: str) -> None:
+    assert parts_of(method, msgspec.Raw(json.dumps(params).encode())).name == name
+
+
+def test_what_is_no_object_is_refused() -> None:
+    with pytest.raises(InvalidArguments, match="'ref' must be an object"):
+        members_of(msgspec.Raw(b"[]"), "'ref'")
+    with pytest.raises(InvalidArguments, match="'params' must be an object"):
+        parts_of("tools/call", msgspec.Raw(b"[1]"))
+
+
+def test_a_text_is_cut_and_anything_else_is_none() -> None:
+    assert len(text_of(msgspec.Raw(json.dumps("a" * 10_000).encode()))) == 8192
+    assert text_of(None) == text_of(msgspec.Raw(b"{}")) == text_of(msgspec.Raw(b'"\xff"')) == ""
+
+
+@pytest.mark.parametrize("method", ["tools/list", "x.own/a-b_c/$d", "A", "a" * 128])
+def test_a_name_of_a_method_is_one(method: str) -> None:
+    assert is_method(method)
+
+
+@pytest.mark.parametrize("method", ["", "/", "a/", "/a", "a//b", "a b", "a\r\nx: y", "\u00e4", "a" * 129])
+def test_anything_else_is_none(method: str) -> None:
+    assert not is_method(method)
