@@ -182,17 +182,26 @@ class SpawnFailed(ServerError):
     """The process could not be started. `permanent`: trying again without a change is pointless.
 
     `scarce`: the daemon or the system lacks something (descriptors, processes, memory), the server is not at fault.
+    `away`: it cannot be reached, which says nothing about it.
     `detail` says the same at length, for operators only: where was searched, what else is there.
     """
 
     kind = "unavailable"
 
     def __init__(
-        self, message: str, *, permanent: bool = False, scarce: bool = False, detail: str = "", **more: Any
+        self,
+        message: str,
+        *,
+        permanent: bool = False,
+        scarce: bool = False,
+        away: bool = False,
+        detail: str = "",
+        **more: Any,
     ) -> None:
         super().__init__(message, **more)
         self.permanent = permanent
         self.scarce = scarce
+        self.away = away
         self.detail = detail or message
 
 

@@ -34,6 +34,7 @@ def events(incarnation: int) -> tuple[ev.Event, ...]:
         ev.Fallback(incarnation),
         ev.Discovered(incarnation),
         ev.Violated(incarnation, "reason"),
+        ev.Away(incarnation, "reason"),
         ev.Expired(incarnation),
         ev.Drained(incarnation),
         ev.Exited(incarnation, "reason"),

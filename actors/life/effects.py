@@ -84,7 +84,11 @@ class FailWaiting(Effect, frozen=True, tag=True):
 
 
 class AskPolicy(Effect, frozen=True, tag=True):
-    """Ask the restart log; answer with `Admitted` or, unless `scarce`, with `GaveUp`."""
+    """Ask the restart log; answer with `Admitted` or, unless `scarce` or away, with `GaveUp`.
+
+    `away_s`: the server cannot be reached, and is to be left alone for so many seconds.
+    """
 
     reason: str
     scarce: bool = False
+    away_s: float | None = None

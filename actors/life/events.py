@@ -39,6 +39,7 @@ class Spawned(OfProcess, frozen=True, tag=True):
 
 class SpawnRefused(OfProcess, frozen=True, tag=True):
     """There is no process. `permanent`: only a change heals it. `scarce`: we lack something; it is not at fault.
+    `away`: see `Away`.
 
     `reason` may reach clients, `detail` is for operators.
     """
@@ -47,6 +48,7 @@ class SpawnRefused(OfProcess, frozen=True, tag=True):
     permanent: bool = False
     scarce: bool = False
     detail: str = ""
+    away: bool = False
 
 
 class Agreed(OfProcess, frozen=True, tag=True):
@@ -73,6 +75,13 @@ class Violated(OfProcess, frozen=True, tag=True):
     """The process cannot be trusted any more (not MCP, deaf, torn write)."""
 
     reason: str
+
+
+class Away(OfProcess, frozen=True, tag=True):
+    """A remote server cannot be reached: no failure that counts. It asks to be left alone for `wait_s` seconds."""
+
+    reason: str
+    wait_s: float = 0.0
 
 
 class Expired(OfProcess, frozen=True, tag=True):

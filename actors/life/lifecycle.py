@@ -34,6 +34,7 @@ from actors.life.effects import (
 from actors.life.events import (
     Admitted,
     Agreed,
+    Away,
     BackoffOver,
     Discovered,
     Drained,
@@ -108,7 +109,8 @@ def _without_process(life: Life, event: Event) -> Step:
 def _alive(life: Life, event: Event) -> Step:
     match life.state, event:
         case (State.SPAWNING | State.DRAINING, SpawnRefused(reason=reason, permanent=permanent, scarce=scarce)):
-            return _down(replace(life, permanent=permanent), reason, scarce=scarce)
+            refused = replace(life, permanent=permanent, away_s=0.0 if event.away else None)
+            return _down(refused, reason, scarce=scarce)
         case (State.READY, Exited(reason=reason, renewable=True)):
             following, effects = _spawn(life)
             return following, (Renew(), FailInFlight(reason), *effects)
@@ -134,11 +136,14 @@ def _alive(life: Life, event: Event) -> Step:
             return _draining(life, event)
         case (_, Violated(reason=reason)):
             return replace(life, state=State.DRAINING, reason=reason), (FailInFlight(reason), Kill(polite=False))
+        case (_, Away(reason=reason, wait_s=wait_s)):
+            end = (FailInFlight(reason), Kill(polite=False))
+            return replace(life, state=State.DRAINING, reason=reason, away_s=wait_s), end
         case (State.SPAWNING | State.HANDSHAKING | State.DISCOVERING, Expired()):
             return replace(life, state=State.DRAINING, reason=f"no progress while {life.state}"), (Kill(polite=False),)
         case (_, Sleep() | Restart() | Stop()):
-            end = FinishCalls() if life.state is State.READY else Kill()
-            return replace(life, state=State.DRAINING, wanted=WANTED_AFTER[type(event)]), (end,)
+            last = FinishCalls() if life.state is State.READY else Kill()
+            return replace(life, state=State.DRAINING, wanted=WANTED_AFTER[type(event)]), (last,)
         case _:
             return life, ()
 
@@ -180,4 +185,5 @@ def _down(life: Life, reason: str, *, scarce: bool = False) -> Step:
         # Ruined by the probe, or put to sleep and woken again before it was down: no failure, it costs no restart.
         following, effects = _spawn(life)
         return following, (fail, *effects)
-    return replace(life, state=State.RESPAWNING, reason=known, fallback=False), (fail, AskPolicy(known, scarce))
+    ask = AskPolicy(known, scarce, life.away_s)
+    return replace(life, state=State.RESPAWNING, reason=known, fallback=False), (fail, ask)

@@ -10,6 +10,7 @@ failure that is the only one of its period starts the back-off from the beginnin
   itself, after `probe_interval_s` first, then ever more rarely up to `retry_max_s`.
 - Want of resources (descriptors, processes, memory) is not the server's failure: it backs off by a level of its own,
   for at most `WANT_MAX_S`, counts nothing and never gives up.
+- Nor does it count that a remote server cannot be reached: the pauses grow as after failures, and nothing is given up.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class RestartLog:
         self._level = 0
         self._wants = 0
         self._retries = 0
+        self._absences = 0
         self._ready_since: float | None = None
         self._last_probe: float | None = None
         self._probing = False
@@ -59,7 +61,7 @@ class RestartLog:
         """Note that the server is ready from now on."""
         self._ready_since = now
         self._probing = False
-        self._wants = self._retries = 0
+        self._wants = self._retries = self._absences = 0
 
     def admit(self, now: float) -> float | None:
         """Record a failure; return the delay in seconds before the next start, or None to give up."""
@@ -89,6 +91,12 @@ class RestartLog:
         self._wants += 1
         most = min(WANT_MAX_S, self.policy.backoff_max_s)
         return self._delay(min(self.policy.backoff_initial_s, most), self._wants, most)
+
+    def absent(self) -> float:
+        """Return the delay in seconds before a remote server that cannot be reached is tried again."""
+        self._absences += 1
+        self._probing = False
+        return self.pause_s(self._absences)
 
     def give_up(self, now: float) -> None:
         """Note that the server was tried in vain just now: the next probe is due in `probe_interval_s`."""
@@ -124,7 +132,7 @@ class RestartLog:
     def forget(self) -> None:
         """Start afresh: an operator or a changed configuration asks for it."""
         self._failures.clear()
-        self._level = self._wants = self._retries = 0
+        self._level = self._wants = self._retries = self._absences = 0
         self._last_probe = None
         self._probing = False
 

@@ -35,7 +35,9 @@ Wanted = Literal["up", "dormant", "stopped"]
 
 
 class Life(msgspec.Struct, frozen=True):
-    """All that `step` knows about a server. `permanent`: the failure heals only by a change."""
+    """All that `step` knows about a server. `permanent`: the failure heals only by a change. `away_s`: it could not be
+    reached, and asked to be left alone for so many seconds.
+    """
 
     state: State = State.DORMANT
     wanted: Wanted = "dormant"
@@ -43,6 +45,7 @@ class Life(msgspec.Struct, frozen=True):
     permanent: bool = False
     fallback: bool = False
     reason: str = ""
+    away_s: float | None = None
 
     @property
     def alive(self) -> bool:

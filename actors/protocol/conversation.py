@@ -25,7 +25,7 @@ from actors.protocol.facts import (
     ListsChanged,
     Unreachable,
 )
-from actors.protocol.failure import OUTAGES, Failure
+from actors.protocol.failure import GONE, OUTAGES, Failure
 from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary
 from actors.protocol.opening import Message, Opened
@@ -186,7 +186,7 @@ class Conversation:
                 return CallLost(call, failure)
             case "negotiation":
                 if failure.cause in OUTAGES:
-                    return Unreachable(failure.reason)
+                    return Unreachable(failure.reason, failure.retry_after_s or 0.0)
                 refused = failure.cause != "unauthorized"
                 return self._follow(
                     self._negotiation.on_failure(failure.reason) if refused else NoAgreement(failure.reason)
@@ -195,6 +195,8 @@ class Conversation:
                 return self._listing.take(kind, b"", failure.reason)
             case "listen":
                 return self._unsubscribed(failure)
+            case "life" if failure.cause in GONE:
+                return Unreachable(failure.reason, failure.retry_after_s or 0.0)
             case _:
                 return None
 

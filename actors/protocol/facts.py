@@ -72,9 +72,10 @@ class QuestionWithdrawn(msgspec.Struct, frozen=True):
 
 
 class Unreachable(msgspec.Struct, frozen=True):
-    """Nobody could be asked for a handshake; that may be over in a while."""
+    """Nobody could be asked; that may be over in a while, after `wait_s` seconds if the server says so."""
 
     reason: str
+    wait_s: float = 0.0
 
 
 class ListsChanged(msgspec.Struct, frozen=True):

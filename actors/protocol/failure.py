@@ -14,6 +14,8 @@ what was sent was lost (`crashed`); what came is no answer (`protocol`), or over
 
 OUTAGES: Final = frozenset[Cause]({"unavailable", "overloaded", "crashed"})
 """They say nothing about the server: it is tried again."""
+GONE: Final = frozenset[Cause]({"unavailable", "crashed"})
+"""After these a server that was there may be away altogether."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):

@@ -145,7 +145,7 @@ class Incarnation:
                     nursery.cancel_scope.cancel()
         except* SpawnFailed as group:
             error = _first(group)
-            end = SpawnRefused(self.number, error.message, error.permanent, error.scarce, error.detail)
+            end = SpawnRefused(self.number, error.message, error.permanent, error.scarce, error.detail, error.away)
         await self._post.tell(end or self._cut_short())
 
     def _cut_short(self) -> LastWord:

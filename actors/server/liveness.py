@@ -24,7 +24,7 @@ class Liveness:
         self._course = course
 
     def ask(self) -> None:
-        """A call timed out and the server said nothing all the while: ask for a sign of life, unless that was done."""
+        """A call timed out in silence, or found nobody: ask for a sign of life, unless that was done."""
         link = self._processes.link
         if link is None or not self._course.life.serving:
             return

@@ -11,7 +11,7 @@ from actors.kit import Address, StartSoon
 from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
 from actors.life import effects as ef
-from actors.life.events import Admitted, GaveUp, Sleep, Wake
+from actors.life.events import Admitted, BackoffOver, GaveUp, Sleep, Wake
 from actors.life.states import State
 from actors.life.timers import Timer
 from actors.messages import ServerStatus
@@ -32,6 +32,7 @@ from actors.server.record import Record
 from actors.server.recovery import Recovery
 from actors.server.settings import DRAIN_S
 from actors.server.traffic import Traffic
+from actors.transport.base import BESIDE_US
 
 
 class Performer:
@@ -43,6 +44,7 @@ class Performer:
         name, settings, known = server.name, server.settings, server.known
         journal, restarts = server.journal, server.restarts
         self._settings = settings
+        self._transport = server.transport
         self._restarts = restarts
         self._post = post
         self.finished = False
@@ -83,7 +85,14 @@ class Performer:
         )
         self.change_stream = ChangeStream(restarts, self.timers, self.processes, self.course, self.discovery)
         self.traffic = Traffic(
-            self.processes, self.calls, self._dialogue, self.discovery, self.change_stream, self._record, self.course
+            self.processes,
+            self.calls,
+            self._dialogue,
+            self.discovery,
+            self.change_stream,
+            self.liveness,
+            self._record,
+            self.course,
         )
 
     async def _fire(self, timer: Timer, number: int) -> None:
@@ -101,6 +110,8 @@ class Performer:
         if urgent:
             self.processes.hurry()
         self.course.step(Wake())
+        if urgent and self.recovery.may_hasten(self.course.life):
+            self.course.step(BackoffOver())
 
     def ended(self, end: ProcessExit) -> None:
         """Nothing of the present process is left."""
@@ -169,7 +180,8 @@ class Performer:
             case Timer.IDLE:
                 return self._settings.idle_timeout_s or None
             case Timer.RETRY:
-                return self.recovery.retry_s(listed=self.discovery.known is not None)
+                ours = self._transport.kind in BESIDE_US
+                return self.recovery.retry_s(by_call=ours and self.discovery.known is not None)
             case _:
                 return None
 
@@ -192,5 +204,7 @@ class Performer:
             self.course.step(GaveUp())
         else:
             self.course.step(Admitted(delay_s))
-            self.orders.fail_patient(lambda: self.recovery.starting(failure.reason))
+            if not self.recovery.worth_waiting(failure, delay_s):
+                self.recovery.fail_waiting(self.course.life, failure.reason, self.calls, self.orders)
+            self.orders.fail_patient(lambda: self.recovery.starting(self.course.life))
             self._record.waits(self.status(), delay_s)

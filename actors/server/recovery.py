@@ -20,6 +20,10 @@ from actors.server.calls import Calls
 from actors.server.orders import Orders
 
 STARTING_RETRY_S = 5.0
+ASK_AGAIN_S = 15.0
+"""A call tries a server that is away at once, unless that was done such a short time ago."""
+WORTH_WAITING_S = 2.0
+"""Calls wait for a server that is away if it is tried again so soon: it may only be restarted."""
 DELAYS: Mapping[Activity, tuple[str, float]] = {
     "waiting for its turn": (": other servers are started or installed before it", 10.0),
     "installing": (": it is being installed, which can take minutes", 30.0),
@@ -34,6 +38,7 @@ class Recovery:
         self._server = server
         self._restarts = restarts
         self._timers = timers
+        self._left_alone_until = 0.0
 
     @property
     def restarts(self) -> int:
@@ -42,18 +47,33 @@ class Recovery:
 
     def delay_s(self, failure: AskPolicy) -> float | None:
         """Return in how many seconds the next process may be started, or None to give up."""
-        return self._restarts.postpone() if failure.scarce else self._restarts.admit(trio.current_time())
+        if failure.scarce:
+            return self._restarts.postpone()
+        if failure.away_s is None:
+            return self._restarts.admit(trio.current_time())
+        self._left_alone_until = trio.current_time() + max(failure.away_s, ASK_AGAIN_S)
+        return max(failure.away_s, self._restarts.absent())
+
+    def may_hasten(self, life: Life) -> bool:
+        """Return whether a call may try a server that is away before its time."""
+        away = life.state is State.RESPAWNING and life.away_s is not None
+        return away and trio.current_time() >= self._left_alone_until
+
+    def worth_waiting(self, failure: AskPolicy, delay_s: float) -> bool:
+        """Return whether calls wait for the next start, in so many seconds."""
+        return failure.away_s is None or delay_s <= WORTH_WAITING_S
 
     def give_up(self) -> None:
         """Note that a server was given up."""
         self._restarts.give_up(trio.current_time())
 
-    def retry_s(self, *, listed: bool) -> float | None:
+    def retry_s(self, *, by_call: bool) -> float | None:
         """Return in how many seconds a server that was given up is tried again by itself, None for never.
 
-        That is for one that was never listed: nobody can call it.
+        `by_call`: it is enough that calls try it. That is not so for one that was never listed, as nobody can find it,
+        and for a remote one, which may heal without us.
         """
-        return None if listed else self._restarts.retry()
+        return None if by_call else self._restarts.retry()
 
     def begin_retry(self) -> None:
         """Note that a server that was given up is tried once more now."""
@@ -78,12 +98,12 @@ class Recovery:
 
     def refusal_of_call(self, life: Life, deadline: float) -> SupervisorError | None:
         """Why a call with this deadline, a moment of the trio clock, need not wait for the server; None if it may."""
-        if (refusal := self.refusal(life)) is not None or life.state is not State.RESPAWNING:
+        if (refusal := self.refusal(life)) is not None or life.state is not State.RESPAWNING or self.may_hasten(life):
             return refusal
         left = self.next_start_s()
         if left is None or trio.current_time() + left < deadline:
             return None
-        return self.starting(life.reason)
+        return self.starting(life)
 
     def delay(self, life: Life, activity: Activity | None) -> tuple[str, float]:
         """Return why a server is not ready yet, as the end of a sentence, and in how many seconds to ask again."""
@@ -102,16 +122,19 @@ class Recovery:
                 return ShuttingDown(f"server {self._server!r} was stopped", server=self._server)
             if life.state is State.FAILED:
                 return self.unavailable(reason)
+            if life.state is State.RESPAWNING:
+                return self.starting(life)
             return ServerGaveUp(f"server {self._server!r} is not available: {reason}", server=self._server)
 
         calls.fail_waiting(error)
         orders.fail_wakers(error)
 
-    def starting(self, reason: str) -> ServerStarting:
+    def starting(self, life: Life) -> ServerStarting:
         """Return the error for a server that is tried again after a failure."""
         left = self.next_start_s()
         when = f"in {left:.0f} s" if left is not None else "now"
-        text = f"server {self._server!r} did not start: {reason}; it is tried again {when}"
+        what = "did not start" if life.away_s is None else "is away"
+        text = f"server {self._server!r} {what}: {life.reason}; it is tried again {when}"
         return ServerStarting(text, server=self._server, retry_after_s=left if left is not None else 1.0)
 
     def unavailable(self, reason: str) -> ServerGaveUp:

@@ -8,7 +8,7 @@ from functools import partial
 import trio
 
 from actors.errors import ProtocolViolation
-from actors.life.events import Drained, NotAgreed, Violated
+from actors.life.events import Away, Drained, NotAgreed
 from actors.life.states import State
 from actors.protocol.era import Agreement, NoAgreement
 from actors.protocol.facts import (
@@ -25,6 +25,7 @@ from actors.protocol.facts import (
     QuestionWithdrawn,
     Unreachable,
 )
+from actors.protocol.failure import GONE
 from actors.protocol.listing import PageArrived
 from actors.server.calls import Calls
 from actors.server.change_stream import ChangeStream
@@ -34,6 +35,7 @@ from actors.server.discovery import Discovery
 from actors.server.inbox import PageRead, QuestionAnswered
 from actors.server.incarnation import Received
 from actors.server.link import Link
+from actors.server.liveness import Liveness
 from actors.server.processes import Processes
 from actors.server.record import Record
 
@@ -50,6 +52,7 @@ class Traffic:
         dialogue: Dialogue,
         discovery: Discovery,
         change_stream: ChangeStream,
+        liveness: Liveness,
         record: Record,
         course: Course,
     ) -> None:
@@ -58,6 +61,7 @@ class Traffic:
         self._dialogue = dialogue
         self._discovery = discovery
         self._change_stream = change_stream
+        self._liveness = liveness
         self._record = record
         self._course = course
 
@@ -102,6 +106,8 @@ class Traffic:
         link.heard = trio.current_time()
         if isinstance(fact, _ANSWERS):  # nearly all
             self._calls.settle(fact, link, link.heard)
+            if isinstance(fact, CallLost) and fact.failure.cause in GONE:
+                self._liveness.ask()
         elif fact is not None:
             self._on_fact(fact, link)
 
@@ -119,9 +125,11 @@ class Traffic:
             case NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)
                 self._course.step(NotAgreed(link.number, reason))
-            case Unreachable(reason=said):
+            case Unreachable() if self._calls.in_flight:  # some of them may be answered all the same
+                return
+            case Unreachable(reason=said, wait_s=wait_s):
                 self._record.last_error = reason = self._record.hide(said)
-                self._course.step(Violated(link.number, reason))
+                self._course.step(Away(link.number, reason, wait_s))
             case ListsChanged(missed=missed):
                 self._discovery.missed() if missed else self._discovery.changed(link)
             case Listening(useful=useful):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -134,6 +134,10 @@ class Connection(Protocol):
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest lines the server wrote to stderr, control characters made visible."""
+
+
+BESIDE_US: Final = frozenset({"stdio", "memory"})
+"""The kinds of transports to servers that are ours to start; all others may be away and come back by themselves."""
 
 
 class Transport(Protocol):

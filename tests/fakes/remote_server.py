@@ -145,6 +145,13 @@ class RemoteServer:
                     return request
             await self._arrived.park()
 
+    def become(self, *, modern: bool) -> None:
+        """Be of that era from now on, as after an update."""
+        self.modern = modern
+        self._behind.clear()
+        if modern:
+            self._new("")
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[RemoteServer]:
         """Listen for the block."""

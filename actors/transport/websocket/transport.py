@@ -78,7 +78,7 @@ class WebSocketTransport:
                 await trio.aclose_forcefully(stream)
                 raise
         except (OSError, trio.BrokenResourceError) as error:
-            raise SpawnFailed(f"it cannot be reached ({why(error)})") from error
+            raise SpawnFailed(f"it cannot be reached ({why(error)})", away=True) from error
         return stream
 
     async def _speak(self, meter: Meter, *, task_status: trio.TaskStatus[WebSocketConnection]) -> None:
@@ -125,7 +125,8 @@ async def _until_ended(meter: Meter, patience: trio.CancelScope) -> None:
 def _refused(failure: BaseException, meter: Meter) -> SpawnFailed:
     match failure:
         case ConnectionRejected(status_code=status):
-            return SpawnFailed(of_status(b"", status, None).reason, permanent=400 <= status < 500 and status != 429)
+            away = status >= 500 or status == 429
+            return SpawnFailed(of_status(b"", status, None).reason, permanent=status >= 400 and not away, away=away)
         case HandshakeError() | ConnectionClosed():
             return SpawnFailed("whoever is at its address does not answer as a WebSocket does")
         case h11.LocalProtocolError() if not meter.begun:

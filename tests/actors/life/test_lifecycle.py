@@ -40,6 +40,7 @@ TABLE = {
     "Fallback":               ".        .           draining    .           .          .        .          .        .",
     "Discovered":             ".        .           .           ready       .          .        .          .        .",
     "Violated":               ".        draining    draining    draining    draining   =        .          .        .",
+    "Away":                   ".        draining    draining    draining    draining   .        .          .        .",
     "Expired":                ".        draining    draining    draining    .          =        .          .        .",
     "Drained":                ".        .           .           .           .          =        .          .        .",
     "Exited":                 ".        respawning  respawning  respawning  respawning spawning .          .        .",
@@ -267,6 +268,16 @@ def test_want_of_resources_backs_off_and_is_told_apart_from_a_failure() -> None:
     woken_again = run(starting, ev.Sleep(), ev.Wake())
     after, effects = step(woken_again, ev.SpawnRefused(1, "no descriptors", scarce=True))
     assert after.state is State.RESPAWNING  # at once would be a loop
+
+
+def test_a_server_that_cannot_be_reached_is_left_alone_for_as_long_as_it_asks() -> None:
+    ready = run(Life(), ev.Wake(), ev.Spawned(1), ev.Agreed(1), ev.Discovered(1))
+    after, effects = step(run(ready, ev.Away(1, "down", 7.0)), ev.Exited(1, "connection closed"))
+    assert (after.state, after.reason, after.away_s) == (State.RESPAWNING, "down", 7.0)
+    assert effects[-1] == ef.AskPolicy("down", False, 7.0)
+    assert run(after, ev.BackoffOver()).away_s is None
+    _, effects = step(run(Life(), ev.Wake()), ev.SpawnRefused(1, "down", away=True))
+    assert effects[-1] == ef.AskPolicy("down", False, 0.0)
 
 
 def test_a_server_woken_while_it_goes_to_sleep_is_started_again_without_a_restart() -> None:

@@ -1,0 +1,224 @@
+"""A remote server that is away is marked, left alone for as long as it asks, tried again, and found when it is back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.catalogue.offer import Offer, Tool
+from actors.errors import ServerError, ServerExited, ServerGaveUp, ServerStarting
+from actors.kit import Starts
+from actors.life.policy import RestartPolicy
+from actors.life.states import State
+from actors.messages import ServerChanged
+from actors.protocol.versions import Era
+from actors.server import recovery
+from actors.transport.http.remote import Remote
+from actors.transport.http.transport import HttpTransport
+from actors.transport.websocket.transport import WebSocketTransport
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.remote_server import Fault, RemoteServer, Request
+
+SOON = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2)
+LATER = RestartPolicy(backoff_initial_s=100, backoff_max_s=100)
+KNOWN = Offer(tools=(Tool(name="old"),))
+
+
+@asynccontextmanager
+async def remote(
+    server: RemoteServer,
+    policy: RestartPolicy = SOON,
+    *,
+    known: Offer | None = None,
+    era: Era | None = "legacy",
+) -> AsyncIterator[Rig]:
+    with trio.fail_after(30):
+        async with server.running():
+            transport = HttpTransport(Remote(url=server.url))
+            async with running_server(
+                transport=transport, policy=policy, known=known, era=era, starts=Starts(per_s=1000.0)
+            ) as rig:
+                yield rig
+                await rig.stop()
+
+
+def status(code: int, body: bytes = b"", kind: str = "text/html", **headers: str) -> Fault:
+    async def answer(request: Request) -> None:
+        await request.respond(code, body, kind, **headers)
+
+    return answer
+
+
+async def until(rig: Rig, state: State, times: int = 1) -> None:
+    while entered(rig, state) < times:
+        await rig.told.wait()
+
+
+def entered(rig: Rig, state: State) -> int:
+    """How often the server came into a state; of one that it is in, more may be told."""
+    return sum(fact.status.state is state and fact.previous is not state for fact in rig.of(ServerChanged))
+
+
+def down(server: RemoteServer, fault: Fault) -> None:
+    for verb in ("POST", "GET"):
+        server.faults[verb] = fault
+
+
+async def hang_up(request: Request) -> None:
+    del request
+
+
+@pytest.mark.parametrize("fault", [hang_up, status(503), status(502, b"<html>Bad Gateway</html>"), status(429)])
+async def test_a_server_that_is_down_at_first_is_tried_until_it_is_there(fault: Fault) -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    down(server, fault)
+    async with remote(server) as rig:
+        with pytest.raises(ServerStarting, match="is away: "):
+            await rig.wake(urgent=False)
+        await until(rig, State.RESPAWNING, 7)
+        told = await rig.status()
+        assert told.next_start is not None or told.state is not State.RESPAWNING
+        assert told.last_error
+        server.faults.clear()
+        await until(rig, State.READY)
+        assert State.FAILED not in rig.states
+        assert await rig.call(n=1) == {"n": 1}
+        assert (await rig.status()).last_error is None
+
+
+async def test_a_server_that_goes_down_is_marked_by_a_call_that_finds_nobody_and_comes_back_as_another() -> None:
+    fake = FakeServer(tools=[tool("echo"), tool("old", "tells the time")])
+    server = RemoteServer(fake.serve)
+    async with remote(server) as rig:
+        await rig.wake()
+        await rig.until_listed(1)
+        down(server, status(503))
+        with pytest.raises(ServerError, match="not available"):
+            await rig.call()
+        await until(rig, State.RESPAWNING, 3)
+        assert rig.listed == [["echo", "old"]]
+        fake.tools[1] = tool("new", "tells the time")
+        server.faults.clear()
+        await until(rig, State.READY, 2)
+        await rig.until_listed(2)
+        assert rig.listed[-1] == ["echo", "new"]
+        assert rig.story[-1] == "its tools changed: renamed: 1 (old -> new); 2 now"
+
+
+async def test_one_call_that_finds_nobody_costs_nobody_else_anything() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    async with remote(server) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        answers: list[object] = []
+
+        async def long() -> None:
+            answers.append(await rig.call("sleep", s=0.5))
+
+        nursery.start_soon(long)
+        await fake.called.wait()
+        down(server, status(503))
+        with pytest.raises(ServerError):
+            await rig.call()
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        server.faults.clear()
+        while not answers:
+            await rig.call()
+        assert State.RESPAWNING not in rig.states
+        assert answers == [{"s": 0.5}]
+
+
+async def test_a_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    server = RemoteServer(FakeServer().serve)
+    down(server, status(503, retry_after="120"))
+    async with remote(server, known=KNOWN) as rig:
+        with pytest.raises(ServerStarting) as raised:
+            await rig.call()
+        assert raised.value.retry_after_s == pytest.approx(120, abs=1)
+        assert raised.value.outcome == "not_sent"
+        asked = len(server.requests)
+        for _ in range(3):
+            with pytest.raises(ServerStarting, match=r"it is tried again in 1[12]"):
+                await rig.call()
+        assert len(server.requests) == asked
+
+
+async def test_a_call_tries_a_server_that_is_away_but_not_each_call_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    down(server, hang_up)
+    async with remote(server, LATER, known=KNOWN) as rig:
+        for _ in range(5):
+            with pytest.raises(ServerStarting, match="is away"):
+                await rig.call()
+        assert entered(rig, State.RESPAWNING) == 1
+        monkeypatch.setattr(recovery, "ASK_AGAIN_S", 0.0)
+        server.faults.clear()
+        await rig.refresh()
+        down(server, hang_up)
+        with pytest.raises(ServerExited):
+            await rig.call()
+        await until(rig, State.RESPAWNING, 2)
+        server.faults.clear()
+        assert await rig.call(n=2) == {"n": 2}
+
+
+@pytest.mark.parametrize("modern", [True, False])
+async def test_a_server_that_comes_back_in_the_other_era_is_found(modern: bool) -> None:
+    fake = FakeServer(probe="error" if modern else "modern")
+    server = RemoteServer(fake.serve, modern=not modern)
+    async with remote(server, known=KNOWN, era=None) as rig:
+        await rig.wake()
+        await until(rig, State.READY)
+        assert rig.eras == (["legacy"] if modern else ["modern"])
+        down(server, status(502))
+        with pytest.raises(ServerError):
+            await rig.call()
+        await until(rig, State.RESPAWNING)
+        fake.probe = "modern" if modern else "error"
+        server.become(modern=modern)
+        server.faults.clear()
+        await until(rig, State.READY, 2)
+        assert rig.eras[-1] == ("modern" if modern else "legacy")
+        assert await rig.call(n=1) == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        pytest.param(status(200, b"<html>Down for maintenance</html>"), "text/html, which is not MCP", id="a page"),
+        pytest.param(status(404), "no MCP server at its address", id="another site"),
+    ],
+)
+async def test_who_is_there_but_is_no_server_is_told_of_and_tried_again_by_itself(fault: Fault, said: str) -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    down(server, fault)
+    policy = RestartPolicy(backoff_initial_s=0.05, probe_interval_s=0.3, retry_max_s=0.3)
+    async with remote(server, policy, known=KNOWN, era=None) as rig:
+        with pytest.raises(ServerGaveUp, match=said):
+            await rig.call()
+        assert rig.actor.life.state is State.FAILED
+        assert "Down for" not in str((await rig.status()).last_error)
+        server.faults.clear()
+        await until(rig, State.READY)
+        assert await rig.call(n=1) == {"n": 1}
+
+
+async def test_a_web_socket_server_that_is_down_is_not_given_up() -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    await listeners[0].aclose()
+    transport = WebSocketTransport(Remote(url=f"ws://127.0.0.1:{port}/mcp"))
+    with trio.fail_after(20):
+        async with running_server(transport=transport, policy=SOON, starts=Starts(per_s=1000.0)) as rig:
+            with pytest.raises(ServerStarting, match="is away: it cannot be reached"):
+                await rig.wake(urgent=False)
+            await until(rig, State.RESPAWNING, 7)
+            assert State.FAILED not in rig.states
+            await rig.stop()
