@@ -118,7 +118,7 @@ class _Behind:
 class RemoteServer:
     """`faults` answer requests of a method in its place. `plain`: it answers with JSON, not with events.
 
-    `modern`: it has no sessions. `session_calls`: after so many calls a session is forgotten.
+    `modern`: it has no sessions. `session_calls`: after so many calls a session is forgotten; `forgotten` counts those.
     """
 
     serve: Callable[[MemoryPeer], Awaitable[int]]
@@ -126,6 +126,7 @@ class RemoteServer:
     plain: bool = False
     modern: bool = False
     session_calls: int | None = None
+    forgotten: int = 0
     requests: list[Request] = field(default_factory=list)
     url: str = ""
     listened: trio.Event = field(default_factory=trio.Event)
@@ -222,7 +223,7 @@ class RemoteServer:
         if request.method == "tools/call" and self.session_calls is not None:
             behind.calls += 1
             if behind.calls > self.session_calls:
-                self._behind.pop(behind.session, None)
+                self.forgotten += self._behind.pop(behind.session, None) is not None
                 await request.respond(404, b"no session", "text/plain")
                 return True
         session = {"mcp_session_id": behind.session} if behind.session else {}

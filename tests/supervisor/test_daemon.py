@@ -70,10 +70,12 @@ def remembered(server: DeployedServer) -> MemoryTransport:
 
 
 @asynccontextmanager
-async def running(config: Configuration, data: DataDir, **more: Any) -> AsyncIterator[httpx2.AsyncClient]:
+async def running(
+    config: Configuration, data: DataDir, patience_s: float = 30, **more: Any
+) -> AsyncIterator[httpx2.AsyncClient]:
     """Run a daemon in this loop; everything of it has ended at the end of the block."""
     daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), **more)
-    with trio.fail_after(30):
+    with trio.fail_after(patience_s):
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)
             async with httpx2.AsyncClient(base_url=url) as client:
