@@ -6,6 +6,7 @@ What is behind it is a function of the memory transport. In the legacy era each 
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -129,6 +130,7 @@ class RemoteServer:
     forgotten: int = 0
     requests: list[Request] = field(default_factory=list)
     url: str = ""
+    tls: ssl.SSLContext | None = None
     listened: trio.Event = field(default_factory=trio.Event)
     _behind: dict[str, _Behind] = field(default_factory=dict)
     _sessions: int = 0
@@ -158,11 +160,11 @@ class RemoteServer:
         """Listen for the block."""
         async with background() as nursery:
             listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-            self.url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/mcp"
+            self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{listeners[0].socket.getsockname()[1]}/mcp"
             self._nursery = nursery
             if self.modern:
                 self._new("")
-            await nursery.start(trio.serve_listeners, self._converse, listeners)
+            await nursery.start(trio.serve_listeners, self._secured if self.tls else self._converse, listeners)
             try:
                 yield self
             finally:
@@ -172,6 +174,14 @@ class RemoteServer:
         self._behind[session] = behind = _Behind(session)
         self._nursery.start_soon(behind.run, self.serve)
         return behind
+
+    async def _secured(self, stream: trio.SocketStream) -> None:
+        assert self.tls is not None
+        with suppress(trio.BrokenResourceError):  # who does not trust us goes
+            secured = trio.SSLStream(stream, self.tls, server_side=True, https_compatible=True)
+            await secured.do_handshake()
+            await self._converse(secured)  # type: ignore[arg-type]  # used as a stream of bytes only
+        await trio.aclose_forcefully(stream)
 
     async def _converse(self, stream: trio.SocketStream) -> None:
         try:

@@ -1,4 +1,7 @@
-"""Which certificates are trusted: those of the system, or what `SSL_CERT_FILE` and `SSL_CERT_DIR` name."""
+"""Which certificates are trusted: those of the system, or what `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+
+They are read once for all servers: that takes a tenth of a second and a megabyte.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,34 @@ from actors.kit import is_want
 from actors.transport.http.verdict import why
 
 
+class _Certificates:
+    """What was read; nobody reads it while another does."""
+
+    def __init__(self) -> None:
+        self._lock = trio.Lock()
+        self._trusted: ssl.SSLContext | None = None
+
+    async def trusted(self) -> ssl.SSLContext:
+        async with self._lock:
+            if self._trusted is None:
+                self._trusted = await _read()
+            return self._trusted
+
+
+_certificates = trio.lowlevel.RunVar[_Certificates]("trusted certificates")
+
+
 async def trusted_certificates() -> ssl.SSLContext:
-    """Return them, read in a thread: they are many files. Raises `SpawnFailed`."""
+    """Return them. Raises `SpawnFailed`; then they are read again the next time."""
+    try:
+        certificates = _certificates.get()
+    except LookupError:
+        certificates = _Certificates()
+        _certificates.set(certificates)
+    return await certificates.trusted()
+
+
+async def _read() -> ssl.SSLContext:
     try:
         return await trio.to_thread.run_sync(httpx2.create_ssl_context)
     except (OSError, RuntimeError) as error:

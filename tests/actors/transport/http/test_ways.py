@@ -1,0 +1,163 @@
+"""The way to a server behind HTTP: TLS, proxies and certificates that the environment names, and time to connect."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import trio
+
+from actors.errors import SupervisorError
+from actors.kit.nursery import background
+from actors.life.policy import RestartPolicy
+from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.tls import trusted_certificates
+from actors.transport.http.transport import HttpTransport
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes import http_faults as faults
+from tests.fakes.certificates import SINCE, certificate
+from tests.fakes.mcp_server import FakeServer
+from tests.fakes.remote_server import RemoteServer
+
+ONCE = RestartPolicy(max_restarts=0)
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@asynccontextmanager
+async def before(url: str, **limits: float) -> AsyncIterator[Rig]:
+    transport = HttpTransport(
+        Remote(url=url, headers={"authorization": "Bearer t"}),
+        HttpLimits(**{"connect_timeout_s": 5.0, "stop_s": 0.5, **limits}),  # type: ignore[arg-type]
+    )
+    with trio.fail_after(30):
+        async with running_server(transport=transport, era="legacy", policy=ONCE) as rig:
+            yield rig
+            await rig.stop()
+
+
+@asynccontextmanager
+async def listening(handler: Callable[[trio.SocketStream], Awaitable[object]]) -> AsyncIterator[int]:
+    """Serve connections for the block, on the port."""
+    async with background() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, handler, [listener])
+        yield listener.socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+async def refused(url: str, **limits: float) -> str:
+    """Return why a server cannot be reached."""
+    async with before(url, **limits) as rig:
+        with pytest.raises(SupervisorError) as raised:
+            await rig.call("echo", deadline_s=10)
+        assert raised.value.outcome == "not_sent"
+        return (await rig.status()).last_error or ""
+
+
+async def test_a_certificate_that_the_environment_names_is_trusted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pem, context = certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    fake = FakeServer()
+    async with RemoteServer(fake.serve, tls=context).running() as server, before(server.url) as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+    assert server.url.startswith("https:")
+
+
+async def test_no_certificate_is_trusted_that_is_not_named(tmp_path: Path) -> None:
+    _, context = certificate(tmp_path)
+    async with RemoteServer(FakeServer().serve, tls=context).running() as server:
+        assert "its certificate is not trusted" in await refused(server.url)
+    assert server.requests == []
+
+
+async def test_one_that_has_expired_is_not_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pem, context = certificate(tmp_path, until=SINCE + datetime.timedelta(days=1))
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    async with RemoteServer(FakeServer().serve, tls=context).running() as server:
+        assert "its certificate is not trusted: certificate has expired" in await refused(server.url)
+
+
+async def test_tls_is_not_given_up_where_nobody_speaks_it() -> None:
+    async def plain(stream: trio.SocketStream) -> None:
+        await stream.receive_some(1000)
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        await stream.receive_some(1000)
+
+    async with listening(plain) as port:
+        why = await refused(f"https://127.0.0.1:{port}/mcp")
+    assert why == "it cannot be reached (it does not speak TLS as we do)"
+
+
+async def test_certificates_are_read_once_for_all_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+
+    def read() -> object:
+        reads.append(1)
+        return object()
+
+    monkeypatch.setattr(httpx2, "create_ssl_context", read)
+    found: list[object] = []
+
+    async def ask() -> None:
+        found.append(await trusted_certificates())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(ask)
+    assert len(reads) == 1
+    assert len(set(map(id, found))) == 1
+
+
+async def test_who_does_not_finish_connecting_is_given_up_after_connect_timeout_s() -> None:
+    async def silent(stream: trio.SocketStream) -> None:
+        while await stream.receive_some(1000):
+            pass
+
+    async with listening(silent) as port:
+        why = await refused(f"https://127.0.0.1:{port}/mcp", connect_timeout_s=0.1)
+    assert why == "it cannot be reached (no connection within connect_timeout_s)"
+
+
+async def test_a_proxy_that_the_environment_names_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeServer()
+    async with RemoteServer(fake.serve).running() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/mcp"))
+        async with before("http://mcp.invalid/mcp") as rig:
+            assert await rig.call("echo", n=1) == {"n": 1}
+            proxy.faults["tools/call"] = faults.status(307, location="http://other.invalid/mcp")
+            with pytest.raises(SupervisorError, match="sends us on"):
+                await rig.call("echo")
+    assert {request.path for request in proxy.requests} == {"http://mcp.invalid/mcp"}
+    assert {request.headers["host"] for request in proxy.requests} == {"mcp.invalid"}
+
+
+async def test_a_proxy_on_the_way_to_https_gets_no_credential(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with RemoteServer(FakeServer().serve, faults={"CONNECT": faults.status(502)}).running() as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url.removesuffix("/mcp"))
+        assert "cannot be reached" in await refused("https://mcp.invalid/mcp")
+    assert {request.path for request in proxy.requests} == {"mcp.invalid:443"}
+    assert all("authorization" not in request.headers for request in proxy.requests)
+
+
+async def test_a_server_that_the_environment_excepts_is_asked_without_the_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake = FakeServer()
+    async with RemoteServer(fake.serve).running() as server:
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        async with before(server.url) as rig:
+            assert await rig.call("echo", n=1) == {"n": 1}
