@@ -40,7 +40,7 @@ from supervisor.host.pauses import keep_catalogue, switch_often
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.servers.capacity import Capacity
-from supervisor.servers.children import Servers, starts_of, transport_of
+from supervisor.servers.children import Servers, reached_of, starts_of, transport_of
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.service.doors.addresses import DoorTable
@@ -121,6 +121,7 @@ class Daemon:
                     identity,
                     self._clock,
                     starts_of(settings),
+                    reached=reached_of(settings),
                     conditions=self.conditions,
                     recall=registry.offer,
                 )

@@ -77,6 +77,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             description="Servers that may be starting at the same time; the last place is kept for one that is called."
         ),
     ] = 4
+    cold_connects: Annotated[
+        Count,
+        Meta(
+            description="Remote servers that may be connected to at the same time; the last place is kept for one that "
+            "is called."
+        ),
+    ] = 16
     spawn_slot_s: Annotated[
         Seconds, Meta(description="A server that says nothing counts as starting for this long, then others may.")
     ] = 1.0

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import trio
+from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
 from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError
@@ -52,15 +53,17 @@ class Servers:
         clock: Callable[[], float],
         starts: Starts,
         *,
+        reached: Starts | None = None,
         conditions: Conditions | None = None,
         recall: Callable[[str], Offer | None] = lambda server: None,
     ) -> None:
-        """`recall` gives what the catalogue has of a server now."""
+        """`recall` gives what the catalogue has of a server now. `reached`: `starts` of those without a process."""
         self.directory: Directory[ServerMessage] = Directory()
         self._registry = registry
         self._connect = connect
         self._clock = clock
         self._shared = Shared(starts=starts, clock=clock, identity=identity, desk=trio.CapacityLimiter(1))
+        self._reaching = replace(self._shared, starts=reached or starts)
         self._conditions = conditions
         self._recall = recall
         self._switches: dict[str, Switch] = {}
@@ -123,7 +126,8 @@ class Servers:
                 era=era,
                 hide=server.mask,
             )
-            actor = ServerActor(profile, self._shared, Reporter(self._registry))
+            shared = self._shared if server.config.kind == "stdio" else self._reaching
+            actor = ServerActor(profile, shared, Reporter(self._registry))
             with self.directory.registered(name, actor.address):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
                 if not started:
@@ -255,6 +259,11 @@ def starts_of(settings: Settings) -> Starts:
         per_s=settings.starts_per_s,
         slot_s=settings.spawn_slot_s,
     )
+
+
+def reached_of(settings: Settings) -> Starts:
+    """Return how many remote servers may be connected to at once: no process starts here, so there is no rate."""
+    return Starts(settings.cold_connects, per_s=1000.0, slot_s=settings.spawn_slot_s)
 
 
 def transport_of(containment: Containment, server: DeployedServer) -> Transport:
