@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import boot, catalogue, discover, execute, peers, wake
+from benchmarks import boot, catalogue, discover, execute, peers, remote, wake
 from benchmarks.table import Row, markdown
 
-NAMES = ("execute", "wake", "boot", "discover")
+NAMES = ("execute", "wake", "boot", "discover", "remote")
 BEGIN = "<!-- measured -->"
 END = "<!-- end of measured -->"
 
@@ -68,6 +68,7 @@ def _steps(arguments: argparse.Namespace, directory: Path) -> dict[str, Callable
             if tools is not None
             for row in boot.run(directory / f"boot-{name}", tools, 3 if quick else 5)
         ],
+        "remote": lambda: remote.run(directory, plan, peer(), () if arguments.alone else peers.mcp_remote()),
         "discover": lambda: discover.run(directory, sizes, 100 if quick else 500, own),
     }
 

@@ -71,7 +71,7 @@ class Client:
     def answer(self, tool: Tool) -> Any:
         """Call a tool and return the JSON-RPC answer, whatever it is. Raises `RuntimeError` for an HTTP error."""
         _, body = self._post(call(tool, 1, self.era), {**self.headers, **_routing(tool, self.era)})
-        return msgspec.json.decode(body)
+        return msgspec.json.decode(body.strip().rpartition(b"data: ")[2])  # JSON, or the last event of a stream
 
     def request(self, tool: Tool, id_: int) -> bytes:
         """Return the bytes of an HTTP request that calls a tool in this client's session."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -71,6 +71,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(done.stdout, type=Outcome)
 
 
+class Load(Protocol):
+    """What can be done for a round."""
+
+    def run(self, seconds: float) -> Outcome:
+        """Run one round of so many seconds."""
+
+
 @contextmanager
 def http_job(port: int, tool: mcp.Tool, era: Era, connections: int) -> Iterator[Job]:
     """Make a job of calls over HTTP, all in one session, as one client with parallel calls makes them."""
@@ -95,7 +102,7 @@ def bare_job(port: int, like: Job, connections: int) -> Job:
     return Job(port=port, requests=like.requests[:connections], setup=[[]] * connections, upgrade=upgrade)
 
 
-def alternating(jobs: Sequence[Job], plan: Plan) -> list[list[Outcome]]:
+def alternating(jobs: Sequence[Load], plan: Plan) -> list[list[Outcome]]:
     """Run rounds of all jobs in turn, after a short one of each that is not counted; a list for each job."""
     for job in jobs:
         job.run(min(0.5, plan.seconds))
@@ -140,7 +147,7 @@ def _against_bare(ours: Running, wire: str, connections: int, plan: Plan, direct
         with bare(size, directory) as theirs:
             outcomes = alternating([job, bare_job(theirs.port, job, connections)], plan)
     aim = BARE_AIM if connections == 16 else None
-    return _row(f"`execute_mcp_tool`, {wire}, {_plural(connections)}", "bare hypercorn/trio", outcomes, aim)
+    return compared(f"`execute_mcp_tool`, {wire}, {_plural(connections)}", "bare hypercorn/trio", outcomes, aim)
 
 
 def _body_bytes(answer: int, wire: str) -> int:
@@ -156,14 +163,15 @@ def _against_fastmcp(ours: Running, theirs: Running, sessions: str, connections:
         outcomes = alternating([job, other], plan)
     aim = FASTMCP_AIM if connections == 16 and sessions == "isolated" else None
     than = "FastMCP's proxy" if sessions == "isolated" else "FastMCP's proxy, one shared session"
-    return _row(f"the same call, HTTP, legacy, {_plural(connections)}", than, outcomes, aim)
+    return compared(f"the same call, HTTP, legacy, {_plural(connections)}", than, outcomes, aim)
 
 
 def _plural(connections: int) -> str:
     return "1 connection" if connections == 1 else f"{connections} connections"
 
 
-def _row(what: str, than: str, outcomes: list[list[Outcome]], aim: Aim | None) -> Row:
+def compared(what: str, than: str, outcomes: list[list[Outcome]], aim: Aim | None = None) -> Row:
+    """Return the row of two jobs that alternated, ours first."""
     ours, theirs = outcomes
     ratio: Spread = ratios([one.rate for one in ours], [one.rate for one in theirs])
     return Row(

@@ -1,8 +1,9 @@
-"""FastMCP's own proxy of one stdio server, run by the Python of an environment that has `fastmcp`.
+"""FastMCP's own proxy of one server, run by the Python of an environment that has `fastmcp`.
 
-`python fastmcp_proxy.py SESSIONS PORT COMMAND ARGS...`. Answers are plain JSON and nothing is logged. SESSIONS is
-"isolated", what `create_proxy` does with a server by default (each request has a session with it), or "shared": one
-session is opened beforehand for all requests, which is faster and which FastMCP warns of, as contexts mix.
+`python fastmcp_proxy.py SESSIONS PORT COMMAND ARGS...`, or the address of a server in place of its command. Answers are
+plain JSON and nothing is logged. SESSIONS is "isolated", what `create_proxy` does with a server by default (each
+request has a session with it), or "shared": one session is opened beforehand for all requests, which is faster and
+which FastMCP warns of, as contexts mix.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ async def main() -> None:
     client = importlib.import_module("fastmcp.client")
     transports = importlib.import_module("fastmcp.client.transports")
     sessions, port, command, *args = sys.argv[1:]
-    transport = transports.StdioTransport(command, args)
+    address = command.startswith("http")
+    transport = transports.StreamableHttpTransport(command) if address else transports.StdioTransport(command, args)
     if sessions == "isolated":
         await _serve(transport, int(port))
     else:

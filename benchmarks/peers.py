@@ -47,6 +47,21 @@ def version(python: Path, distribution: str) -> str:
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+def mcp_remote() -> tuple[str, ...]:
+    """Return the command of mcp-remote, which is installed now; empty if that fails, or there is no Node.js."""
+    root = cache_python().parent.parent / "npm"
+    script = root / "node_modules" / "mcp-remote" / "dist" / "proxy.js"
+    npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(root), "mcp-remote"]
+    try:
+        if not script.exists():
+            root.mkdir(parents=True, exist_ok=True)
+            subprocess.run(npm, check=True, capture_output=True, timeout=INSTALL_S)
+    except (subprocess.SubprocessError, OSError) as error:
+        print(f"mcp-remote cannot be installed: {error}", file=sys.stderr)
+        return ()
+    return ("node", str(script))
+
+
 def _install(python: Path, packages: Sequence[str]) -> bool:
     root = python.parent.parent
     try:

@@ -93,7 +93,14 @@ def bare(body_bytes: int, directory: Path) -> Iterator[Running]:
 @contextmanager
 def fastmcp(python: Path, directory: Path, sessions: str) -> Iterator[Running]:
     """Run FastMCP's proxy of the echo server with a Python that has it; see `fastmcp_proxy` for `sessions`."""
+    with fastmcp_of(ECHO, python, directory, sessions) as running:
+        yield running
+
+
+@contextmanager
+def fastmcp_of(server: tuple[str, ...], python: Path, directory: Path, sessions: str) -> Iterator[Running]:
+    """Run FastMCP's proxy of a server: its command, or its address alone."""
     port = free_port()
-    command = [str(python), str(ROOT / "benchmarks" / "fastmcp_proxy.py"), sessions, str(port), *ECHO]
+    command = [str(python), str(ROOT / "benchmarks" / "fastmcp_proxy.py"), sessions, str(port), *server]
     with program(command, port, directory / "fastmcp.log", end_s=5.0) as process:
         yield Running(port, process)
