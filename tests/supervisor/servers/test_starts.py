@@ -1,42 +1,151 @@
-"""How many servers may start at once: processes by a rate, remote servers as fast as they answer."""
+"""Fair starts: servers that hang hold up nobody, calls come first, and a storm of starts is spread."""
 
 from __future__ import annotations
 
+import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.kit import Starts
-from actors.kit.gate import Turn
-from supervisor.config import Settings
-from supervisor.servers.children import reached_of, starts_of
+from actors.catalogue.offer import Offer, Tool
+from actors.kit import Gate, Starts, Turn
+from actors.transport.memory import MemoryPeer
+from tests.fakes.fleet import fleet
+from tests.fakes.mcp_server import FakeServer
 
-SETTINGS = Settings(cold_starts=4, cold_connects=8, starts_per_s=10.0, spawn_slot_s=1.0)
+KNOWN = Offer(tools=(Tool(name="echo"),))
 
 
-async def started_s(starts: Starts, count: int, *, answer: bool) -> float:
-    """Start servers that answer at once, or never; return the seconds until the last one has its place."""
-    spoken = trio.Event()
-    if answer:
-        spoken.set()
-    placed = [trio.Event() for _ in range(count)]
-    began = trio.current_time()
-    async with trio.open_nursery() as nursery:
-        for each in placed:
-            nursery.start_soon(starts.spawn, Turn(), each, spoken)
-        for each in placed:
-            await each.wait()
-        took_s = trio.current_time() - began
+def mute() -> FakeServer:
+    """A server that never says a word."""
+    return FakeServer(start_s=1e9)
+
+
+@pytest.mark.parametrize("number", [4, 20])
+async def test_a_healthy_server_behind_mute_ones_is_ready_within_seconds_at_the_first_start(
+    autojump_clock: MockClock, number: int
+) -> None:
+    fakes = {f"mute{one}": mute() for one in range(number)} | {"healthy": FakeServer()}
+    async with fleet(fakes, later={"healthy"}) as running, trio.open_nursery() as nursery:
+        await wait_all_tasks_blocked()
+        nursery.start_soon(running.servers.discover, ["healthy"])
+        await trio.sleep(10)
+        assert running.ready_at["healthy"] < 8
+
+
+@pytest.mark.parametrize("number", [4, 20])
+async def test_a_call_to_a_sleeping_server_is_answered_at_once_while_mute_ones_start(
+    autojump_clock: MockClock, number: int
+) -> None:
+    fakes = {f"mute{one}": mute() for one in range(number)} | {"asleep": FakeServer()}
+    async with fleet(fakes, known={"asleep": KNOWN}) as running:
+        await wait_all_tasks_blocked()
+        for _ in range(3):
+            before = trio.current_time()
+            assert await running.call("asleep", a=1) == {"a": 1}
+            assert trio.current_time() - before < 0.5
+            await trio.sleep(200)
+
+
+async def test_a_call_passes_mute_servers_that_others_call(autojump_clock: MockClock) -> None:
+    fakes = {f"mute{one}": mute() for one in range(8)} | {"asleep": FakeServer()}
+    async with fleet(fakes, known=dict.fromkeys(fakes, KNOWN)) as running, trio.open_nursery() as nursery:
+        for name in fakes:
+            if name != "asleep":
+                nursery.start_soon(running.call, name)
+        await wait_all_tasks_blocked()
+        before = trio.current_time()
+        await running.call("asleep")
+        assert trio.current_time() - before < 4
         nursery.cancel_scope.cancel()
-    return took_s
 
 
-async def test_remote_servers_do_not_wait_for_the_rate_of_processes(autojump_clock: MockClock) -> None:
-    del autojump_clock
-    assert await started_s(starts_of(SETTINGS), 100, answer=True) > 8
-    assert await started_s(reached_of(SETTINGS), 100, answer=True) < 1
+async def test_a_storm_of_a_hundred_servers_is_spread(autojump_clock: MockClock) -> None:
+    begun: list[float] = []
+
+    class Noted(FakeServer):
+        async def serve(self, peer: MemoryPeer) -> int:
+            begun.append(trio.current_time())
+            return await super().serve(peer)
+
+    async with fleet({f"s{number}": Noted(start_s=0.3) for number in range(100)}) as running:
+        await trio.sleep(15)
+        assert len(running.ready_at) == 100
+    for moment in begun:
+        assert sum(moment - 0.29 < other <= moment for other in begun) <= 4
+        assert sum(moment - 1 < other <= moment for other in begun) <= 14
 
 
-async def test_so_many_remote_servers_may_be_silent_at_once(autojump_clock: MockClock) -> None:
-    del autojump_clock
-    took_s = await started_s(reached_of(SETTINGS), 14, answer=False)
-    assert 0.9 < took_s < 1.5  # the eighth place is kept for one that is called
+async def test_one_place_is_kept_for_urgent_ones(autojump_clock: MockClock) -> None:
+    gate = Gate(3, kept=1)
+    entered: list[str] = []
+
+    async def hold(name: str, turn: Turn, seconds: float = 20) -> None:
+        async with gate.place(turn):
+            entered.append(name)
+            await trio.sleep(seconds)
+
+    async with trio.open_nursery() as nursery:
+        turns = {name: Turn() for name in ("a", "b", "c", "d")}
+        for name, turn in turns.items():
+            nursery.start_soon(hold, name, turn, 10 if name == "a" else 20)
+            await wait_all_tasks_blocked()
+        assert entered == ["a", "b"]
+        turns["d"].hurry()
+        await wait_all_tasks_blocked()
+        assert entered == ["a", "b", "d"]
+        nursery.start_soon(hold, "e", Turn(urgent=True))
+        await trio.sleep(11)
+        assert entered == ["a", "b", "d", "e"]
+    assert (gate.waiting, gate.free) == (0, 3)
+
+
+async def test_the_only_place_of_a_gate_is_for_everybody(autojump_clock: MockClock) -> None:
+    gate = Gate(1, kept=1)
+    async with gate.place(Turn()):
+        assert gate.free == 0
+
+
+async def test_after_a_burst_entries_are_spaced(autojump_clock: MockClock) -> None:
+    gate = Gate(2, interval_s=1.0)
+    entered: list[float] = []
+
+    async def enter() -> None:
+        async with gate.place(Turn()):
+            entered.append(trio.current_time())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(enter)
+    assert entered == [0, 0, 1, 2, 3]
+    await trio.sleep(60)
+    async with gate.place(Turn()):
+        assert trio.current_time() == 63
+
+
+async def test_a_place_is_given_back_by_whoever_is_cancelled_while_spaced(autojump_clock: MockClock) -> None:
+    gate = Gate(1, interval_s=100.0)
+    async with gate.place(Turn()):
+        pass
+    with trio.move_on_after(1):
+        async with gate.place(Turn()):
+            raise AssertionError
+    assert (gate.waiting, gate.free) == (0, 1)
+
+
+async def test_installs_of_one_package_run_one_after_the_other(autojump_clock: MockClock) -> None:
+    starts = Starts(installs=9)
+    alone: list[tuple[str, str]] = []
+
+    async def install(name: str, package: str) -> None:
+        async with starts.install(Turn(), package):
+            alone.append((name, "begins"))
+            await trio.sleep(1)
+            alone.append((name, "ends"))
+
+    async with trio.open_nursery() as nursery:
+        for name, package in {"a": "x", "b": "x", "c": "y", "d": "", "e": ""}.items():
+            nursery.start_soon(install, name, package)
+            await wait_all_tasks_blocked()
+        assert [name for name, what in alone if what == "begins"] == ["a", "c", "d", "e"]
+    assert alone[-2:] == [("b", "begins"), ("b", "ends")]
+    assert starts.installing.free == 9
