@@ -51,7 +51,7 @@ async def listening(handler: Callable[[trio.SocketStream], Awaitable[object]]) -
     """Serve connections for the block, on the port."""
     async with background() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        nursery.start_soon(trio.serve_listeners, handler, [listener])
+        await nursery.start(trio.serve_listeners, handler, [listener])
         yield listener.socket.getsockname()[1]
         nursery.cancel_scope.cancel()
 
