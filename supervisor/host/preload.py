@@ -21,6 +21,7 @@ FOR_REMOTE = (
     "actors.transport.http.transport",
     "actors.transport.websocket.transport",
     "stringprep",  # names of hosts
+    "encodings.utf_8_sig",  # event streams
     "truststore",  # httpx2, and what follows
     "httpcore2",
     "httpcore2._async.http11",
