@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +45,16 @@ SERVERS = {
 }
 
 
+def wait_for(port: int) -> None:
+    """Return once something listens: a server tells its port before it does."""
+    deadline = time.monotonic() + 30
+    while True:
+        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 5):
+            return
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.05)
+
+
 @contextmanager
 def listening(sdk: Sdk) -> Iterator[str]:
     """Run a server for the block; its address."""
@@ -50,6 +63,7 @@ def listening(sdk: Sdk) -> Iterator[str]:
     try:
         assert process.stdout is not None
         port = int(process.stdout.readline())
+        wait_for(port)
         scheme, _, path = sdk.path.partition(":")
         yield f"{scheme}://127.0.0.1:{port}{path}"
     finally:
