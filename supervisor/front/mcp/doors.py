@@ -1,8 +1,9 @@
-"""Which door a path of the front means. PURE."""
+"""Which door a path of the front means, and where the door of a server is. PURE."""
 
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import quote
 
 MCP_PATH: Final = "/mcp"
 
@@ -13,3 +14,8 @@ def door_of(path: str, mcp_path: str = MCP_PATH) -> str | None:
         return ""
     below = path.removeprefix(f"{mcp_path}/")
     return below if below not in ("", path) else None
+
+
+def path_of(server: str) -> str:
+    """Return the path of the door of a server."""
+    return f"{MCP_PATH}/servers/{quote(server, safe='')}"

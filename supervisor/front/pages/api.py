@@ -23,6 +23,7 @@ from actors.principal import LOCAL, Principal
 from actors.registry.actor import Happening
 from actors.server import ServerMessage
 from actors.server.journal import Journal
+from supervisor.front.mcp.doors import path_of
 from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.statuses import fresh, told_by, with_stderr
@@ -167,12 +168,13 @@ async def _status(view: View) -> dict[str, Any]:
 def _row(status: ServerStatus, catalogue: Catalogue, now: float, exposed_tokens: int) -> dict[str, Any]:
     """Return one server's row: `since` is unix time, `since_s` the age of the state in seconds.
 
-    `tokens` are what its tools would cost if a model saw them: all of that is saved. `tokens_share_percent` is its part
-    of what all servers would cost.
+    `path` is that of its own door. `tokens` are what its tools would cost if a model saw them: all of that is saved.
+    `tokens_share_percent` is its part of what all servers would cost.
     """
     row: dict[str, Any] = msgspec.to_builtins(status)
     row.pop("stderr")
     row["since_s"] = round(max(0.0, now - status.since), 1)
+    row["path"] = path_of(status.server)
     entry = catalogue.entries.get(status.server)
     if entry is not None:
         offer = entry.offer

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from actors.catalogue.snapshot import Catalogue
+from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import UnknownTool
 from supervisor.host.workbench import Workbench
 from supervisor.metatools.texts import clean
@@ -24,17 +25,22 @@ class CurrentNames:
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench
+        self._entries: Mapping[str, Entry] = {}
         self._lists: Lists = {}
         self._made = names_of({})
 
     async def of(self, seen: Catalogue) -> Names:
         """Return the names of everything in a catalogue, unavailable servers included. A checkpoint if it is large."""
-        lists = {server: tuple(getattr(entry.offer, name) for name in _LISTS) for server, entry in seen.entries.items()}
-        if _same(self._lists, lists):
+        entries = seen.entries
+        if entries is self._entries:
             return self._made
-        weight = _NAME_COST * sum(len(each) for of_server in lists.values() for each in of_server)
-        made = await self._bench.run(weight, names_of, seen.entries)
-        self._made, self._lists = made, lists
+        lists = {server: tuple(getattr(entry.offer, name) for name in _LISTS) for server, entry in entries.items()}
+        if _same(self._lists, lists):
+            made = self._made
+        else:
+            weight = _NAME_COST * sum(len(each) for of_server in lists.values() for each in of_server)
+            made = await self._bench.run(weight, names_of, entries)
+        self._made, self._lists, self._entries = made, lists, entries
         return made
 
 

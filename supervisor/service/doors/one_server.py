@@ -19,7 +19,6 @@ from actors.errors import UnknownMethod
 from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
-from actors.protocol.listing import Kind
 from supervisor.metatools.servers.availability import refusal
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists
@@ -95,13 +94,10 @@ class OneServer:
         offer = await self._offer(exchange.client)
         if not known_lists.is_whole(offer, kind):
             return None
-        body = await self._paged(offer, kind, position)
+        body = known_lists.page(offer, kind, position)
         if exchange.client.era == "legacy":
             return body
         return with_member(body, b'"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % greeting.OWN_TTL_MS)
-
-    async def _paged(self, offer: Offer, kind: Kind, position: int) -> bytes:
-        return await self._means.bench.run(len(getattr(offer, kind)), known_lists.page, offer, kind, position)
 
     def _awake(self, principal: Principal) -> bool:
         status = self._visible.statuses(principal).get(self._server)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 import trio
 
@@ -10,7 +11,7 @@ from actors.errors import ServerStarting, UnknownDoor
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.settings import HttpSettings
-from supervisor.front.mcp.doors import door_of
+from supervisor.front.mcp.doors import door_of, path_of
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door
 from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy, modern, modern_headers, opened
@@ -65,6 +66,11 @@ def test_a_path_names_a_door() -> None:
     assert door_of("/mcp/servers/a b") == "servers/a b"
     assert [door_of(path) for path in ("/", "/mcp/", "/mcpx", "/ws", "")] == [None] * 5
     assert door_of("/x/all", "/x") == "all"
+
+
+def test_a_server_has_a_path() -> None:
+    assert [path_of(name) for name in ("github", "my server")] == ["/mcp/servers/github", "/mcp/servers/my%20server"]
+    assert door_of(unquote(path_of("my server"))) == "servers/my server"
 
 
 async def test_a_path_leads_to_its_door_in_both_eras() -> None:

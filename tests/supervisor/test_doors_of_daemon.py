@@ -1,0 +1,81 @@
+"""The doors of a whole daemon, over real sockets, and what of them outlives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from actors.transport.memory import MemoryTransport
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.asgi import JSON_HEADERS, legacy
+from tests.fakes.whole_server import INFO, INSTRUCTIONS, TOOLS, WholeServer
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+PATHS = ("/mcp", "/mcp/all", "/mcp/servers/one", "/mcp/servers/two")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+class Fleet:
+    """Two servers; one of them says more than it must."""
+
+    def __init__(self) -> None:
+        self.servers = {"one": WholeServer(), "two": WholeServer()}
+
+    def connect(self, server: DeployedServer) -> MemoryTransport:
+        return MemoryTransport(self.servers[server.name].serve)
+
+
+async def ask(client: httpx2.AsyncClient, path: str, method: str, session: str = "", **params: Any) -> httpx2.Response:
+    headers = {**JSON_HEADERS, **({"mcp-session-id": session} if session else {})}
+    return await client.post(path, headers=headers, content=legacy(method, params))
+
+
+async def initialize(client: httpx2.AsyncClient, path: str) -> httpx2.Response:
+    return await ask(client, path, "initialize", protocolVersion="2025-11-25")
+
+
+async def test_doors_names_and_sessions_outlive_the_daemon_and_wake_nobody(tmp_path: Path, data: DataDir) -> None:
+    config = configuration(tmp_path, {name: {"command": "x"} for name in ("one", "two")})
+    first, second = Fleet(), Fleet()
+    async with running(config, data, connect=first.connect) as client:
+        await until_ready(client)
+        opened = {path: await initialize(client, path) for path in PATHS}
+        listed = (await ask(client, "/mcp/all", "tools/list")).json()["result"]
+    sessions = {path: answer.headers["mcp-session-id"] for path, answer in opened.items()}
+    async with running(config, data, connect=second.connect) as client:
+        for path in PATHS:
+            for other, session in sessions.items():
+                status = (await ask(client, path, "ping", session)).status_code
+                assert status == (200 if other == path else 404)
+        greeting = (await initialize(client, "/mcp/servers/one")).json()["result"]
+        assert greeting == opened["/mcp/servers/one"].json()["result"]
+        assert (greeting["serverInfo"], greeting["instructions"]) == (INFO, INSTRUCTIONS)
+        own = (await ask(client, "/mcp/servers/one", "tools/list", sessions["/mcp/servers/one"])).json()["result"]
+        assert own == {"tools": TOOLS}
+        assert (await ask(client, "/mcp/all", "tools/list")).json()["result"] == listed
+        assert [server.starts for server in second.servers.values()] == [0, 0]
+        called = await ask(client, "/mcp/all", "tools/call", name="two__tool1", arguments={})
+        assert called.json()["result"]["content"] == []
+        assert [server.starts for server in second.servers.values()] == [0, 1]
+
+
+async def test_an_address_without_a_door_says_which_there_are(tmp_path: Path, data: DataDir) -> None:
+    async with running(configuration(tmp_path, {"one": {"command": "x"}}), data, connect=Fleet().connect) as client:
+        (row,) = (await client.get("/api/status")).json()["servers"]
+        assert (await initialize(client, row["path"])).json()["result"]["serverInfo"] == INFO
+        answer = await initialize(client, "/mcp/servers/three")
+        assert answer.status_code == 404
+        assert answer.json()["error"]["data"]["servers"] == ["one"]
+        answer = await initialize(client, "/mcp/nothing")
+        assert answer.status_code == 404
+        assert "/mcp/servers/NAME" in answer.json()["error"]["message"]
+        assert (await client.get("/mcp/servers/o%20ne")).status_code == 404
