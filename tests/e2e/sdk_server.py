@@ -55,6 +55,7 @@ def over_websockets(server: Any) -> Any:
 def main() -> None:
     listener = socket.socket()
     listener.bind(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    listener.listen(100)  # who comes before the application is there waits
     print(listener.getsockname()[1], flush=True)
     uvicorn = importlib.import_module("uvicorn")
     config = uvicorn.Config(application(sys.argv[1]), log_level="warning")

@@ -20,7 +20,7 @@ import trio
 from actors.kit.decoding import decoded
 from actors.transport.http.head import ENCODING, EVENTS, media_type
 
-PIECE_BYTES = 16 * 1024
+PIECE_BYTES = 8 * 1024
 _TURN_S = 0.002
 _LONG_BYTES = 256 * 1024
 """A body from that size on is copied in a thread."""
