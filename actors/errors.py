@@ -234,6 +234,15 @@ class ServerGaveUp(ServerError):
     kind = "unavailable"
 
 
+class LoginRequired(ServerError):
+    """The server wants its operator to log in there, once or once more: nothing else helps."""
+
+    kind = "requires_reauth"
+
+    def __init__(self, reason: str, *, server: str, **more: Any) -> None:
+        super().__init__(f"server {server!r} wants a login: {reason}", server=server, **more)
+
+
 class ServerDisabled(ServerError):
     """The server is switched off, in the configuration or by an operator; no call starts it."""
 
@@ -262,6 +271,12 @@ class ConfigError(SupervisorError):
         lead = ": ".join(part for part in (place, self.key) if part)
         body = f"{lead}: {self.message}" if lead else self.message
         return f"{body} ({self.hint})" if self.hint else body
+
+
+class LoginFailed(SupervisorError):
+    """No login at a server is possible, or it did not succeed. Says what to do."""
+
+    kind = "login"
 
 
 # Ours -----------------------------------------------------------------------------------------------------------------

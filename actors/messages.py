@@ -133,10 +133,10 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     `activity` says more than the state where there is more to say. `next_start` is when a server that failed is tried
     again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing may start it, and
-    a call that names it is told so. `reason`: why it failed, in words that may reach clients. `last_error` is what is
-    wrong now, for operators, since `last_error_at`; a server that recovered has none. `strays` are answers that matched
-    nothing, `unheard` notifications about calls that went to nobody: unwanted, of no known call, or too many for their
-    client.
+    a call that names it is told so. `requires_reauth`: its operator has to log in there. `reason`: why it failed, in
+    words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a server that
+    recovered has none. `strays` are answers that matched nothing, `unheard` notifications about calls that went to
+    nobody: unwanted, of no known call, or too many for their client.
     """
 
     server: str
@@ -162,6 +162,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     unheard: int = 0
     stderr: str = ""
     disabled: bool = False
+    requires_reauth: bool = False
     reason: str = ""
 
 

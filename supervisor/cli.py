@@ -26,6 +26,7 @@ _MODULES = {
     "status": "supervisor.commands.status",
     "logs": "supervisor.commands.logs",
     **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),
+    **dict.fromkeys(("login", "logout"), "supervisor.commands.logins"),
     "tools": "supervisor.commands.tools",
     "tokens": "supervisor.commands.tokens",
     "search": "supervisor.commands.search",

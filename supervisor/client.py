@@ -25,6 +25,8 @@ SEARCH_TIMEOUT_S = 40.0
 CALL_TIMEOUT_S = 300.0
 """Over every deadline the daemon is likely to have; the daemon answers first, and its answer says more."""
 CONNECT_TIMEOUT_S = 5.0
+LOGIN_TIMEOUT_S = 120.0
+"""The daemon asks several servers before it knows where a user says yes, each with a deadline."""
 DISCONNECT_TIMEOUT_S = 1.0
 PING_S = 20.0
 """A WebSocket that is quiet for this long is asked whether the other side still lives."""
@@ -116,6 +118,11 @@ class DaemonClient:
         path = f"/api/servers/{quote(server, safe='')}/{order}"
         more = {"params": [("deadline_s", f"{deadline_s:g}")]}
         return self._object(await self._ask("POST", path, deadline_s + PAGE_TIMEOUT_S, **more), "message")
+
+    async def login(self, server: str) -> dict[str, Any]:
+        """Begin a login at a server and return how it is doing. Raises `Refused`, `DaemonUnreachable`."""
+        path = f"/api/servers/{quote(server, safe='')}/login"
+        return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")
 
     def _object(self, content: bytes, needs: str | None) -> dict[str, Any]:
         members: dict[str, msgspec.Raw] = self._decoded(content, dict[str, msgspec.Raw])

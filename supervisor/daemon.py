@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from socket import socket
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -39,6 +40,7 @@ from supervisor.host.logs import records_lost
 from supervisor.host.pauses import keep_catalogue, switch_often
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
+from supervisor.oauth.port import Accounts, callback_uri
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers, reached_of, starts_of, transport_of
 from supervisor.servers.control import Operation
@@ -49,6 +51,9 @@ from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory, StoreVectors
 from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
+
+if TYPE_CHECKING:  # the HTTP client is imported where there are remote servers
+    from actors.transport.http.authorization import Authorizer
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +90,10 @@ class Daemon:
         self._sockets = sockets
         self._clock = clock
         self._started = clock()
-        self._connect = connect or partial(transport_of, default_containment(descriptors, self.conditions))
+        self._connect = connect
+        self._accounts: Accounts | None = None
+        self._authorizer: Callable[[DeployedServer], Authorizer | None] = lambda server: None
+        self._containment = default_containment(descriptors, self.conditions)
         self.ending = ending
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
@@ -117,7 +125,7 @@ class Daemon:
                 identity = Identity(version=__version__)
                 servers = Servers(
                     registry.address,
-                    self._connect,
+                    self._connect or self._reach,
                     identity,
                     self._clock,
                     starts_of(settings),
@@ -125,6 +133,7 @@ class Daemon:
                     conditions=self.conditions,
                     recall=registry.offer,
                 )
+                await self._open_accounts(core, deployment, store, servers)
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
                 core.start_soon(Capacity(servers.directory, self.conditions, deployment).run)
@@ -148,6 +157,24 @@ class Daemon:
                 await ended.wait()
                 usage.flush()
                 core.cancel_scope.cancel()
+
+    def _reach(self, server: DeployedServer) -> Transport:
+        return transport_of(self._containment, self._authorizer(server), server)
+
+    async def _open_accounts(
+        self, core: trio.Nursery, deployment: Latest[Deployment], store: Store, servers: Servers
+    ) -> None:
+        """Be able to log in, where there are servers that may ask for it: its libraries are needed for nothing else."""
+        if not any(server.logs_in for server in deployment.value.servers.values()):
+            return
+        from supervisor.oauth.accounts import OAuthAccounts
+
+        host, _ = deployment.value.settings.address
+        uri = callback_uri(host, self._sockets[0].getsockname()[1])
+        key = self._data.key("oauth")
+        accounts = OAuthAccounts(deployment, store, key, self._clock, uri, servers.logged_in)
+        self._accounts, self._authorizer = accounts, accounts.authorizer
+        await core.start(accounts.run)
 
     async def _watch_end(self) -> None:
         """Say that the end begins, also where a crash of the core cancels this task."""
@@ -202,6 +229,7 @@ class Daemon:
             totals=usage.totals,
             control=Operation(deployment, servers, router.address, registry.offer, registry.statuses, store),
             journals=servers.journals.find,
+            accounts=self._accounts,
         )
         settings, doors = deployment.value.settings, DoorTable(gateway, __version__)
         return await Front.open(

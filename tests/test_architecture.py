@@ -47,6 +47,7 @@ LAYERS = (
     "supervisor.tokens",
     "supervisor.neural",
     "supervisor.servers",
+    "supervisor.oauth",
     "supervisor.service",
     "supervisor.front",
     "supervisor.daemon",
@@ -85,6 +86,13 @@ PURE = (
     "supervisor.service.failures",
     "supervisor.service.relay",
     "supervisor.servers.orders",
+    "supervisor.oauth.challenge",
+    "supervisor.oauth.grant",
+    "supervisor.oauth.metadata",
+    "supervisor.oauth.port",
+    "supervisor.oauth.registration",
+    "supervisor.oauth.targets",
+    "supervisor.oauth.trouble",
     "supervisor.store.records",
     "supervisor.store.writes",
     "supervisor.front.edge.budget",
@@ -135,7 +143,19 @@ SYSTEM = {
 
 THIRD_PARTY = frozenset(
     {
-        *("click", "httpx2", "hypercorn", "msgspec", "numpy", "quart", "quart_trio", "rapidfuzz", "rich"),
+        *(
+            "authlib",
+            "click",
+            "cryptography",
+            "httpx2",
+            "hypercorn",
+            "msgspec",
+            "numpy",
+            "quart",
+            "quart_trio",
+            "rapidfuzz",
+            "rich",
+        ),
         *("Stemmer", "tiktoken", "trio", "trio_websocket"),
     }
 )

@@ -31,6 +31,7 @@ def events(incarnation: int) -> tuple[ev.Event, ...]:
         ev.Agreed(incarnation),
         ev.Agreed(incarnation, known=True),
         ev.NotAgreed(incarnation, "reason"),
+        ev.Barred(incarnation, "reason"),
         ev.Fallback(incarnation),
         ev.Discovered(incarnation),
         ev.Violated(incarnation, "reason"),

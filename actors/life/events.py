@@ -63,6 +63,12 @@ class NotAgreed(OfProcess, frozen=True, tag=True):
     reason: str
 
 
+class Barred(OfProcess, frozen=True, tag=True):
+    """The server takes nothing before its operator has logged in there: permanent, until that is done."""
+
+    reason: str
+
+
 class Fallback(OfProcess, frozen=True, tag=True):
     """The era probe ruined this process (silence or exit): a fresh one is needed, which is not a failure."""
 

@@ -36,6 +36,7 @@ from actors.life.events import (
     Agreed,
     Away,
     BackoffOver,
+    Barred,
     Discovered,
     Drained,
     Event,
@@ -128,6 +129,9 @@ def _alive(life: Life, event: Event) -> Step:
             return replace(life, state=State.DRAINING, fallback=True), (Kill(polite=False),)
         case (State.HANDSHAKING, NotAgreed(reason=reason)):
             return replace(life, state=State.DRAINING, permanent=True, reason=reason), (Kill(),)
+        case (State.HANDSHAKING | State.DISCOVERING | State.READY, Barred(reason=reason)):
+            last = FinishCalls() if life.state is State.READY else Kill()
+            return replace(life, state=State.DRAINING, permanent=True, barred=True, reason=reason), (last,)
         case (State.DISCOVERING, Discovered()):
             return replace(life, state=State.READY, reason=""), (Serve(),)
         case (state, Prolonged(timer=timer, seconds=seconds)):
@@ -157,7 +161,7 @@ def _draining(life: Life, event: Event) -> Step:
         case Stop():
             return replace(life, wanted="stopped"), ()
         case Restart() if life.wanted != "stopped":  # what the old process did wrong does not count any more
-            return replace(life, wanted="up", permanent=False, reason=""), ()
+            return replace(life, wanted="up", permanent=False, barred=False, reason=""), ()
         case Wake() if life.wanted == "dormant":
             return replace(life, wanted="up"), ()
         case Sleep() if life.wanted == "up":

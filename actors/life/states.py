@@ -35,14 +35,16 @@ Wanted = Literal["up", "dormant", "stopped"]
 
 
 class Life(msgspec.Struct, frozen=True):
-    """All that `step` knows about a server. `permanent`: the failure heals only by a change. `away_s`: it could not be
-    reached, and asked to be left alone for so many seconds.
+    """All that `step` knows about a server. `permanent`: the failure heals only by a change; `barred`: by a login.
+
+    `away_s`: it could not be reached, and asked to be left alone for so many seconds.
     """
 
     state: State = State.DORMANT
     wanted: Wanted = "dormant"
     incarnation: int = 0
     permanent: bool = False
+    barred: bool = False
     fallback: bool = False
     reason: str = ""
     away_s: float | None = None

@@ -23,6 +23,7 @@ from actors.protocol.facts import (
     Fact,
     ListenEnded,
     ListsChanged,
+    LoginWanted,
     Unreachable,
 )
 from actors.protocol.failure import GONE, OUTAGES, Failure
@@ -180,14 +181,17 @@ class Conversation:
         """Take that a request is not answered; one that was answered before is not lost."""
         if not failure.id:
             return ListsChanged(missed=True)
-        match self._out.peer.settle(failure.id):
+        tag = self._out.peer.settle(failure.id)
+        if failure.login and failure.cause == "unauthorized" and tag is not None and not isinstance(tag, int):
+            return LoginWanted(failure.reason)
+        match tag:
             case int(call):
                 self._exchanges.end(call)
                 return CallLost(call, failure)
             case "negotiation":
                 if failure.cause in OUTAGES:
                     return Unreachable(failure.reason, failure.retry_after_s or 0.0)
-                refused = failure.cause != "unauthorized"
+                refused = failure.cause not in ("unauthorized", "forbidden")
                 return self._follow(
                     self._negotiation.on_failure(failure.reason) if refused else NoAgreement(failure.reason)
                 )

@@ -78,6 +78,12 @@ class Unreachable(msgspec.Struct, frozen=True):
     wait_s: float = 0.0
 
 
+class LoginWanted(msgspec.Struct, frozen=True):
+    """The server takes nothing before its operator has logged in there."""
+
+    reason: str
+
+
 class ListsChanged(msgspec.Struct, frozen=True):
     """The server says that a list changed. `missed`: it may have said so when nobody could hear it."""
 
@@ -107,6 +113,7 @@ Fact = (
     | CallAsked
     | QuestionWithdrawn
     | Unreachable
+    | LoginWanted
     | ListsChanged
     | Listening
     | ListenEnded

@@ -6,10 +6,13 @@ from typing import Final, Literal
 
 import msgspec
 
-Cause = Literal["unavailable", "overloaded", "unauthorized", "refused", "expired", "crashed", "protocol", "too_large"]
+Cause = Literal[
+    "unavailable", "overloaded", "unauthorized", "forbidden", "refused", "expired", "crashed", "protocol", "too_large"
+]
 """Why: nobody could be reached, or only somebody who is down (`unavailable`) or busy; who was reached wants a
-credential, does not take such a request at all (`refused`), or has forgotten the session (`expired`), and did nothing;
-what was sent was lost (`crashed`); what came is no answer (`protocol`), or over its limit."""
+credential, or one that allows more (`forbidden`), does not take such a request at all (`refused`), or has forgotten the
+session (`expired`), and did nothing; what was sent was lost (`crashed`); what came is no answer (`protocol`), or over
+its limit."""
 
 
 OUTAGES: Final = frozenset[Cause]({"unavailable", "overloaded", "crashed"})
@@ -23,7 +26,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     about none: a server could tell nothing for a while.
 
     `reason` may reach clients. `sent`: the server may have carried the request out. `retry_after_s` is what it asks
-    for.
+    for. `login`: its operator can log in at the server, which would help.
     """
 
     id: bytes
@@ -31,3 +34,4 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     sent: bool = True
     retry_after_s: float | None = None
+    login: bool = False

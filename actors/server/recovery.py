@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import trio
 
-from actors.errors import ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError
+from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError
 from actors.kit.timers import Timers
 from actors.life.effects import AskPolicy
 from actors.life.policy import RestartLog
@@ -93,7 +93,7 @@ class Recovery:
     def refusal(self, life: Life) -> SupervisorError | None:
         """Why nothing can be asked of this server now, None if it can. Grants the probe that is due."""
         if life.state is State.FAILED and self._restarts.probe(trio.current_time()) > 0:
-            return self.unavailable(life.reason)
+            return self.unavailable(life)
         return self.ending(life)
 
     def refusal_of_call(self, life: Life, deadline: float) -> SupervisorError | None:
@@ -121,7 +121,7 @@ class Recovery:
             if life.over:
                 return ShuttingDown(f"server {self._server!r} was stopped", server=self._server)
             if life.state is State.FAILED:
-                return self.unavailable(reason)
+                return self.unavailable(life)
             if life.state is State.RESPAWNING:
                 return self.starting(life)
             return ServerGaveUp(f"server {self._server!r} is not available: {reason}", server=self._server)
@@ -137,8 +137,11 @@ class Recovery:
         text = f"server {self._server!r} {what}: {life.reason}; it is tried again {when}"
         return ServerStarting(text, server=self._server, retry_after_s=left if left is not None else 1.0)
 
-    def unavailable(self, reason: str) -> ServerGaveUp:
-        """Return the error for a server that was given up."""
+    def unavailable(self, life: Life) -> ServerGaveUp | LoginRequired:
+        """Return the error for a server that was given up, or that wants a login."""
+        reason = life.reason
+        if life.barred:
+            return LoginRequired(reason, server=self._server)
         due = self._restarts.probe_due(trio.current_time())
         left = self.next_start_s()
         if left is not None and left <= due:

@@ -8,7 +8,7 @@ from functools import partial
 import trio
 
 from actors.errors import ProtocolViolation
-from actors.life.events import Away, Drained, NotAgreed
+from actors.life.events import Away, Barred, Drained, NotAgreed
 from actors.life.states import State
 from actors.protocol.era import Agreement, NoAgreement
 from actors.protocol.facts import (
@@ -22,10 +22,11 @@ from actors.protocol.facts import (
     ListenEnded,
     Listening,
     ListsChanged,
+    LoginWanted,
     QuestionWithdrawn,
     Unreachable,
 )
-from actors.protocol.failure import GONE
+from actors.protocol.failure import GONE, Failure
 from actors.protocol.listing import PageArrived
 from actors.server.calls import Calls
 from actors.server.change_stream import ChangeStream
@@ -106,10 +107,17 @@ class Traffic:
         link.heard = trio.current_time()
         if isinstance(fact, _ANSWERS):  # nearly all
             self._calls.settle(fact, link, link.heard)
-            if isinstance(fact, CallLost) and fact.failure.cause in GONE:
-                self._liveness.ask()
+            if isinstance(fact, CallLost):
+                self._lost(fact.failure, link)
         elif fact is not None:
             self._on_fact(fact, link)
+
+    def _lost(self, failure: Failure, link: Link) -> None:
+        """A call has no answer: that may be all that is known of the server, or mean that it wants a login."""
+        if failure.cause in GONE:
+            self._liveness.ask()
+        elif failure.cause == "unauthorized" and failure.login:
+            self._on_fact(LoginWanted(failure.reason), link)
 
     def _on_fact(self, fact: Fact, link: Link) -> None:
         match fact:
@@ -130,6 +138,9 @@ class Traffic:
             case Unreachable(reason=said, wait_s=wait_s):
                 self._record.last_error = reason = self._record.hide(said)
                 self._course.step(Away(link.number, reason, wait_s))
+            case LoginWanted(reason=said):
+                self._record.last_error = reason = self._record.hide(said)
+                self._course.step(Barred(link.number, reason))
             case ListsChanged(missed=missed):
                 self._discovery.missed() if missed else self._discovery.changed(link)
             case Listening(useful=useful):

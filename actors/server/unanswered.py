@@ -7,6 +7,7 @@ from collections.abc import Callable
 from actors.errors import (
     CallTimedOut,
     CallTooLarge,
+    LoginRequired,
     Outcome,
     ProtocolViolation,
     ServerError,
@@ -37,6 +38,8 @@ def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
     """Return the error for a call to which no answer comes."""
     text = f"server {server!r}: {hide(failure.reason)}"
     outcome: Outcome = "unknown" if failure.sent else "not_sent"
+    if failure.login:
+        return LoginRequired(hide(failure.reason), server=server, outcome=outcome)
     match failure.cause:
         case "crashed":
             return ServerExited(text, server=server, outcome=outcome)

@@ -159,6 +159,8 @@ def _card_line(name: Text, facts: list[Text], columns: Sequence[tuple[str, int]]
 
 def _details(row: Row, now: float) -> Iterator[Text]:
     """Return what there is to say of a server beside numbers, each once."""
+    if row.get("requires_reauth"):
+        yield plain("requires_reauth")
     if row.get("activity"):
         yield plain(row["activity"])
     error = row.get("last_error")
@@ -178,7 +180,10 @@ def _details(row: Row, now: float) -> Iterator[Text]:
 
 def attention(servers: list[Row]) -> Iterator[Text]:
     """Return which servers need attention, and what helps."""
-    troubled = [row for row in servers if state_of(row) in TROUBLED]
+    barred = [row for row in servers if row.get("requires_reauth")]
+    if barred:
+        yield _named("wants a login", barred, "`mcpvisor login SERVER`")
+    troubled = [row for row in servers if state_of(row) in TROUBLED and not row.get("requires_reauth")]
     misconfigured = [row for row in troubled if row.get("wanted") == "stopped"]
     failing = [row for row in troubled if row.get("wanted") != "stopped"]
     if misconfigured:

@@ -2,8 +2,9 @@
 
 Rules of this file:
 - Everything of the configuration that the started process can see goes in: program, arguments, directory, environment,
-  address, headers, what it is told that it may ask. What it inherits from us as it happens to be (`passed`: a display,
-  a socket of an agent) stays out. Settings of ours (timeouts, limits) stay out: changing them needs no new process.
+  address, headers, as whom we log in, what it is told that it may ask. What it inherits from us as it happens to be
+  (`passed`: a display, a socket of an agent) stays out. Settings of ours (timeouts, limits) stay out: changing them
+  needs no new process.
 - The digest is keyed, so that it may be shown or stored: without the key, guesses of a secret cannot be tried
   against it. The key stays in the data directory.
 """
@@ -14,7 +15,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+import msgspec
+
 from supervisor.config.entry import ServerConfig
+from supervisor.config.oauth import OAuthConfig
 
 MIN_KEY_BYTES = 16
 """A shorter key could be guessed."""
@@ -33,6 +37,7 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
         raise ValueError(f"the key must have {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes")
     configured = {name: value for name, value in server.env.items() if name not in server.passed}
     environment = {**environ, **configured}
+    logins = {} if server.oauth == OAuthConfig() else {"oauth": msgspec.to_builtins(server.oauth)}
     # JSON with sorted keys: no two launches give the same text. Its \u escapes take values that are not UTF-8, too.
     launch = json.dumps(
         {
@@ -44,6 +49,7 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
             "url": server.url,
             "headers": dict(server.headers),
             "ask": server.ask,
+            **logins,
         },
         sort_keys=True,
     )

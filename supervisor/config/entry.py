@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from supervisor.config.oauth import OAuthConfig
 from supervisor.config.units import MIB, Ask, Count, Kind, PositiveSeconds, Restart, Seconds, Size
 
 
@@ -25,6 +26,9 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     headers: Annotated[dict[str, str], Meta(description="HTTP headers sent to a remote server.")] = field(
         default_factory=dict
     )
+    oauth: Annotated[
+        OAuthConfig, Meta(description="How to log in at a remote server, where the defaults do not do; see below.")
+    ] = OAuthConfig()
     kind: Kind = "stdio"
     passed: tuple[str, ...] = ()
     """The names in `env` whose values come from the daemon's own environment (`pass_env`)."""

@@ -66,7 +66,6 @@ FOREIGN: dict[str, ForeignKey] = {
         _foreign("sandbox", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
         _foreign("sandboxEnabled", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
         _foreign("auth", "Cursor", "noted", "Not applied."),
-        _foreign("oauth", "Claude Code, Gemini CLI", "noted", "Not applied."),
         _foreign("headersHelper", "Claude Code", "noted", "Not applied."),
         _foreign("alwaysAllow", "Roo Code, older Cline", "ignored", "Approval is the client's matter."),
         _foreign("autoApprove", "Cline", "ignored", "Approval is the client's matter."),

@@ -13,25 +13,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
 from actors.errors import ConfigError
 from supervisor.config.entry import ServerConfig
-from supervisor.config.expand import expand, expand_home, is_env_name, parse_env_file
+from supervisor.config.expand import expand, expand_home, parse_env_file
 from supervisor.config.jsonc import KeyPath
-from supervisor.config.keys import FOREIGN, is_comment, is_header_name, name_fault, nearest, suggest_name, translate
+from supervisor.config.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate
+from supervisor.config.limits import SCHEMES, is_address, launch_faults
+from supervisor.config.oauth import OAuthConfig, check, translated
 from supervisor.config.remarks import Remark, remarks
 from supervisor.config.structs import Settings
 from supervisor.config.units import Kind
 from supervisor.config.values import Findings, build, keys_of
-
-MAX_STRING_BYTES = 131_071
-"""Linux's limit of one argument or one `NAME=value` (MAX_ARG_STRLEN, less the terminating zero)."""
-
-MAX_LAUNCH_BYTES = 1024 * 1024
-"""Arguments and `env` of one server together; Linux takes 2 MiB with the usual stack limit."""
 
 KINDS: Mapping[str, Kind] = {
     "stdio": "stdio",
@@ -45,12 +40,6 @@ KINDS: Mapping[str, Kind] = {
     "websocket": "websocket",
 }
 """The words for transports in the wild."""
-
-_SCHEMES: Mapping[Kind, tuple[str, ...]] = {
-    "http": ("http", "https"),
-    "sse": ("http", "https"),
-    "websocket": ("ws", "wss"),
-}
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +88,7 @@ class _Entry:
         if self._types():
             self._remarks = tuple(remarks(self._own))
             self._transport(self._members, missing)
-        for step in (self._expand, self._environment, self._limits, self._address):
+        for step in (self._expand, self._environment, self._limits, self._address, self._logins):
             if not self._failed:
                 step()
         if self._failed:
@@ -234,51 +223,39 @@ class _Entry:
         self._own["env"] = {**variables, **self._own.get("env", {})}
 
     def _limits(self) -> None:
-        """Check what the operating system would refuse at every start (execve(2))."""
-        env: dict[str, str] = self._own.get("env", {})
-        headers: dict[str, str] = self._own.get("headers", {})
-        arguments: list[tuple[KeyPath, str]] = [(("command",), self._own.get("command", ""))]
-        arguments += ((("args", at), text) for at, text in enumerate(self._own.get("args", ())))
-        for below, text in arguments:
-            self._text(below, text, forbidden="\0\n")
-        for name, text in env.items():
-            if not is_env_name(name):
-                self._problem(("env", name), "an environment variable cannot have this name", 'no "=", no blanks')
-            self._text(("env", name), text, forbidden="\0")
-        for name, text in headers.items():
-            if not is_header_name(name):
-                self._problem(("headers", name), "not a name of an HTTP header", "letters, digits and dashes")
-            self._text(("headers", name), text, forbidden="\0\r\n")
-        self._text(("cwd",), self._own.get("cwd") or "", forbidden="\0")
-        size = sum(len(text) + 1 for _, text in arguments) + sum(
-            len(name) + len(text) + 2 for name, text in env.items()
-        )
-        if size > MAX_LAUNCH_BYTES:
-            self._problem((), f"arguments and environment are over {MAX_LAUNCH_BYTES} bytes", "pass a file instead")
-
-    def _text(self, below: KeyPath, text: str, forbidden: str) -> None:
-        named = {"\0": "a NUL character", "\n": "a line break", "\r": "a line break"}
-        for character in forbidden:
-            if character in text:
-                self._problem(below, f"holds {named[character]}", "remove it; put longer texts and scripts into a file")
-                return
-        if len(text.encode(errors="surrogatepass")) > MAX_STRING_BYTES:
-            self._problem(below, f"is longer than {MAX_STRING_BYTES} bytes", "pass a file instead")
+        """Check what would be refused at every start."""
+        for below, message, hint in launch_faults(self._own):
+            self._problem(below, message, hint)
 
     def _address(self) -> None:
         """Check the form of a remote server's address."""
         if self._kind == "stdio" or self._own.get("disabled"):
             return
-        try:
-            parts = urlsplit(self._own["url"])
-            usable = parts.scheme in _SCHEMES[self._kind] and bool(parts.hostname) and parts.port != 0
-            # urlsplit drops line breaks in silence; what would be sent has them.
-            usable = usable and min(self._own["url"]) > " "
-        except ValueError:
-            usable = False
-        if not usable:
-            schemes = " or ".join(f"{scheme}://" for scheme in _SCHEMES[self._kind])
+        if not is_address(self._own["url"], self._kind):
+            schemes = " or ".join(f"{scheme}://" for scheme in SCHEMES[self._kind])
             self._problem((self._at("url"),), "is not an address for this type of server", f"it begins with {schemes}")
+
+    def _logins(self) -> None:
+        """Check what is configured of logins at a remote server, and expand it."""
+        members = self._own.pop("oauth", None)
+        if members is None:
+            return
+
+        def problem(key: str, message: str, hint: str) -> None:
+            self._problem(("oauth", spelled.get(key, key)), message, hint)
+
+        spelled: dict[str, str] = {}
+        own, spelled = translated(members, problem)
+        where = (*self._where, "oauth")
+        right = self._around.findings.check(own, keys_of(OAuthConfig), where, server=self._name, spelled=spelled)
+        self._failed = self._failed or not right
+        if not self._failed and not self._own.get("disabled"):
+            own = {key: self._secret(key, spelled, value) for key, value in own.items()}
+            check(own, problem)
+        self._own["oauth"] = own
+
+    def _secret(self, key: str, spelled: Mapping[str, str], value: Any) -> Any:
+        return self._expanded(("oauth", spelled[key]), value) if isinstance(value, str) else value
 
     def _remark(self) -> None:
         """Note what is allowed but perhaps not meant."""

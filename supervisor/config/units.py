@@ -25,6 +25,12 @@ Restart = Literal["transient", "permanent", "temporary"]
 Ask = Literal["none", "clients"]
 """OTP's words: restart only after a failure, always, never."""
 
+Grant = Literal["authorization_code", "client_credentials"]
+"""How tokens are got (RFC 6749 1.3): a user says yes, or the client has rights of its own."""
+
+SigningAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
+"""What a client's own key signs by (RFC 7518 3.1)."""
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 """The least severe records that are logged."""
 

@@ -80,6 +80,8 @@ def expectation(kind: inspect.Type, unit: str = "") -> str:
             return "a list of strings"
         case inspect.DictType():
             return "an object of strings"
+        case inspect.StructType():
+            return "an object"
         case inspect.UnionType():
             return " or ".join(expectation(each, unit) for each in kind.types)
         case inspect.NoneType():
@@ -115,6 +117,8 @@ def _fits(value: object, kind: inspect.Type) -> bool:
             return value is None
         case inspect.LiteralType():
             return isinstance(value, str) and value in kind.values
+        case inspect.StructType():
+            return isinstance(value, dict)
         case inspect.UnionType():
             return any(_fits(value, each) for each in kind.types)
         case inspect.IntType():

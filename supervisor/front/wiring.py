@@ -20,6 +20,7 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.pages.api import View, routes
+from supervisor.front.pages.logins import login_routes
 from supervisor.front.pages.servers import server_routes
 from supervisor.front.pages.tools import tool_routes
 from supervisor.front.pages.welcome import welcome_routes
@@ -100,6 +101,7 @@ class Front:
         )
         tool_routes(view)(app)
         server_routes(view)(app)
+        login_routes(view)(app)
         welcome_routes(view.version)(app)
         return cls(settings, sockets, app, http, store, clock, conditions, drain, budget, counters)
 

@@ -28,7 +28,7 @@ from supervisor.store.file import examine
 
 NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
-KEYS = ("launch", "session")
+KEYS = ("launch", "session", "oauth")
 """The keys of a daemon."""
 
 KEY_BYTES = 32

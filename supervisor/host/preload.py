@@ -20,6 +20,7 @@ LATE = (
 FOR_REMOTE = (
     "actors.transport.http.transport",
     "actors.transport.websocket.transport",
+    "supervisor.oauth.accounts",  # logins, and what they take
     "stringprep",  # names of hosts
     "encodings.utf_8_sig",  # event streams
     "truststore",  # httpx2, and what follows

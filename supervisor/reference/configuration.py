@@ -19,6 +19,7 @@ import msgspec
 from actors.transport.stdio.command import INHERITED
 from supervisor.config.entry import ServerConfig
 from supervisor.config.keys import FOREIGN, TOP_LEVEL
+from supervisor.config.oauth import OAuthConfig
 from supervisor.config.structs import Settings
 from supervisor.config.values import Key, keys_of
 
@@ -37,7 +38,9 @@ def _settings_table(keys: Mapping[str, Key]) -> str:
 
 
 def _default(value: object) -> str:
-    """Return a default as the file would have it: `180`, not `180.0`."""
+    """Return a default as the file would have it: `180`, not `180.0`; an object of defaults is empty."""
+    if isinstance(value, msgspec.Struct):
+        return "{}"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return msgspec.json.encode(value).decode()
@@ -56,6 +59,7 @@ def blocks() -> dict[str, str]:
         "top-level": _table(("key", "meaning"), top),
         "supervisor": _settings_table(keys_of(Settings)),
         "server": _settings_table(server_keys()),
+        "oauth": _settings_table(keys_of(OAuthConfig)),
         "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
         "foreign": _table(("key", "written by", "is", "effect"), foreign),
     }
@@ -79,6 +83,7 @@ def rewrite(text: str) -> str:
 def schema() -> dict[str, Any]:
     """Return a JSON Schema (draft 2020-12) of the file, for completion in editors."""
     settings, server = _members(keys_of(Settings), Settings), _members(server_keys(), ServerConfig)
+    server["properties"]["oauth"] = {**_members(keys_of(OAuthConfig), OAuthConfig), "additionalProperties": True}
     server["properties"] |= {key.name: {"description": key.effect} for key in FOREIGN.values()}
     entries = {"type": "object", "additionalProperties": server}
     known: dict[str, Any] = {"mcpServers": entries, "servers": entries, "supervisor": settings}

@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import trio
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
-from actors.messages import ServerChanged, ServerStatus, StopServer, WakeServer
+from actors.messages import ReadServer, RestartServer, ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.principal import LOCAL
 from actors.protocol.era import Identity
 from actors.protocol.versions import Era
@@ -32,6 +33,9 @@ from supervisor.servers.deployment import DeployedServer, RestingServer
 from supervisor.servers.journals import Journals
 from supervisor.servers.switch import Switch
 from supervisor.servers.tree import supervise
+
+if TYPE_CHECKING:  # the HTTP client is imported where there are remote servers
+    from actors.transport.http.authorization import Authorizer
 
 log = logging.getLogger(__name__)
 
@@ -215,6 +219,18 @@ class Servers:
         )
         await self._registry.tell(ServerChanged(status=status, previous=previous, reason=reason))
 
+    async def logged_in(self, name: str) -> None:
+        """Try a server again at which its operator has logged in; one that is ready goes on."""
+        address = self.directory.find(name)
+        if address is None:
+            return
+        try:
+            status = await address.ask(ReadServer())
+            if status.state is not State.READY or status.requires_reauth:
+                await address.ask(RestartServer(server=name, principal=LOCAL))
+        except SupervisorError as error:
+            log.debug("%s did not come up after its login: %s", name, error.message)  # its own lines say why
+
     async def discover(self, names: list[str]) -> None:
         """Wake servers whose tools are not known; those that fail are left to their policy.
 
@@ -266,13 +282,13 @@ def reached_of(settings: Settings) -> Starts:
     return Starts(settings.cold_connects, per_s=1000.0, slot_s=settings.spawn_slot_s)
 
 
-def transport_of(containment: Containment, server: DeployedServer) -> Transport:
-    """Return how a server is reached."""
+def transport_of(containment: Containment, authorizer: Authorizer | None, server: DeployedServer) -> Transport:
+    """Return how a server is reached; `authorizer` has the tokens for it, if there can be any."""
     kind = server.config.kind
     if kind == "http" or kind == "sse":  # what that needs takes a seventh of a second; see `preload`
         from actors.transport.http.transport import HttpTransport
 
-        return HttpTransport(server.remote, server.remote_limits, kind)
+        return HttpTransport(server.remote, server.remote_limits, kind, authorizer)
     if kind == "websocket":
         from actors.transport.websocket.transport import WebSocketTransport
 

@@ -49,6 +49,12 @@ class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
     unset: tuple[str, ...]
     digest: str
 
+    @property
+    def logs_in(self) -> bool:
+        """Whether we may log in there: it is reached by HTTP, and the configuration has no credential for it."""
+        given = any(name.lower() == "authorization" for name in self.remote.headers)
+        return self.config.kind in ("http", "sse") and self.config.oauth.enabled and not given
+
 
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
     """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off."""
@@ -131,7 +137,8 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
 
 def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
     """Return what an entry that can run means."""
-    headers = {f"header {name}": value for name, value in config.headers.items()}
+    given = {f"header {name}": value for name, value in config.headers.items()}
+    given |= {"client secret": config.oauth.client_secret, "private key": config.oauth.private_key}
     installer = installer_of(config.command, config.args)
     return DeployedServer(
         name=config.path_name,
@@ -147,7 +154,7 @@ def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
             refresh_asleep=config.kind != "stdio" if config.refresh_asleep is None else config.refresh_asleep,
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
-        mask=Mask({**headers, **config.env}, config.args),
+        mask=Mask({**{name: value for name, value in given.items() if value}, **config.env}, config.args),
         unset=placeholders(config.env),
         digest=launch_digest(config, {}, key=key),
     )

@@ -1,6 +1,15 @@
 """The daemon's memory across restarts: catalogue, era verdicts, ended sessions, usage; SQLite behind a writer."""
 
-from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, EraName, SavedEra, SavedServer, StoreStatus, ToolUsage
+from supervisor.store.records import (
+    ALL_UNTIL,
+    ERA_TTL_S,
+    EraName,
+    SavedEra,
+    SavedGrant,
+    SavedServer,
+    StoreStatus,
+    ToolUsage,
+)
 from supervisor.store.write_behind import Store, open_store
 
 __all__ = [
@@ -8,6 +17,7 @@ __all__ = [
     "ERA_TTL_S",
     "EraName",
     "SavedEra",
+    "SavedGrant",
     "SavedServer",
     "Store",
     "StoreStatus",

@@ -20,14 +20,26 @@ from msgspec.structs import asdict, astuple
 
 from actors.kit import is_want
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
-from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, MAX_VECTORS, SavedEra, SavedServer, ToolUsage
-from supervisor.store.rows import DisabledRow, EndedSessionRow, EraRow, Row, ServerRow, UsageRow, VectorRow, checked
+from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, MAX_VECTORS, SavedEra, SavedGrant, SavedServer, ToolUsage
+from supervisor.store.rows import (
+    DisabledRow,
+    EndedSessionRow,
+    EraRow,
+    GrantRow,
+    Row,
+    ServerRow,
+    UsageRow,
+    VectorRow,
+    checked,
+)
 from supervisor.store.writes import (
     AddUsage,
     EndSession,
     EndSessionsUntil,
+    ForgetGrant,
     ForgetServer,
     SaveEra,
+    SaveGrant,
     SaveServer,
     SaveVectors,
     SwitchServer,
@@ -147,6 +159,11 @@ class Database:
         """Return the names of the servers that an operator has switched off."""
         return frozenset(row.name for row in self._rows(DisabledRow, "SELECT name, updated_at FROM disabled_servers"))
 
+    def load_grants(self) -> list[SavedGrant]:
+        """Return every login."""
+        rows = self._rows(GrantRow, "SELECT principal, server, issuer, resource, sealed FROM grants")
+        return [SavedGrant(**asdict(row)) for row in rows]
+
     def _rows(self, kind: type[Row], sql: str, values: Sequence[object] = ()) -> list[Row]:
         with self._watched() as connection:
             return checked(kind, connection.execute(sql, values).fetchall())
@@ -199,6 +216,10 @@ def _execute(connection: sqlite3.Connection, write: Write) -> None:
             run("INSERT OR REPLACE INTO disabled_servers VALUES (?, ?)", (name, at))
         case SwitchServer(name=name):
             run("DELETE FROM disabled_servers WHERE name = ?", (name,))
+        case SaveGrant(grant=grant, updated_at=at):
+            run("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?, ?)", (*astuple(grant), at))
+        case ForgetGrant(principal=principal, server=server):
+            run("DELETE FROM grants WHERE principal = ? AND server = ?", (principal, server))
         case SaveEra(digest=digest, era=era, updated_at=at):
             run("INSERT OR REPLACE INTO eras VALUES (?, ?, ?)", (digest, era, at))
         case SaveVectors(vectors=vectors, used_at=at):

@@ -15,7 +15,7 @@ from pathlib import Path
 from actors.errors import ConfigError
 from actors.principal import LOCAL
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -29,6 +29,9 @@ _SCHEMA = (
     " calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL,"
     " PRIMARY KEY (principal, server, tool)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS grants (principal TEXT NOT NULL, server TEXT NOT NULL, issuer TEXT NOT NULL,"
+    " resource TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
+    " PRIMARY KEY (principal, server)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
 )

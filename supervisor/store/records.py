@@ -36,6 +36,19 @@ class SavedServer(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
 
 
+class SavedGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """A login at one server, sealed; what stands beside `sealed` is sealed with it."""
+
+    principal: Principal
+    server: str
+    issuer: str
+    resource: str
+    sealed: bytes
+
+    def __repr__(self) -> str:
+        return f"SavedGrant(server={self.server!r}, ...)"
+
+
 class SavedEra(msgspec.Struct, frozen=True, kw_only=True):
     """The era verdict of one launch."""
 

@@ -41,6 +41,16 @@ class EndedSessionRow(msgspec.Struct, frozen=True, array_like=True):
     expires_at: float
 
 
+class GrantRow(msgspec.Struct, frozen=True, array_like=True):
+    """One login at a server."""
+
+    principal: Principal
+    server: str
+    issuer: str
+    resource: str
+    sealed: bytes
+
+
 class DisabledRow(msgspec.Struct, frozen=True, array_like=True):
     """One server that an operator has switched off."""
 

@@ -20,17 +20,20 @@ from typing import Literal, TypeVar, TypeVarTuple
 import trio
 
 from actors.kit import Conditions, Pauses
+from actors.principal import Principal
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.disk import MAX_PAUSE_S, Disk, Outage
-from supervisor.store.records import EraName, SavedEra, SavedServer, StoreStatus, ToolUsage
+from supervisor.store.records import EraName, SavedEra, SavedGrant, SavedServer, StoreStatus, ToolUsage
 from supervisor.store.writes import (
     MAX_KEYS,
     AddUsage,
     EndSession,
     EndSessionsUntil,
+    ForgetGrant,
     ForgetServer,
     Payload,
     SaveEra,
+    SaveGrant,
     SaveServer,
     SaveVectors,
     SwitchServer,
@@ -109,6 +112,14 @@ class Store:
         """Keep whether an operator has switched a server off."""
         self._put(SwitchServer(name=name, disabled=disabled, updated_at=self._clock()))
 
+    def save_grant(self, grant: SavedGrant) -> None:
+        """Keep a login at a server."""
+        self._put(SaveGrant(grant=grant, updated_at=self._clock()))
+
+    def forget_grant(self, principal: Principal, server: str) -> None:
+        """Remove a login."""
+        self._put(ForgetGrant(principal=principal, server=server))
+
     def save_era(self, digest: str, era: EraName) -> None:
         """Keep the era verdict of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
         self._put(SaveEra(digest=digest, era=era, updated_at=self._clock()))
@@ -141,6 +152,10 @@ class Store:
     async def load_disabled(self) -> frozenset[str]:
         """Return the servers that an operator has switched off. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_disabled) or frozenset()
+
+    async def load_grants(self) -> list[SavedGrant]:
+        """Return every login at a server, sealed. A checkpoint; empty if the disk cannot be read."""
+        return await self._read(self._database.load_grants) or []
 
     async def load_eras(self, now: float) -> dict[str, SavedEra]:
         """Return the verdicts not expired at `now` (unix s) by launch digest. A checkpoint; empty on failure."""

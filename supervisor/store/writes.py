@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from supervisor.store.records import EraName, ToolUsage
+from actors.principal import Principal
+from supervisor.store.records import EraName, SavedGrant, ToolUsage
 
 Key = tuple[str, ...]
 MAX_KEYS = 50_000
@@ -55,6 +56,30 @@ class SwitchServer(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> Key:
         """Where a newer write replaces this one."""
         return ("switch", self.name)
+
+
+class SaveGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """Put a login in the place of any older one of the same principal at the same server."""
+
+    grant: SavedGrant
+    updated_at: float
+
+    @property
+    def key(self) -> Key:
+        """Where a newer write replaces this one."""
+        return ("grant", self.grant.principal, self.grant.server)
+
+
+class ForgetGrant(msgspec.Struct, frozen=True, kw_only=True):
+    """Remove a login."""
+
+    principal: Principal
+    server: str
+
+    @property
+    def key(self) -> Key:
+        """The key of the saved login: the last of saving and forgetting wins."""
+        return ("grant", self.principal, self.server)
 
 
 class SaveEra(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +142,18 @@ class AddUsage(msgspec.Struct, frozen=True, kw_only=True):
         return ("usage", self.usage.principal, self.usage.server, self.usage.tool)
 
 
-Write = SaveServer | ForgetServer | SwitchServer | SaveEra | SaveVectors | EndSession | EndSessionsUntil | AddUsage
+Write = (
+    SaveServer
+    | ForgetServer
+    | SwitchServer
+    | SaveGrant
+    | ForgetGrant
+    | SaveEra
+    | SaveVectors
+    | EndSession
+    | EndSessionsUntil
+    | AddUsage
+)
 
 
 class WriteQueue:

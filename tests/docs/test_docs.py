@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from actors.principal import Principal
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
@@ -19,9 +20,11 @@ from supervisor.front.edge.app import create_app
 from supervisor.front.edge.asgi import Receive, Scope, Send
 from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.api import routes
+from supervisor.front.pages.logins import login_routes
 from supervisor.front.pages.servers import server_routes
 from supervisor.front.pages.tools import tool_routes
 from supervisor.metatools.definitions import DEFINITIONS
+from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.reference import documents
 from tests.supervisor.front.pages.test_api import view
 from tests.supervisor.front.pages.test_servers import Obeys
@@ -141,8 +144,8 @@ def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
 def routes_of_the_front() -> set[str]:
     """Every request that a page answers, as the documentation writes it."""
     app = create_app(guard=Guard("127.0.0.1", []), mcp_http=nothing, mcp_websocket=nothing, register=lambda app: None)
-    shown = view(control=Obeys())
-    for register in (routes(shown), tool_routes(shown), server_routes(shown)):
+    shown = view(control=Obeys(), accounts=NoAccounts())
+    for register in (routes(shown), tool_routes(shown), server_routes(shown), login_routes(shown)):
         register(app)
     requests = set()
     for rule in app.url_map.iter_rules():
@@ -152,6 +155,22 @@ def routes_of_the_front() -> set[str]:
             shown_path = re.sub(r"<(\w+)>", r"{\1}", path)
             requests |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
     return requests
+
+
+class NoAccounts:
+    """Knows no server that anybody could log in at."""
+
+    async def login(self, server: str, principal: Principal) -> LoginStatus:
+        raise AssertionError("nobody asks")
+
+    async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
+        raise AssertionError("nobody asks")
+
+    async def callback(self, query: CallbackQuery) -> LoginStatus | None:
+        raise AssertionError("nobody asks")
+
+    async def logout(self, server: str, principal: Principal) -> str:
+        raise AssertionError("nobody asks")
 
 
 async def nothing(scope: Scope, receive: Receive, send: Send) -> None:

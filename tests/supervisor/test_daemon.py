@@ -295,7 +295,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
     monkeypatch.setattr(module, "raise_limit", lambda: 0)
-    monkeypatch.setattr(module, "transport_of", lambda containment, server: remembered(server))
+    monkeypatch.setattr(module, "transport_of", lambda containment, authorizer, server: remembered(server))
 
 
 @pytest.mark.usefixtures("plain")

@@ -15,6 +15,7 @@ import trio
 from actors.protocol.failure import Failure
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.versions import MODERN_VERSIONS
+from actors.transport.http.authorization import denial_of
 from actors.transport.http.channel import HandOn
 from actors.transport.http.head import EVENTS, head_of, media_type, retry_after_s
 from actors.transport.http.pieces import events
@@ -59,7 +60,8 @@ class HttpSse:
                     return None
                 if status == 404 and message.method != "initialize":
                     return expired(message.id)
-                return of_status(message.id, status, retry_after_s(response.headers.get("retry-after")))
+                after_s = retry_after_s(response.headers.get("retry-after"))
+                return of_status(message.id, status, after_s, denial_of(response))
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             return of_error(message.id, error)
 
@@ -95,7 +97,7 @@ class HttpSse:
         self.missing = status in _OF_OTHERS or status == 200
         if status == 200:
             return Failure(id=id_, cause="refused", reason=_SILENT, sent=False)
-        return of_status(id_, status, retry_after_s(response.headers.get("retry-after")))
+        return of_status(id_, status, retry_after_s(response.headers.get("retry-after")), denial_of(response))
 
     async def _read(
         self, id_: bytes, response: httpx2.Response, task_status: trio.TaskStatus[Failure | None]

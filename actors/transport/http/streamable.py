@@ -19,6 +19,7 @@ from actors.protocol.failure import Failure
 from actors.protocol.framing import may_be_message
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.versions import MODERN_VERSIONS
+from actors.transport.http.authorization import denial_of
 from actors.transport.http.channel import HandOn
 from actors.transport.http.head import (
     EVENTS,
@@ -137,8 +138,8 @@ class StreamableHttp:
 
     async def _refused(self, message: Outgoing, response: httpx2.Response, kind: str) -> Failure:
         """Hand on the JSON-RPC error in an answer that is no success, if there is one."""
-        body = await whole(response, MAX_ERROR_BYTES) if kind == JSON else b""
         status = response.status_code
+        body = await whole(response, MAX_ERROR_BYTES) if kind == JSON and status != 401 else b""
         if self._session and is_expired(status, body or b""):
             return expired(message.id)
         told = body and b'"error"' in body and may_be_message(body)
@@ -146,7 +147,8 @@ class StreamableHttp:
             await self._hand_on(body, message.id)
         elif message.method == "initialize":
             self.missing = status in _OF_OTHERS
-        return of_status(message.id, status, retry_after_s(response.headers.get("retry-after")))
+        after_s = retry_after_s(response.headers.get("retry-after"))
+        return of_status(message.id, status, after_s, denial_of(response))
 
     async def _events(self, response: httpx2.Response, stream: bytes, place: _Place) -> Failure | None:
         """Hand on the messages of a stream, up to the answer to the request whose stream it is; None if that came."""

@@ -11,6 +11,7 @@ import httpx2
 import trio
 
 from actors.kit.nursery import background
+from actors.transport.http.authorization import AuthorizedClient, Authorizer
 from actors.transport.http.channel import HttpKind
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.head import ENCODING
@@ -22,14 +23,22 @@ from actors.transport.http.tls import trusted_certificates
 class HttpTransport:
     """Reaches a server by Streamable HTTP or HTTP+SSE. One `connect` is one session.
 
-    `kind` is the one that is tried first, and from then on the one that the server was found to speak.
+    `kind` is the one that is tried first, and from then on the one that the server was found to speak. `authorizer`
+    has the tokens for it, if there can be any.
     """
 
-    def __init__(self, remote: Remote, limits: HttpLimits | None = None, kind: HttpKind = "http") -> None:
+    def __init__(
+        self,
+        remote: Remote,
+        limits: HttpLimits | None = None,
+        kind: HttpKind = "http",
+        authorizer: Authorizer | None = None,
+    ) -> None:
         self.kind: str = kind
         self._kind: HttpKind = kind
         self._remote = remote
         self._limits = limits or HttpLimits()
+        self._authorizer = authorizer
         self._trusted: ssl.SSLContext | None = None
 
     @asynccontextmanager
@@ -41,7 +50,8 @@ class HttpTransport:
         if self._trusted is None and self._remote.url.startswith("https:"):
             self._trusted = await trusted_certificates()
         limits = self._limits
-        client = httpx2.AsyncClient(
+        client = AuthorizedClient(
+            self._authorizer,
             verify=self._trusted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             headers={**self._remote.headers, "user-agent": "mcpvisor", "accept-encoding": ENCODING},
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),

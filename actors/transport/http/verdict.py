@@ -9,14 +9,16 @@ import ssl
 import httpx2
 
 from actors.protocol.failure import Cause, Failure
+from actors.transport.http.authorization import Denial, NoToken
 
 SESSION_OVER = "its session is over"
-_CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "unauthorized", 429: "overloaded"}
+_CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "forbidden", 429: "overloaded"}
 _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 _GONE = ("without sending a response", "without sending complete message")
 """How the HTTP client says that the peer has closed a connection, which it takes for an error of the protocol."""
 _SAID: dict[Cause, str] = {
     "unauthorized": "it wants a credential, or another one (HTTP {status})",
+    "forbidden": "it wants a credential, or one that allows more (HTTP {status})",
     "overloaded": "it is asked too often (HTTP {status})",
     "refused": "there is no MCP server at its address that takes this (HTTP {status})",
     "unavailable": "it is not available (HTTP {status})",
@@ -25,8 +27,11 @@ _SAID: dict[Cause, str] = {
 _ELSEWHERE = "it sends us on to where nothing is sent (HTTP {status}); its address may have changed"
 
 
-def of_status(id_: bytes, status: int, retry_after_s: float | None) -> Failure:
-    """Return the failure for a status that is no success. A body is not repeated: it may hold anything."""
+def of_status(id_: bytes, status: int, retry_after_s: float | None, denial: Denial | None = None) -> Failure:
+    """Return the failure for a status that is no success, and for what an authorizer says of it.
+
+    A body is not repeated: it may hold anything.
+    """
     cause = _CAUSES.get(status)
     if cause is None:
         cause = "unavailable" if status >= 500 else "refused" if status >= 400 else "protocol"
@@ -34,9 +39,11 @@ def of_status(id_: bytes, status: int, retry_after_s: float | None) -> Failure:
     return Failure(
         id=id_,
         cause=cause,
-        reason=(_ELSEWHERE if 300 <= status < 400 else _SAID[cause]).format(status=status),
+        reason=(denial.reason if denial is not None else "")
+        or (_ELSEWHERE if 300 <= status < 400 else _SAID[cause]).format(status=status),
         sent=not 400 <= status < 500,
         retry_after_s=retry_after_s,
+        login=denial is not None and denial.login,
     )
 
 
@@ -52,6 +59,8 @@ def expired(id_: bytes) -> Failure:
 
 def of_error(id_: bytes, error: BaseException) -> Failure:
     """Return the failure for an error of the client: nobody could be reached, or what was sent is lost."""
+    if isinstance(error, NoToken):
+        return Failure(id=id_, cause="unavailable", reason=error.reason, sent=False)
     if isinstance(error, _UNREACHED):
         reason = f"it cannot be reached ({why(error)})"
         return Failure(id=id_, cause="unavailable", reason=reason, sent=False)

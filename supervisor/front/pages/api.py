@@ -28,6 +28,7 @@ from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.statuses import fresh, told_by, with_stderr
 from supervisor.host.workbench import beside
+from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
 from supervisor.tokens.counting import META_TOKENS
@@ -57,6 +58,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     log_records_lost: Callable[[], int] = int
     totals: Callable[[Principal], Usage] = lambda principal: {}
     control: Control | None = None
+    accounts: Accounts | None = None
     journals: Callable[[str], Journal | None] = lambda server: None
     described: Described = msgspec.field(default_factory=Described)
     principal: Principal = LOCAL

@@ -19,6 +19,7 @@ from quart_trio import QuartTrio
 from actors.errors import (
     CallTimedOut,
     InvalidArguments,
+    LoginFailed,
     MailboxFull,
     ServerDisabled,
     ServerError,
@@ -45,6 +46,7 @@ STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (ShuttingDown, 503),
     (CallTimedOut, 504),
     (ServerError, 502),
+    (LoginFailed, 502),
 )
 """The HTTP status of each error; the first that fits."""
 
@@ -96,7 +98,7 @@ class ServerPages:
             self._control.check(server)
             return _json(await server_row(self._view, server))
         except SupervisorError as error:
-            return _error(error)
+            return failed(error)
 
     async def order(self, server: str, order: Order) -> Response:
         """Answer `POST /api/servers/{name}/{order}`: a sentence, and the row as it is then."""
@@ -110,7 +112,7 @@ class ServerPages:
             text = f"{server}: {order} is not done after {wanted.deadline_s:g} s; it goes on: see mcpvisor status"
             raise CallTimedOut(text, server=server, outcome="unknown")
         except SupervisorError as error:
-            return _error(error)
+            return failed(error)
 
     async def logs(self, server: str) -> Response:
         """Answer `GET /api/servers/{name}/logs`: the newest lines, and the number to follow from."""
@@ -118,7 +120,7 @@ class ServerPages:
             wanted = decode(request.args.items(multi=True), LogQuery)
             self._control.check(server)
         except SupervisorError as error:
-            return _error(error)
+            return failed(error)
         journal = self._view.journals(server)
         kept = journal.last(wanted.lines) if journal is not None else []
         newest = journal.newest.value if journal is not None else 0
@@ -131,7 +133,7 @@ class ServerPages:
             wanted = decode(websocket.args.items(multi=True), FollowQuery)
             self._control.check(server)
         except SupervisorError as error:
-            return _error(error)
+            return failed(error)
         await websocket.accept()
         closing = self._view.closing
         async with trio.open_nursery() as nursery:
@@ -167,7 +169,8 @@ async def _shown(journal: Journal | None, kept: list[Any]) -> Any:
     return await trio.to_thread.run_sync(journal.shown, kept) if journal is not None and kept else []
 
 
-def _error(error: SupervisorError) -> Response:
+def failed(error: SupervisorError) -> Response:
+    """Answer with an error."""
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
     return _json({"error": {"code": status, "message": error.message, "data": error.data()}}, status)
 

@@ -71,6 +71,8 @@ def standing(server: str, status: ServerStatus | None) -> str:
     assert status is not None
     if status.disabled:
         return f"{clean(server)} is not available ({_off(status)})"
+    if status.requires_reauth:
+        return f"{clean(server)} wants a login ({_reason(status)})"
     if not status.reason and not status.restarts:
         return f"{clean(server)} is {status.state} and was never discovered"
     return f"{clean(server)} could not be started ({_reason(status)})"

@@ -12,7 +12,8 @@ import pytest
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, parse
 from supervisor.config.keys import FOREIGN, name_fault, nearest, suggest_name
-from supervisor.config.servers import KINDS, MAX_LAUNCH_BYTES, MAX_STRING_BYTES
+from supervisor.config.limits import MAX_LAUNCH_BYTES, MAX_STRING_BYTES
+from supervisor.config.servers import KINDS
 from supervisor.config.values import MAX_PROBLEMS, expectation, keys_of
 
 ENVIRON = {"HOME": "/home/me", "TOKEN": "canary-secret"}

@@ -17,7 +17,7 @@ from actors.transport.http.verdict import is_expired, of_error, of_status, why
     [
         (400, "refused", False),
         (401, "unauthorized", False),
-        (403, "unauthorized", False),
+        (403, "forbidden", False),
         (404, "refused", False),
         (429, "overloaded", False),
         (500, "unavailable", True),

@@ -1,0 +1,97 @@
+"""`login` and `logout`: at remote servers that want to know who asks.
+
+The address is printed, and the command waits until its user has said yes, or no, in a browser.
+"""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+import trio
+
+from supervisor.client import DaemonClient, RequestRefused, connect
+from supervisor.commands.common import ask, json_option, plain, print_json, url_option
+from supervisor.commands.outcomes import EXIT_FAILED
+
+WAIT_S = 8.0
+"""Of one question; shorter than what a page of the daemon may take."""
+
+Answer = dict[str, Any]
+
+
+@click.command()
+@click.argument("server", metavar="SERVER")
+@click.option("--open", "opens", is_flag=True, help="Open the address in a browser, too.")
+@click.option(
+    "--timeout",
+    "deadline_s",
+    type=click.FloatRange(1, 3600),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait.",
+)
+@json_option
+@url_option
+def login(*, server: str, opens: bool, deadline_s: float, as_json: bool, url: str) -> None:
+    """Log in at a remote SERVER: prints the address where you say yes, and waits until you have."""
+
+    def shown(answer: Answer) -> None:
+        click.echo(f"Log in at {plain(server).plain} here:\n\n  {plain(answer['url']).plain}\n", err=as_json)
+        if opens and str(answer["url"]).startswith(("https://", "http://")):
+            webbrowser.open(str(answer["url"]))
+
+    _end(_answered(lambda: _login(url, server, deadline_s, shown)), as_json=as_json)
+
+
+async def _login(url: str, server: str, deadline_s: float, shown: Callable[[Answer], None]) -> Answer:
+    async with connect(url) as daemon:
+        answer = await daemon.login(server)
+        if answer["state"] != "pending":
+            return answer
+        shown(answer)
+        with trio.move_on_after(deadline_s):
+            return await _finished(daemon, str(answer["login"]))
+        return {**answer, "state": "failed", "message": f"{server}: nobody said yes within {deadline_s:g} s"}
+
+
+async def _finished(daemon: DaemonClient, login: str) -> Answer:
+    answer: Answer = {"state": "pending"}
+    while answer["state"] == "pending":
+        answer = await daemon.page(f"/api/logins/{login}", [("wait_s", f"{WAIT_S:g}")], needs="state")
+    return answer
+
+
+@click.command()
+@click.argument("server", metavar="SERVER")
+@json_option
+@url_option
+def logout(*, server: str, as_json: bool, url: str) -> None:
+    """Have the tokens of a remote SERVER revoked, and forget them."""
+    _end(_answered(lambda: _logout(url, server)), as_json=as_json)
+
+
+async def _logout(url: str, server: str) -> Answer:
+    async with connect(url) as daemon:
+        return await daemon.order(server, "logout", 60.0)
+
+
+def _answered(question: Callable[[], Awaitable[Answer]]) -> Answer:
+    try:
+        return ask(question)
+    except RequestRefused as error:
+        return {"state": "failed", "message": error.message}
+
+
+def _end(answer: Answer, *, as_json: bool) -> None:
+    good = answer.get("state") in (None, "done")
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(plain(answer["message"]).plain if good else f"Error: {plain(answer['message']).plain}", err=not good)
+    if not good:
+        sys.exit(EXIT_FAILED)

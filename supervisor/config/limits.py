@@ -1,0 +1,71 @@
+"""What the operating system, or HTTP, would refuse of an entry at every start (execve(2), RFC 9110). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from supervisor.config.expand import is_env_name
+from supervisor.config.jsonc import KeyPath
+from supervisor.config.keys import is_header_name
+from supervisor.config.units import Kind
+
+MAX_STRING_BYTES = 131_071
+"""Linux's limit of one argument or one `NAME=value` (MAX_ARG_STRLEN, less the terminating zero)."""
+
+MAX_LAUNCH_BYTES = 1024 * 1024
+"""Arguments and `env` of one server together; Linux takes 2 MiB with the usual stack limit."""
+
+SCHEMES: Mapping[Kind, tuple[str, ...]] = {
+    "http": ("http", "https"),
+    "sse": ("http", "https"),
+    "websocket": ("ws", "wss"),
+}
+
+_NAMED = {"\0": "a NUL character", "\n": "a line break", "\r": "a line break"}
+
+Fault = tuple[KeyPath, str, str]
+"""Where, what is wrong, and what to do."""
+
+
+def launch_faults(own: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield what of an entry, given by our keys, cannot be passed on."""
+    env: dict[str, str] = own.get("env", {})
+    headers: dict[str, str] = own.get("headers", {})
+    arguments: list[tuple[KeyPath, str]] = [(("command",), own.get("command", ""))]
+    arguments += ((("args", at), text) for at, text in enumerate(own.get("args", ())))
+    for below, text in arguments:
+        yield from _text(below, text, forbidden="\0\n")
+    for name, text in env.items():
+        if not is_env_name(name):
+            yield ("env", name), "an environment variable cannot have this name", 'no "=", no blanks'
+        yield from _text(("env", name), text, forbidden="\0")
+    for name, text in headers.items():
+        if not is_header_name(name):
+            yield ("headers", name), "not a name of an HTTP header", "letters, digits and dashes"
+        yield from _text(("headers", name), text, forbidden="\0\r\n")
+    yield from _text(("cwd",), own.get("cwd") or "", forbidden="\0")
+    size = sum(len(text) + 1 for _, text in arguments)
+    size += sum(len(text) + len(name) + 2 for name, text in env.items())
+    if size > MAX_LAUNCH_BYTES:
+        yield (), f"arguments and environment are over {MAX_LAUNCH_BYTES} bytes", "pass a file instead"
+
+
+def _text(below: KeyPath, text: str, forbidden: str) -> Iterator[Fault]:
+    for character in forbidden:
+        if character in text:
+            yield below, f"holds {_NAMED[character]}", "remove it; put longer texts and scripts into a file"
+            return
+    if len(text.encode(errors="surrogatepass")) > MAX_STRING_BYTES:
+        yield below, f"is longer than {MAX_STRING_BYTES} bytes", "pass a file instead"
+
+
+def is_address(url: str, kind: Kind) -> bool:
+    """Say whether a remote server of that kind can be at an address."""
+    try:
+        parts = urlsplit(url)
+        # urlsplit drops line breaks in silence; what would be sent has them.
+        return parts.scheme in SCHEMES[kind] and bool(parts.hostname) and parts.port != 0 and min(url) > " "
+    except ValueError:
+        return False

@@ -1,0 +1,118 @@
+"""Logins at servers: begun and ended by an operator, finished by a browser that comes back (`/oauth/callback`).
+
+- An order is a POST without a body, as others are: a page of a foreign origin cannot give it.
+- The page that a browser sees in the end shows nothing that came with its request, loads nothing and leads nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import Annotated, Any, Final
+
+import msgspec
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from actors.errors import InvalidArguments, SupervisorError
+from supervisor.front.pages.api import View
+from supervisor.front.pages.query import decode
+from supervisor.front.pages.servers import failed
+from supervisor.oauth.port import CALLBACK, Accounts, CallbackQuery, LoginStatus
+from supervisor.servers.orders import Control
+
+MAX_VALUE_CHARS: Final = 4096
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+_UNKNOWN: Final = "Nobody waits for this login any more: it was finished, it took too long, or it was begun elsewhere."
+
+
+class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long to wait for the end of a login, in seconds."""
+
+    wait_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
+
+
+def login_routes(view: View) -> Callable[[QuartTrio], None]:
+    """Return a function that adds the routes to an application; without servers to log in at there are none."""
+
+    def register(app: QuartTrio) -> None:
+        if view.accounts is None or view.control is None:
+            return
+        pages = LoginPages(view, view.accounts, view.control)
+        app.add_url_rule(CALLBACK, "oauth_callback", pages.callback)
+        app.add_url_rule("/api/logins/<login>", "login_progress", pages.progress)
+        app.add_url_rule("/api/servers/<server>/login", "login", pages.login, methods=["POST"])
+        app.add_url_rule("/api/servers/<server>/logout", "logout", pages.logout, methods=["POST"])
+
+    return register
+
+
+class LoginPages:
+    """Answers for one login at a time."""
+
+    def __init__(self, view: View, accounts: Accounts, control: Control) -> None:
+        self._view = view
+        self._accounts = accounts
+        self._control = control
+
+    async def login(self, server: str) -> Response:
+        """Answer `POST /api/servers/{name}/login`: where a user says yes."""
+        try:
+            self._control.check(server)
+            return _json(await self._accounts.login(server, self._view.principal))
+        except SupervisorError as error:
+            return failed(error)
+
+    async def logout(self, server: str) -> Response:
+        """Answer `POST /api/servers/{name}/logout`: a sentence."""
+        try:
+            self._control.check(server)
+            return _json({"server": server, "message": await self._accounts.logout(server, self._view.principal)})
+        except SupervisorError as error:
+            return failed(error)
+
+    async def progress(self, login: str) -> Response:
+        """Answer `GET /api/logins/{login}`: how it is doing, once it is over or after `wait_s`."""
+        try:
+            wanted = decode(request.args.items(multi=True), WaitQuery)
+            status = await self._accounts.progress(login, wanted.wait_s)
+            if status is None:
+                raise InvalidArguments("there is no such login; it may be too long ago")
+            return _json(status)
+        except SupervisorError as error:
+            return failed(error)
+
+    async def callback(self) -> Response:
+        """Answer `GET /oauth/callback`: a page for the user who said yes, or no."""
+        given: dict[str, list[str]] = request.args.to_dict(flat=False)
+        query = _query(given)
+        status = await self._accounts.callback(query) if query is not None else None
+        if status is None:
+            return _page("No login", _UNKNOWN, 400)
+        if status.state == "done":
+            return _page("Logged in", f"{status.message}. You can close this window.", 200)
+        return _page("Not logged in", f"{status.message}. You can close this window.", 400)
+
+
+def _query(given: dict[str, list[str]]) -> CallbackQuery | None:
+    """Return what a browser brings; None for what can be read in two ways, or is too long."""
+    known = {name: given.get(name, []) for name in CallbackQuery.__struct_fields__}
+    if any(len(values) > 1 or len(value) > MAX_VALUE_CHARS for values in known.values() for value in values):
+        return None
+    single = {name: values[0] for name, values in known.items() if values}
+    return CallbackQuery(**single) if single.get("state") else None
+
+
+def _page(title: str, text: str, status: int) -> Response:
+    body = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>mcpvisor: {escape(title)}</title>'
+        f"<h1>{escape(title)}</h1><p>{escape(text)}</p></html>"
+    )
+    return Response(body, status=status, content_type="text/html; charset=utf-8", headers=_HEADERS)
+
+
+def _json(body: LoginStatus | dict[str, Any]) -> Response:
+    return Response(msgspec.json.encode(body), content_type="application/json")

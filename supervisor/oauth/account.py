@@ -1,0 +1,106 @@
+"""One server and who we are to it: finds out what a login takes, and has the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from actors.protocol.versions import LATEST_LEGACY
+from actors.transport.http.remote import Remote
+from supervisor.config import OAuthConfig
+from supervisor.oauth.challenge import Challenge, challenge_of
+from supervisor.oauth.discovery import Located, locate, wanted_scope
+from supervisor.oauth.fetch import Fetcher
+from supervisor.oauth.grant import Grant
+from supervisor.oauth.issuer import AuthorizationServer
+from supervisor.oauth.keeper import Keeper
+from supervisor.oauth.metadata import check_login
+from supervisor.oauth.registration import known_client
+from supervisor.oauth.targets import check_scheme
+
+_HELLO: Final = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": LATEST_LEGACY,
+        "capabilities": {},
+        "clientInfo": {"name": "mcpvisor", "version": "0"},
+    },
+}
+_HEAD: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+
+class Account:
+    """`server` is where it is and `config` what is configured of logins; the rest is as for `Keeper`."""
+
+    def __init__(
+        self,
+        name: str,
+        server: Remote,
+        config: OAuthConfig,
+        clock: Callable[[], float],
+        *,
+        save: Callable[[Grant | None], Awaitable[None]],
+        start_soon: Callable[[Callable[[], Awaitable[None]]], None],
+    ) -> None:
+        self.server = server
+        self.config = config
+        self._clock = clock
+        self._fetcher = Fetcher(server.url)
+        self.issuer = AuthorizationServer(config, self._fetcher, clock)
+        self.keeper = Keeper(name, config, self.issuer, clock, save=save, start_soon=start_soon, begin=self.begin)
+
+    def restore(self, grant: Grant | None) -> None:
+        """Use a grant of an earlier run, if it is for this server at this address, and as the client configured."""
+        if grant is None or grant.server != self.server.url:
+            return
+        ours = self.config.client_id or (not grant.client.registered and self.config.client_metadata_url)
+        if (ours or not grant.client.registered) and grant.client.id != ours:
+            return
+        self.keeper.grant = grant
+
+    async def prepared(self, redirect_uri: str) -> tuple[str, Grant]:
+        """Return where a user says yes, and the grant that it leads to, without tokens. Raises `OAuthTrouble`."""
+        located = await self._located()
+        endpoint = check_login(located.issuer)
+        check_scheme(endpoint, self.server.url)
+        return endpoint, await self._grant(located, redirect_uri, self.keeper.grant)
+
+    async def begin(self, kept: Grant | None, challenge: Challenge) -> Grant:
+        """Return a grant with tokens for a client that is its own user. Raises `OAuthTrouble`."""
+        self.keeper.challenge = challenge
+        grant = await self._grant(await self._located(), "", kept)
+        return replace(grant, tokens=await self.issuer.machine(grant))
+
+    async def _located(self) -> Located:
+        challenge = self.keeper.challenge
+        if challenge == Challenge():
+            challenge = await self._challenged()
+        return await locate(self._fetcher, self.server.url, challenge, self.config)
+
+    async def _challenged(self) -> Challenge:
+        """Ask the server without a token, to be told what it wants."""
+        head = {**self.server.headers, **_HEAD}
+        challenges = await self._fetcher.challenges(self.server.url, head, msgspec.json.encode(_HELLO))
+        return challenge_of(challenges)
+
+    async def _grant(self, located: Located, redirect_uri: str, kept: Grant | None) -> Grant:
+        scope = wanted_scope(self.config, located, _before(kept, located))
+        client = known_client(self.config, located.issuer, redirect_uri, kept, self._clock())
+        if client is None:
+            client = await self.issuer.register(located.issuer, redirect_uri, scope)
+        return Grant(
+            server=self.server.url, issuer=located.issuer, resource=located.resource, client=client, scope=scope
+        )
+
+
+def _before(kept: Grant | None, located: Located) -> tuple[str, ...]:
+    """What was asked for so far, by the same issuer for the same resource."""
+    if kept is None or kept.tokens is None:
+        return ()
+    same = kept.issuer.issuer == located.issuer.issuer and kept.resource == located.resource
+    return kept.scope if same else ()

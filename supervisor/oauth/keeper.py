@@ -1,0 +1,196 @@
+"""Keeps the tokens of one server: gives them out, has them renewed ahead of their end, and once for all who wait.
+
+- A renewal is a task of its own: whoever waits for it may go away, and what it brings is kept before it is used.
+- Trouble on the way to the authorization server says nothing about the tokens; a refusal ends them.
+- A token that is new and refused all the same is not renewed again: the server does not want what we get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import trio
+from msgspec.structs import replace
+
+from actors.transport.http.authorization import Denial, NoToken
+from supervisor.config import OAuthConfig
+from supervisor.oauth.challenge import Challenge, challenge_of
+from supervisor.oauth.grant import Grant, Tokens
+from supervisor.oauth.issuer import AuthorizationServer
+from supervisor.oauth.trouble import IssuerRefused, OAuthTrouble, Unreached
+
+AGAIN_S: Final = 5.0
+"""After a renewal that nobody answered, nobody is asked for so long."""
+LOGGED_OUT: Final = "there is no login for it"
+ENDED: Final = "its login has ended"
+USELESS: Final = "it does not take the token of its login"
+MORE: Final = "its login does not allow this"
+
+Begin = Callable[[Grant | None, Challenge], Awaitable[Grant]]
+"""Returns a grant for a client that is its own user; the first for the one before, and what the server wants."""
+
+
+class _Renewal:
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.trouble: OAuthTrouble | None = None
+
+
+class Keeper:
+    """The tokens of the server of that name; see `Authorizer`. `save` keeps a grant, or that there is none.
+
+    `start_soon` starts a task that outlives whoever wants a token; `begin` is for a machine's credentials.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        config: OAuthConfig,
+        issuer: AuthorizationServer,
+        clock: Callable[[], float],
+        *,
+        save: Callable[[Grant | None], Awaitable[None]],
+        start_soon: Callable[[Callable[[], Awaitable[None]]], None],
+        begin: Begin,
+    ) -> None:
+        self._server = server
+        self.grant: Grant | None = None
+        self.challenge = Challenge()
+        self._machine = config.grant == "client_credentials"
+        self._issuer = issuer
+        self._clock = clock
+        self._save = save
+        self._start_soon = start_soon
+        self._begin = begin
+        self._renewal: _Renewal | None = None
+        self._again_at = 0.0
+        self._doubted = ""
+        self._why = LOGGED_OUT
+
+    @property
+    def tokens(self) -> Tokens | None:
+        """The present tokens."""
+        return self.grant.tokens if self.grant is not None else None
+
+    async def take(self, grant: Grant) -> None:
+        """Keep a new login, and use it from now on."""
+        self.grant, self._why, self._doubted, self._again_at = grant, ENDED, "", 0.0
+        self.challenge = Challenge()
+        await self._save(grant)
+
+    async def drop(self) -> None:
+        """Forget the login."""
+        self.grant, self._why = None, LOGGED_OUT
+        await self._save(None)
+
+    async def token(self) -> str:
+        """Return the token to send; see `Authorizer.token`."""
+        tokens = self.tokens
+        if tokens is None:
+            return ""
+        now = self._clock()
+        if tokens.due(now) and self._renewable(tokens):
+            if not tokens.over(now):
+                if now >= self._again_at:
+                    self._renew_soon()
+                return tokens.access
+            return await self._renewed(tokens.access)
+        return tokens.access
+
+    def accepted(self, token: str) -> None:
+        """Take that the server knows a token."""
+        if token == self._doubted:
+            self._doubted = ""
+
+    async def refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
+        """Take that the server refused a token, or none; see `Authorizer.refused`."""
+        challenge = challenge_of(challenges)
+        if status == 403:
+            return await self._more(token, challenge)
+        self.challenge = challenge
+        tokens = self.tokens
+        if tokens is not None and tokens.access != token:
+            return self._another(tokens.access)  # a renewal, or a login, was faster
+        if token and token == self._doubted:
+            return self._no(USELESS)
+        if tokens is None and not self._machine:
+            return self._no(self._why)
+        if tokens is not None and not self._renewable(tokens):
+            await self._end(ENDED)
+            return self._no(ENDED)
+        return self._another(await self._renewed(token))
+
+    async def _more(self, token: str, challenge: Challenge) -> Denial:
+        """What is refused wants more rights: a machine asks for them once, a user is asked."""
+        if not challenge.insufficient:
+            return Denial()
+        self.challenge = challenge
+        asked = self.grant.scope if self.grant is not None else ()
+        if self._machine and set(challenge.scope) - set(asked):
+            return self._another(await self._renewed(token))
+        return self._no(MORE)
+
+    def _another(self, token: str) -> Denial:
+        return Denial(token=token) if token else self._no(self._why)
+
+    def _no(self, why: str) -> Denial:
+        return Denial(login=True, reason=f"{why}; its user has to run `mcpvisor login {self._server}`")
+
+    def _renewable(self, tokens: Tokens) -> bool:
+        return self._machine or bool(tokens.refresh)
+
+    # Renewal --------------------------------------------------------------------------------------------------------
+
+    async def _renewed(self, stale: str) -> str:
+        """Return a token in the place of one that is of no use any more; empty if there is none. Raises `NoToken`."""
+        if self._renewal is None and self._clock() < self._again_at:
+            raise NoToken(f"its login cannot be renewed now; it is tried again in {AGAIN_S:g} s")
+        renewal = self._renewal or self._renew_soon()
+        await renewal.done.wait()
+        if isinstance(renewal.trouble, Unreached):
+            raise NoToken(f"its login cannot be renewed now: {renewal.trouble.reason}")
+        tokens = self.tokens
+        if tokens is None or tokens.access == stale:
+            return ""
+        self._doubted = tokens.access
+        return tokens.access
+
+    def _renew_soon(self) -> _Renewal:
+        if self._renewal is None:
+            self._renewal = _Renewal()
+            self._start_soon(self._renew)
+        return self._renewal
+
+    async def _renew(self) -> None:
+        renewal, grant = self._renewal, self.grant
+        assert renewal is not None
+        try:
+            following = await self._following(grant)
+            if self.grant is grant:  # else there was a login, or a logout, meanwhile
+                await self._save(following)
+                self.grant = following
+        except IssuerRefused as refused:
+            renewal.trouble = refused
+            if self.grant is grant:
+                await self._end(f"{ENDED}: {refused.reason}", forget=refused.code == "invalid_client")
+        except OAuthTrouble as trouble:
+            renewal.trouble = trouble
+            self._again_at = self._clock() + AGAIN_S
+            self._why = trouble.reason
+        finally:
+            self._renewal = None
+            renewal.done.set()
+
+    async def _following(self, grant: Grant | None) -> Grant:
+        if self._machine:
+            return await self._begin(grant, self.challenge)
+        assert grant is not None
+        return replace(grant, tokens=await self._issuer.refresh(grant))
+
+    async def _end(self, why: str, *, forget: bool = False) -> None:
+        """Let go of tokens that are of no use; who we are to the issuer stays, unless it does not know us either."""
+        self._why = why
+        if self.grant is not None:
+            self.grant = None if forget else replace(self.grant, tokens=None)
+            await self._save(self.grant)

@@ -1,0 +1,304 @@
+"""Tokens given out and renewed: ahead of their end, once for all who wait, and never for nothing. A virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, cast
+
+import pytest
+import trio
+from msgspec.structs import replace
+
+from actors.transport.http.authorization import NoToken
+from supervisor.config import OAuthConfig
+from supervisor.oauth.challenge import Challenge
+from supervisor.oauth.grant import Grant, OAuthClient, Tokens
+from supervisor.oauth.issuer import AuthorizationServer
+from supervisor.oauth.keeper import AGAIN_S, Keeper
+from supervisor.oauth.metadata import IssuerMetadata
+from supervisor.oauth.trouble import IssuerRefused, OAuthTrouble, Unreached
+
+GRANT = Grant(
+    server="https://a.example/mcp",
+    issuer=IssuerMetadata(issuer="https://b.example"),
+    resource="https://a.example/mcp",
+    client=OAuthClient(id="x", registered=True),
+    scope=("read",),
+)
+LIFE_S = 1000.0
+MORE = ['Bearer error="insufficient_scope", scope="write"']
+
+
+class Issuer:
+    """Gives out `a1`, `a2`, ...; the next one is refused for the reason in `trouble`. Each takes a second."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.asked = 0
+        self.trouble: OAuthTrouble | None = None
+
+    async def refresh(self, grant: Grant) -> Tokens:
+        self.asked += 1
+        await trio.sleep(1)
+        if self.trouble is not None:
+            raise self.trouble
+        assert grant.tokens is not None
+        assert grant.tokens.refresh == f"r{self.given}"
+        return self.next()
+
+    async def begin(self, grant: Grant | None, challenge: Challenge) -> Grant:
+        self.asked += 1
+        await trio.sleep(1)
+        if self.trouble is not None:
+            raise self.trouble
+        return replace(grant or GRANT, scope=(*GRANT.scope, *challenge.scope), tokens=replace(self.next(), refresh=""))
+
+    def next(self) -> Tokens:
+        self.given += 1
+        now = trio.current_time()
+        return Tokens(
+            access=f"a{self.given}", refresh=f"r{self.given}", issued_at=now, expires_at=now + LIFE_S, scope=("read",)
+        )
+
+
+class Kept:
+    """A keeper with what is around it. `saved` is every grant that was written."""
+
+    def __init__(self, config: OAuthConfig, nursery: trio.Nursery) -> None:
+        self.issuer = Issuer()
+        self.saved: list[Grant | None] = []
+        self.keeper = Keeper(
+            "far",
+            config,
+            cast("AuthorizationServer", self.issuer),
+            trio.current_time,
+            save=self._save,
+            start_soon=nursery.start_soon,
+            begin=self.issuer.begin,
+        )
+
+    async def _save(self, grant: Grant | None) -> None:
+        await trio.sleep(0.1)
+        self.saved.append(grant)
+
+    async def logged_in(self) -> Tokens:
+        tokens = self.issuer.next()
+        await self.keeper.take(replace(GRANT, tokens=tokens))
+        return tokens
+
+
+@asynccontextmanager
+async def kept(config: OAuthConfig | None = None) -> AsyncIterator[Kept]:
+    async with trio.open_nursery() as nursery:
+        yield Kept(config or OAuthConfig(), nursery)
+        nursery.cancel_scope.cancel()
+
+
+async def all_of(count: int, question: Callable[[], Awaitable[Any]]) -> list[Any]:
+    answers: list[Any] = []
+
+    async def one() -> None:
+        answers.append(await question())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(count):
+            nursery.start_soon(one)
+    return answers
+
+
+async def test_without_a_login_there_is_no_token_and_the_command_is_named(autojump_clock: object) -> None:
+    async with kept() as far:
+        assert await far.keeper.token() == ""
+        denial = await far.keeper.refused("", 401, ['Bearer scope="read"'])
+        assert (denial.token, denial.login) == ("", True)
+        assert "`mcpvisor login far`" in denial.reason
+        assert far.keeper.challenge == Challenge(scope=("read",))
+        assert far.issuer.asked == 0
+
+
+async def test_a_token_is_renewed_before_it_ends_and_nobody_waits_for_that(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        await trio.sleep(LIFE_S - 70)
+        assert await far.keeper.token() == "a1"
+        assert far.issuer.asked == 0
+        await trio.sleep(15)
+        began = trio.current_time()
+        assert await all_of(50, far.keeper.token) == ["a1"] * 50
+        assert trio.current_time() == began
+        await trio.sleep(2)
+        assert await far.keeper.token() == "a2"
+        assert far.issuer.asked == 1
+        assert far.saved[-1] == far.keeper.grant
+
+
+async def test_fifty_calls_at_the_end_of_a_token_are_one_renewal(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        await trio.sleep(LIFE_S + 1)
+        assert await all_of(50, far.keeper.token) == ["a2"] * 50
+        assert far.issuer.asked == 1
+
+
+async def test_fifty_refusals_are_one_renewal(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        denials = await all_of(50, partial(far.keeper.refused, "a1", 401, []))
+        assert {denial.token for denial in denials} == {"a2"}
+        assert (await far.keeper.refused("a1", 401, [])).token == "a2"  # it was late
+        assert far.issuer.asked == 1
+
+
+async def test_what_a_renewal_brings_is_kept_before_it_is_used(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        await trio.sleep(LIFE_S + 1)
+        assert await far.keeper.token() == "a2"
+        assert far.saved[-1] is not None
+        assert far.saved[-1].tokens is not None
+        assert far.saved[-1].tokens.refresh == "r2"
+
+
+async def test_a_renewal_goes_on_when_who_waits_for_it_goes_away(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        with trio.move_on_after(0.5):
+            await far.keeper.refused("a1", 401, [])
+        await trio.sleep(5)
+        assert await far.keeper.token() == "a2"
+        assert far.issuer.asked == 1
+
+
+async def test_a_new_token_that_is_refused_is_not_renewed_again(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        assert (await far.keeper.refused("a1", 401, [])).token == "a2"
+        for _ in range(3):
+            denial = await far.keeper.refused("a2", 401, [])
+            assert (denial.token, denial.login) == ("", True)
+            assert "does not take" in denial.reason
+        assert far.issuer.asked == 1
+        far.keeper.accepted("a1")
+        far.keeper.accepted("a2")  # a hiccup of the server: it is good after all
+        assert (await far.keeper.refused("a2", 401, [])).token == "a3"
+
+
+async def test_a_refused_renewal_ends_the_login_and_not_who_we_are(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        far.issuer.trouble = IssuerRefused("it refused (invalid_grant, HTTP 400)", "invalid_grant")
+        denials = await all_of(50, partial(far.keeper.refused, "a1", 401, []))
+        assert {(denial.token, denial.login) for denial in denials} == {("", True)}
+        assert "invalid_grant" in denials[0].reason
+        assert far.saved[-1] == replace(GRANT, tokens=None)
+        assert await far.keeper.token() == ""
+        assert (await far.keeper.refused("", 401, [])).login
+        assert far.issuer.asked == 1
+
+
+async def test_a_client_that_is_not_known_any_more_is_forgotten(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        far.issuer.trouble = IssuerRefused("no", "invalid_client")
+        assert not (await far.keeper.refused("a1", 401, [])).token
+        assert far.keeper.grant is None
+        assert far.saved[-1] is None
+
+
+async def test_trouble_on_the_way_ends_nothing_and_is_not_repeated_at_once(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        far.issuer.trouble = Unreached("nobody answers")
+        with pytest.raises(NoToken, match="nobody answers"):
+            await far.keeper.refused("a1", 401, [])
+        with pytest.raises(NoToken, match="cannot be renewed now"):
+            await far.keeper.refused("a1", 401, [])
+        assert far.issuer.asked == 1
+        far.issuer.trouble = None
+        await trio.sleep(AGAIN_S)
+        assert (await far.keeper.refused("a1", 401, [])).token == "a2"
+
+
+async def test_an_outage_ahead_of_the_end_costs_nobody_anything(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        far.issuer.trouble = Unreached("nobody answers")
+        await trio.sleep(LIFE_S - 30)
+        for _ in range(20):
+            assert await far.keeper.token() == "a1"
+            await trio.sleep(1)
+        assert far.issuer.asked < 6
+        await trio.sleep(20)
+        with pytest.raises(NoToken):
+            await far.keeper.token()
+
+
+async def test_an_answer_that_is_no_token_is_no_end_either(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        far.issuer.trouble = OAuthTrouble("that is no token")
+        denial = await far.keeper.refused("a1", 401, [])
+        assert (denial.token, denial.login) == ("", True)
+        assert far.keeper.tokens is not None
+
+
+async def test_without_a_refresh_token_the_end_is_the_end(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.keeper.take(replace(GRANT, tokens=Tokens(access="only", expires_at=trio.current_time() + 10)))
+        await trio.sleep(20)
+        assert await far.keeper.token() == "only"  # the server knows best
+        denial = await far.keeper.refused("only", 401, [])
+        assert denial.login
+        assert "has ended" in denial.reason
+        assert far.keeper.tokens is None
+
+
+async def test_a_login_during_a_renewal_wins(autojump_clock: object) -> None:
+    async with kept() as far, trio.open_nursery() as nursery:
+        await far.logged_in()
+        nursery.start_soon(far.keeper.refused, "a1", 401, [])
+        await trio.sleep(0.5)
+        await far.keeper.take(replace(GRANT, tokens=Tokens(access="new")))
+        await trio.sleep(5)
+        assert await far.keeper.token() == "new"
+        assert far.saved[-1] == far.keeper.grant
+
+
+async def test_more_rights_are_a_matter_of_the_user(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        denial = await far.keeper.refused("a1", 403, MORE)
+        assert (denial.token, denial.login) == ("", True)
+        assert far.keeper.challenge.scope == ("write",)
+        assert await far.keeper.token() == "a1"
+        plain = await far.keeper.refused("a1", 403, [])
+        assert not plain.login
+        assert far.issuer.asked == 0
+
+
+async def test_a_machine_logs_in_by_itself_and_asks_for_more_once(autojump_clock: object) -> None:
+    async with kept(OAuthConfig(grant="client_credentials", client_id="x", client_secret="s")) as far:
+        assert await far.keeper.token() == ""
+        denials = await all_of(50, partial(far.keeper.refused, "", 401, []))
+        assert {denial.token for denial in denials} == {"a1"}
+        assert (await far.keeper.refused("a1", 403, MORE)).token == "a2"
+        assert far.keeper.grant is not None
+        assert far.keeper.grant.scope == ("read", "write")
+        assert (await far.keeper.refused("a2", 403, MORE)).login
+        await trio.sleep(LIFE_S + 1)
+        assert await far.keeper.token() == "a3"
+        assert far.issuer.asked == 3
+        await far.keeper.drop()
+        assert await far.keeper.token() == ""
+
+
+async def test_a_machine_that_is_refused_says_why(autojump_clock: object) -> None:
+    async with kept(OAuthConfig(grant="client_credentials", client_id="x", client_secret="s")) as far:
+        far.issuer.trouble = IssuerRefused("it refused (invalid_client, HTTP 401)", "invalid_client")
+        for _ in range(3):
+            denial = await far.keeper.refused("", 401, [])
+            assert denial.login
+            assert "invalid_client" in denial.reason
+        assert far.issuer.asked == 3
