@@ -16,6 +16,7 @@ from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_r
 from authlib.oauth2.rfc7009 import prepare_revoke_token_request
 from authlib.oauth2.rfc7523.assertion import private_key_jwt_sign
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc.jwk import import_key
 
 from supervisor.oauth.challenge import words_of
 from supervisor.oauth.grant import OAuthClient, Tokens
@@ -57,6 +58,9 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     algorithm: str
     audience: str
+
+    def __repr__(self) -> str:
+        return f"Assertion(algorithm={self.algorithm!r}, ...)"
 
 
 def authorization_url(
@@ -111,12 +115,12 @@ def _authenticated(client: OAuthClient, assertion: Assertion | None, body: str) 
 
 
 def _signed(client: OAuthClient, assertion: Assertion) -> str:
+    algorithm = assertion.algorithm
     try:
-        signed: str = private_key_jwt_sign(
-            assertion.key, client.id, assertion.audience, alg=assertion.algorithm, expires_in=_ASSERTION_S
-        )
-    except Exception as error:
-        raise OAuthTrouble('the "private_key" in the configuration cannot be used with its algorithm') from error
+        key = import_key(assertion.key, "EC" if algorithm.startswith("ES") else "RSA")
+        signed: str = private_key_jwt_sign(key, client.id, assertion.audience, alg=algorithm, expires_in=_ASSERTION_S)
+    except Exception:  # noqa: BLE001  (of the libraries' own: their words may hold the key)
+        raise OAuthTrouble('the "private_key" in the configuration cannot be used with its algorithm') from None
     return signed
 
 

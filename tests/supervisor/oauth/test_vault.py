@@ -1,0 +1,65 @@
+"""Grants on the disk open where they belong, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from actors.principal import LOCAL, Principal
+from supervisor.oauth.grant import Grant, OAuthClient, Tokens
+from supervisor.oauth.metadata import IssuerMetadata
+from supervisor.oauth.vault import Vault
+from supervisor.store import SavedGrant
+
+GRANT = Grant(
+    server="https://a.example/mcp",
+    issuer=IssuerMetadata(issuer="https://b.example", token_endpoint="https://b.example/token"),
+    resource="https://a.example/mcp",
+    client=OAuthClient(id="x", secret="hidden-1", method="client_secret_basic"),
+    tokens=Tokens(access="hidden-2", refresh="hidden-3", expires_at=5.0),
+    scope=("read",),
+)
+
+
+def test_what_was_sealed_opens() -> None:
+    vault = Vault(b"k" * 32)
+    saved = vault.sealed(LOCAL, "far", GRANT)
+    assert vault.opened(saved) == GRANT
+    assert vault.sealed(LOCAL, "far", GRANT).sealed != saved.sealed
+    assert b"hidden" not in saved.sealed
+    assert Vault(b"l" * 32).opened(saved) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda saved: replace(saved, principal=Principal("another")),
+        lambda saved: replace(saved, server="other"),
+        lambda saved: replace(saved, issuer="https://c.example"),
+        lambda saved: replace(saved, resource="https://a.example/other"),
+        lambda saved: replace(saved, sealed=saved.sealed[:-1] + b"x"),
+        lambda saved: replace(saved, sealed=b""),
+    ],
+)
+def test_what_was_put_elsewhere_does_not(change: Callable[[SavedGrant], SavedGrant]) -> None:
+    vault = Vault(b"k" * 32)
+    assert vault.opened(change(vault.sealed(LOCAL, "far", GRANT))) is None
+
+
+def test_nothing_secret_is_in_what_is_shown() -> None:
+    shown = f"{GRANT!r} {GRANT.client!r} {GRANT.tokens!r} {Vault(b'k' * 32).sealed(LOCAL, 'far', GRANT)!r}"
+    assert "hidden" not in shown
+
+
+def test_when_tokens_are_due() -> None:
+    endless = Tokens(access="x")
+    assert not endless.due(1e9)
+    assert not endless.over(1e9)
+    for life_s, ahead_s in ((3600.0, 60.0), (300.0, 30.0), (20.0, 5.0)):
+        tokens = Tokens(access="x", issued_at=1000.0, expires_at=1000.0 + life_s)
+        assert not tokens.due(1000.0 + life_s - ahead_s - 1)
+        assert tokens.due(1000.0 + life_s - ahead_s)
+        assert not tokens.over(1000.0 + life_s - 1)
+        assert tokens.over(1000.0 + life_s)
