@@ -186,8 +186,6 @@ class SpawnFailed(ServerError):
     `detail` says the same at length, for operators only: where was searched, what else is there.
     """
 
-    kind = "unavailable"
-
     def __init__(
         self,
         message: str,
@@ -238,9 +236,6 @@ class LoginRequired(ServerError):
     """The server wants its operator to log in there, once or once more: nothing else helps."""
 
     kind = "requires_reauth"
-
-    def __init__(self, reason: str, *, server: str, **more: Any) -> None:
-        super().__init__(f"server {server!r} wants a login: {reason}", server=server, **more)
 
 
 class ServerDisabled(ServerError):

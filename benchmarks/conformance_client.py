@@ -96,7 +96,7 @@ class Driver:
             print(f"login: {begun['message']}")
         if begun.get("state") == "done":
             await self._changed()
-        return begun.get("state") == "done"
+        return bool(begun.get("state") == "done")
 
     async def _changed(self) -> None:
         """Wait until the server is tried again, which a login brings about."""
@@ -136,8 +136,8 @@ class Driver:
 
 def sample(schema: Json) -> Json:
     """Return arguments that fit a simple schema."""
-    properties = schema.get("properties", {})
-    return {name: _value(properties[name]) for name in schema.get("required", properties) if name in properties}
+    properties: Json = schema.get("properties", {})
+    return {name: _value(properties[name]) for name in schema.get("required") or properties if name in properties}
 
 
 def _value(schema: Any) -> Any:

@@ -181,20 +181,18 @@ class Conversation:
         """Take that a request is not answered; one that was answered before is not lost."""
         if not failure.id:
             return ListsChanged(missed=True)
-        tag = self._out.peer.settle(failure.id)
-        if failure.login and failure.cause == "unauthorized" and tag is not None and not isinstance(tag, int):
-            return LoginWanted(failure.reason)
-        match tag:
+        match self._out.peer.settle(failure.id):
             case int(call):
                 self._exchanges.end(call)
                 return CallLost(call, failure)
+            case str() if failure.bars:
+                return LoginWanted(failure.reason)
             case "negotiation":
                 if failure.cause in OUTAGES:
                     return Unreachable(failure.reason, failure.retry_after_s or 0.0)
-                refused = failure.cause not in ("unauthorized", "forbidden")
-                return self._follow(
-                    self._negotiation.on_failure(failure.reason) if refused else NoAgreement(failure.reason)
-                )
+                if failure.cause in ("unauthorized", "forbidden"):
+                    return NoAgreement(failure.reason)
+                return self._follow(self._negotiation.on_failure(failure.reason))
             case "tools" | "resources" | "templates" | "prompts" as kind if self._listing is not None:
                 return self._listing.take(kind, b"", failure.reason)
             case "listen":

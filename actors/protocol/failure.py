@@ -35,3 +35,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     sent: bool = True
     retry_after_s: float | None = None
     login: bool = False
+
+    @property
+    def bars(self) -> bool:
+        """Whether the server takes nothing at all before a login."""
+        return self.login and self.cause == "unauthorized"

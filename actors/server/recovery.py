@@ -141,7 +141,7 @@ class Recovery:
         """Return the error for a server that was given up, or that wants a login."""
         reason = life.reason
         if life.barred:
-            return LoginRequired(reason, server=self._server)
+            return LoginRequired(f"server {self._server!r} wants a login: {reason}", server=self._server)
         due = self._restarts.probe_due(trio.current_time())
         left = self.next_start_s()
         if left is not None and left <= due:

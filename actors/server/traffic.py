@@ -116,7 +116,7 @@ class Traffic:
         """A call has no answer: that may be all that is known of the server, or mean that it wants a login."""
         if failure.cause in GONE:
             self._liveness.ask()
-        elif failure.cause == "unauthorized" and failure.login:
+        elif failure.bars:
             self._on_fact(LoginWanted(failure.reason), link)
 
     def _on_fact(self, fact: Fact, link: Link) -> None:

@@ -39,7 +39,7 @@ def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
     text = f"server {server!r}: {hide(failure.reason)}"
     outcome: Outcome = "unknown" if failure.sent else "not_sent"
     if failure.login:
-        return LoginRequired(hide(failure.reason), server=server, outcome=outcome)
+        return LoginRequired(f"{text} (it wants a login)", server=server, outcome=outcome)
     match failure.cause:
         case "crashed":
             return ServerExited(text, server=server, outcome=outcome)

@@ -18,7 +18,7 @@ _GONE = ("without sending a response", "without sending complete message")
 """How the HTTP client says that the peer has closed a connection, which it takes for an error of the protocol."""
 _SAID: dict[Cause, str] = {
     "unauthorized": "it wants a credential, or another one (HTTP {status})",
-    "forbidden": "it wants a credential, or one that allows more (HTTP {status})",
+    "forbidden": "it wants a credential, or another one (HTTP {status})",
     "overloaded": "it is asked too often (HTTP {status})",
     "refused": "there is no MCP server at its address that takes this (HTTP {status})",
     "unavailable": "it is not available (HTTP {status})",

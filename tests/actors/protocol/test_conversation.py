@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from actors.protocol import facts
 from actors.protocol.conversation import Conversation
@@ -337,6 +338,19 @@ def test_who_cannot_be_reached_or_wants_a_credential_says_nothing_of_its_era() -
         (probe,) = line.sent()
         assert line.talk.lost(failure(probe, cause)) == fact  # type: ignore[arg-type]
         assert line.sent() == []
+
+
+def test_who_wants_a_login_says_so_to_whatever_is_asked() -> None:
+    for ask in ("greet", "ask_for_life"):
+        line = Line()
+        getattr(line.talk, ask)()
+        (sent,) = line.sent()
+        assert line.talk.lost(replace(failure(sent, "unauthorized"), login=True)) == facts.LoginWanted("no")
+    line = ready("legacy")
+    line.talk.call(7, "tools/call", b"", b"")
+    (sent,) = line.sent()
+    lost = replace(failure(sent, "unauthorized"), login=True)
+    assert line.talk.lost(lost) == facts.CallLost(7, lost)
 
 
 def test_a_list_that_is_lost_has_a_reason() -> None:

@@ -213,8 +213,10 @@ async def test_a_server_of_the_first_revision_is_its_own_issuer(tmp_path: Path) 
 
 
 async def test_a_machine_needs_nobody(tmp_path: Path) -> None:
-    oauth = {"grant": "client_credentials", "client_id": "robot", "client_secret": "s"}
-    async with IssuerServer().running() as server, scene(tmp_path, server, **oauth) as (at, woken):
+    async with (
+        IssuerServer().running() as server,
+        scene(tmp_path, server, grant="client_credentials", client_id="robot", client_secret="s") as (at, woken),
+    ):
         keeper = at.accounts.authorizer(at.deployment.value.servers["far"])
         assert keeper is not None
         assert (await keeper.refused("", 401, ['Bearer scope="read"'])).token == "a1"
