@@ -14,7 +14,7 @@ import trio
 from actors.transport.http.remote import HttpLimits
 
 MAX_REDIRECTS = 3
-_REDIRECTS = {"POST": (307, 308), "GET": (301, 302, 303, 307, 308)}
+_REDIRECTS = {"POST": (307, 308), "GET": (301, 302, 303, 307, 308), "DELETE": (307, 308)}
 """Those that leave a request what it is (RFC 9110 15.4)."""
 _CLOSE_S = 1.0
 
@@ -70,9 +70,10 @@ class Site:
                 pass
 
     async def forget(self, head: Mapping[str, str]) -> None:
-        """Tell the server that a session is over."""
-        with suppress(httpx2.HTTPError):
-            await self._client.delete(self.url, headers=head)
+        """Tell the server that a session is over; what it says to that is not read."""
+        with suppress(httpx2.HTTPError, httpx2.InvalidURL):
+            async with self.asked("DELETE", head):
+                pass
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
