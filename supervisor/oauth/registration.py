@@ -36,9 +36,11 @@ def known_client(
     Raises `OAuthTrouble` where none of that is possible, with what to configure.
     """
     if config.client_id:
-        if config.issuer and config.issuer != issuer.issuer:
+        expected = config.issuer or _first_issuer(config, kept)
+        if expected and expected != issuer.issuer:
             raise OAuthTrouble(
-                'its authorization server is not the one that the configured client is known to ("issuer" in "oauth")'
+                'its authorization server is not the one that the configured client is known to ("issuer" in "oauth"); '
+                "if it has moved, log out first"
             )
         method = _method(config, issuer)
         return OAuthClient(id=config.client_id, secret=config.client_secret, method=method, redirect_uri=redirect_uri)
@@ -52,6 +54,11 @@ def known_client(
             'into "oauth" of the entry' + _redirecting(redirect_uri)
         )
     return None
+
+
+def _first_issuer(config: OAuthConfig, kept: Grant | None) -> str:
+    """Return who was told the configured client first: whoever else a server names is told no secret of it."""
+    return kept.issuer.issuer if kept is not None and kept.client.id == config.client_id else ""
 
 
 def _redirecting(uri: str) -> str:

@@ -41,15 +41,19 @@ class Guarded:
             assert (await http.post(f"{self.base}/control/{order}")).status_code == 200
 
 
-@asynccontextmanager
-async def guarded(directory: Path, life_s: int = 3600) -> AsyncIterator[Guarded]:
+def listening(directory: Path, life_s: int) -> tuple[subprocess.Popen[bytes], int]:
+    """Start the server; return it, and its port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with (directory / "guarded.log").open("ab") as log:
-        process = subprocess.Popen(  # noqa: ASYNC220  (it takes no time)
-            [sys.executable, str(SERVER), str(port), str(life_s)], stdout=log, stderr=log
-        )
+        command = [sys.executable, str(SERVER), str(port), str(life_s)]
+        return subprocess.Popen(command, stdout=log, stderr=log), port
+
+
+@asynccontextmanager
+async def guarded(directory: Path, life_s: int = 3600) -> AsyncIterator[Guarded]:
+    process, port = listening(directory, life_s)
     try:
         server = Guarded(port)
         with trio.fail_after(PATIENCE_S):

@@ -57,6 +57,15 @@ def test_a_configured_client_is_told_to_its_own_issuer_only() -> None:
         client(OAuthConfig(client_id="ours", issuer="https://other.example"))
 
 
+def test_a_configured_client_stays_with_the_issuer_that_it_was_told_to_first() -> None:
+    config = OAuthConfig(client_id="ours", client_secret="s")
+    kept = replace(KEPT, client=OAuthClient(id="ours"))
+    assert client(config, kept=kept).id == "ours"
+    with pytest.raises(OAuthTrouble, match="log out first"):
+        client(config, replace(ISSUER, issuer="https://other.example"), kept)
+    assert client(config, replace(ISSUER, issuer="https://other.example"), KEPT).id == "ours"
+
+
 def test_a_document_of_ours_is_used_where_it_is_taken() -> None:
     config = OAuthConfig(client_metadata_url="https://c.example/client.json")
     issuer = replace(ISSUER, client_id_metadata_document_supported=True)
