@@ -170,6 +170,7 @@ TRANSITIVE = {
     ("supervisor.oauth.messages", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
     ("supervisor.front.edge.http11", "h11"): "hypercorn's protocol is driven event by event, and the events are h11's",
     ("supervisor.front.edge.websocket_frames", "wsproto"): "the same for the frames of a WebSocket",
+    ("actors.transport.http.reading", "httpcore2"): "httpx2 has no setting for how much its connections read at once",
     ("actors.transport.websocket.transport", "h11"): "trio-websocket raises its errors for headers that are no HTTP",
     ("actors.transport.websocket.connection", "wsproto"): "large messages are sent in several frames",
     ("actors.transport.websocket.transport", "wsproto"): "trio-websocket raises its errors for what is no WebSocket",

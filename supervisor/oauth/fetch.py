@@ -22,6 +22,7 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.transport.http.pieces import whole
+from actors.transport.http.reading import bound_reading
 from actors.transport.http.tls import trusted_certificates
 from actors.transport.http.verdict import why
 from supervisor.oauth.targets import check_addresses, check_scheme
@@ -142,6 +143,7 @@ async def _looked_up(host: str) -> Sequence[str]:
 
 
 def _client(context: ssl.SSLContext, *, by_proxy: bool) -> httpx2.AsyncClient:
+    bound_reading()
     return httpx2.AsyncClient(
         verify=context,
         trust_env=by_proxy,

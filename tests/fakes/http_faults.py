@@ -139,6 +139,17 @@ async def header_flood(request: Request) -> None:
     await request.stream.send_all(head(200, {f"x-{number}": "a" * 1000 for number in range(2000)}))
 
 
+def header_lines(size: int) -> Fault:
+    """Give the right answer with a head of about so many bytes, in lines of four."""
+
+    async def fault(request: Request) -> None:
+        text = right(request)
+        start = plain(len(text)).removesuffix(b"\r\n")
+        await request.stream.send_all(start + b"a:\r\n" * ((size - len(start)) // 4) + b"\r\n" + text)
+
+    return fault
+
+
 async def one_hundreds(request: Request) -> None:
     await request.stream.send_all(head(100, {}) * 2000)
     await request.respond(200, right(request))

@@ -15,6 +15,7 @@ from actors.transport.http.authorization import AuthorizedClient, Authorizer
 from actors.transport.http.channel import HttpKind
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.head import ENCODING
+from actors.transport.http.reading import bound_reading
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
 from actors.transport.http.tls import trusted_certificates
@@ -49,6 +50,7 @@ class HttpTransport:
         """
         if self._trusted is None and self._remote.url.startswith("https:"):
             self._trusted = await trusted_certificates()
+        bound_reading()
         limits = self._limits
         client = AuthorizedClient(
             self._authorizer,

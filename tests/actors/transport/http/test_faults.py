@@ -24,6 +24,7 @@ from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.protocol.versions import Era
+from actors.transport.http.reading import MAX_HEAD_BYTES, READ_BYTES
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import MAX_REDIRECTS
 from actors.transport.http.transport import HttpTransport
@@ -103,6 +104,7 @@ ERRORS = [
     Case("bad-json", faults.body(b'{"jsonrpc":"2.0","id":1,'), ProtocolViolation, "unknown", OTHER),
     Case("other-id", faults.other_id, ProtocolViolation, "unknown", OTHER),
     Case("header-flood", faults.header_flood, ProtocolViolation, "unknown", BROKEN),
+    Case("header-lines", faults.header_lines(MAX_HEAD_BYTES + READ_BYTES), ProtocolViolation, "unknown", BROKEN),
     Case("bad-chunk", faults.bad_chunk, ProtocolViolation, "unknown", BROKEN),
     Case("garbage", faults.raw(b"\x16\x03\x01nonsense\r\n\r\n"), ProtocolViolation, "unknown", BROKEN),
     Case("sse-cut", faults.events(b'event: message\ndata: {"jsonrpc":"2.0","id'), ServerExited, "unknown", NO_RESULT),
@@ -115,6 +117,7 @@ ERRORS = [
 ]
 RIGHT: dict[str, Fault] = {
     "gzip-asked": faults.gzip_asked,
+    "header-lines": faults.header_lines(MAX_HEAD_BYTES),
     "one-hundreds": faults.one_hundreds,
     "cookies": faults.cookies,
     "sse": faults.events(None),
