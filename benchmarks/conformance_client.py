@@ -1,7 +1,8 @@
 """What the official conformance suite runs as a client: a daemon in front of its server, used as a user would.
 
 `python -m benchmarks.conformance_client URL` starts a daemon with that server, logs in where it asks for it, as a
-browser would whose user says yes to everything, and calls every tool. The suite tells the scenario by the environment.
+browser would whose user says yes to everything, and calls every tool at the door of that server. The suite tells the
+scenario by the environment.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import trio
 Json = dict[str, Any]
 
 NAME = "far"
+LEGACY = "2025-11-25"
 MAX_LOGINS = 3
 READY_S = 15.0
 SETTLE_S = 2.0
@@ -53,6 +55,10 @@ class Driver:
     def __init__(self, http: httpx2.AsyncClient, base: str) -> None:
         self._http = http
         self._base = base
+        self._door = f"{base}/mcp/servers/{NAME}"
+        self._head = {
+            "accept": "application/json, text/event-stream",
+        }
         self._logins = 0
 
     async def run(self) -> bool:
@@ -64,8 +70,9 @@ class Driver:
             print(f"state {row.get('state')}: {row.get('last_error')}")
             return False
         good = True
-        for tool in await self.tools():
-            good &= await self.called(tool)
+        tools = await self.tools()
+        for tool in tools:
+            good &= await self.called(tool, tools[0])
         await trio.sleep(SETTLE_S)
         return good
 
@@ -105,33 +112,54 @@ class Driver:
                 await trio.sleep(0.05)
 
     async def tools(self) -> list[Json]:
-        """Return the tools of the server with their schemas."""
-        rows = (await self.meta("discover_mcp_tools", {"query": "*", "limit": 50}))["structuredContent"]["tools"]
-        return [await self._detailed(row["tool_path"]) for row in rows]
+        """Return the tools of the server as it wrote them, in a session at its door."""
+        info = {"name": "x", "version": "1"}
+        declared = {"protocolVersion": LEGACY, "capabilities": {"elicitation": {}}, "clientInfo": info}
+        await self._asked("initialize", declared)
+        await self._said({"method": "notifications/initialized"})
+        tools: list[Json] = (await self._asked("tools/list", {})).get("result", {}).get("tools", [])
+        return tools
 
-    async def _detailed(self, path: str) -> Json:
-        """Return a tool with its schema: a page on it alone has that."""
-        answer = await self.meta("discover_mcp_tools", {"query": path, "limit": 1})
-        shown = answer["structuredContent"]["tools"]
-        return {"path": path, "schema": next((tool.get("inputSchema", {}) for tool in shown), {})}
-
-    async def called(self, tool: Json) -> bool:
+    async def called(self, tool: Json, focus: Json) -> bool:
         """Call a tool, logging in if it takes more rights; return whether it was answered."""
-        arguments = {"tool_path": tool["path"], "arguments": sample(tool["schema"])}
+        arguments = sample(tool["inputSchema"])
+        if "schema" in arguments:  # the suite asks for the schema of its first tool
+            arguments["schema"] = focus["inputSchema"]
         while True:
-            answer = await self.meta("execute_mcp_tool", arguments)
-            kind = answer.get("structuredContent", {}).get("error", {}).get("type", "")
-            print(f"{tool['path']}: {json.dumps(answer)[:300]}")
+            answer = await self._asked("tools/call", {"name": tool["name"], "arguments": arguments})
+            print(f"{tool['name']}: {json.dumps(answer)[:300]}")
+            kind = answer.get("error", {}).get("data", {}).get("type", "")
+            kind = kind or answer.get("result", {}).get("structuredContent", {}).get("error", {}).get("type", "")
             if kind != "requires_reauth":
                 return kind in ("", "server_error")  # what the server itself says is an answer
             if not await self.log_in():
                 return False
 
-    async def meta(self, name: str, arguments: Json) -> Json:
-        """Return the result of a meta-tool."""
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-        result: Json = (await self._http.post(f"{self._base}/mcp", json=body)).json().get("result", {})
-        return result
+    async def _asked(self, method: str, params: Json) -> Json:
+        """Send a request at the door; return its answer, after answering what the server asks meanwhile."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        async with self._http.stream("POST", self._door, json=body, headers=self._head) as answer:
+            if method == "initialize":
+                self._head = {**self._head, "mcp-session-id": answer.headers["mcp-session-id"]}
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                whole: Json = json.loads(await answer.aread())
+                return whole
+            async for line in answer.aiter_lines():
+                message: Json = json.loads(line[5:]) if line.startswith("data:") and line[5:].strip() else {}
+                if message.get("method") == "elicitation/create":
+                    content = defaults(message["params"]["requestedSchema"])
+                    await self._said({"id": message["id"], "result": {"action": "accept", "content": content}})
+                elif "id" in message and "method" not in message:
+                    return message
+        return {}
+
+    async def _said(self, message: Json) -> None:
+        await self._http.post(self._door, json={"jsonrpc": "2.0", **message}, headers=self._head)
+
+
+def defaults(schema: Json) -> Json:
+    """Return what a user says who leaves a form as it is."""
+    return {name: each["default"] for name, each in schema.get("properties", {}).items() if "default" in each}
 
 
 def sample(schema: Json) -> Json:

@@ -59,6 +59,7 @@ def test_only_a_server_that_has_not_failed_is_on_its_way(how: ServerStatus | Non
     [
         (None, "s is being discovered"),
         (status(State.STOPPED, disabled=True, reason="switched off"), "s is not available (switched off)"),
+        (status(State.FAILED, requires_reauth=True, reason="HTTP 401"), "s wants a login (HTTP 401)"),
         (status(State.DORMANT), "s is dormant and was never discovered"),
         (status(State.FAILED, reason="exit code 1", restarts=1), "s could not be started (exit code 1)"),
     ],
