@@ -77,16 +77,16 @@ class Account:
         return replace(grant, tokens=await self.issuer.machine(grant))
 
     async def _located(self) -> Located:
-        challenge = self.keeper.challenge
+        challenge, wanted = self.keeper.challenge, True
         if challenge == Challenge():
-            challenge = await self._challenged()
-        return await locate(self._fetcher, self.server.url, challenge, self.config)
+            challenge, wanted = await self._challenged()
+        return await locate(self._fetcher, self.server.url, challenge, self.config, wanted=wanted)
 
-    async def _challenged(self) -> Challenge:
-        """Ask the server without a token, to be told what it wants."""
+    async def _challenged(self) -> tuple[Challenge, bool]:
+        """Ask the server without a token, to be told what it wants, and whether it wants a login at all."""
         head = {**self.server.headers, **_HEAD}
-        challenges = await self._fetcher.challenges(self.server.url, head, msgspec.json.encode(_HELLO))
-        return challenge_of(challenges)
+        refused = await self._fetcher.refusal(self.server.url, head, msgspec.json.encode(_HELLO))
+        return challenge_of(refused.challenges), refused.status == 401
 
     async def _grant(self, located: Located, redirect_uri: str, kept: Grant | None) -> Grant:
         scope = wanted_scope(self.config, located, _before(kept, located))

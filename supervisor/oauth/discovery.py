@@ -32,11 +32,19 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
     scope: tuple[str, ...] = ()
 
 
-async def locate(fetcher: Fetcher, server: str, challenge: Challenge, config: OAuthConfig) -> Located:
-    """Follow what a server and its authorization server publish (RFC 9728, 8414). Raises `OAuthTrouble`."""
+async def locate(
+    fetcher: Fetcher, server: str, challenge: Challenge, config: OAuthConfig, *, wanted: bool = True
+) -> Located:
+    """Follow what a server and its authorization server publish (RFC 9728, 8414). Raises `OAuthTrouble`.
+
+    `wanted`: the server asks for a login; else nothing is supposed of it that it does not publish.
+    """
     document = await _resource(fetcher, server, challenge)
     if document is None:
-        issuer = await _issuer(fetcher, origin(server)) or legacy_issuer(server)
+        issuer = await _issuer(fetcher, origin(server))
+        if issuer is None and not wanted:
+            raise OAuthTrouble("it answers without one, and publishes nothing of logins")
+        issuer = issuer or legacy_issuer(server)
         return Located(issuer=issuer, resource=canonical(server), scope=challenge.scope)
     named = document.authorization_servers
     chosen = config.issuer if config.issuer in named else named[0]

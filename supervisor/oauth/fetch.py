@@ -69,11 +69,11 @@ class Fetcher:
             return page
         raise _late()
 
-    async def challenges(self, url: str, headers: Mapping[str, str], body: bytes) -> tuple[str, ...]:
-        """Return the challenges of the answer to a message, whatever it is; what else it holds is not read."""
+    async def refusal(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
+        """Return the head of the answer to a message, whatever it is; its body is not read."""
         with trio.move_on_after(DEADLINE_S):
             page, _ = await self._asked("POST", url, headers, body, limit=0)
-            return page.challenges
+            return page
         raise _late()
 
     async def _asked(

@@ -18,8 +18,8 @@ HandOn = Callable[[bytes, bytes], Awaitable[None]]
 class Channel(Protocol):
     """One session over one transport of HTTP."""
 
-    missing: bool
-    """Whether what is at the address does not speak this transport."""
+    missing: str
+    """How what is at the address shows that it does not speak this transport; empty if it does, or is not known to."""
 
     @property
     def kind(self) -> HttpKind:

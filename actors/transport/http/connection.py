@@ -105,7 +105,8 @@ class HttpConnection(Session):
         second = await other.ask(message)
         if other.missing and second is not None:
             self._channel = channel
-            return replace(failure, reason=f"{failure.reason}; over {_NAMES[other.kind]} neither: {second.reason}")
+            seen = ", ".join(f"{_NAMES[each.kind]}: {each.missing}" for each in (channel, other))
+            return replace(failure, reason=f"there is no MCP server at its address ({seen})")
         self._learn(other.kind)
         return second
 

@@ -34,7 +34,7 @@ class HttpSse:
     kind: Literal["sse"] = "sse"
 
     def __init__(self, site: Site, hand_on: HandOn, nursery: trio.Nursery, lost: Callable[[], None]) -> None:
-        self.missing = False
+        self.missing = ""
         self._site = site
         self._hand_on = hand_on
         self._nursery = nursery
@@ -94,9 +94,9 @@ class HttpSse:
         status, kind = response.status_code, media_type(response.headers.get("content-type", ""))
         if status == 200 and kind == EVENTS:
             return None
-        self.missing = status in _OF_OTHERS or status == 200
+        self.missing = _SILENT if status == 200 else f"HTTP {status}" if status in _OF_OTHERS else ""
         if status == 200:
-            return Failure(id=id_, cause="refused", reason=_SILENT, sent=False)
+            return Failure(id=id_, cause="refused", reason="its address gives no stream of HTTP+SSE", sent=False)
         return of_status(id_, status, retry_after_s(response.headers.get("retry-after")), denial_of(response))
 
     async def _read(
@@ -119,8 +119,8 @@ class HttpSse:
                         reading.deadline = math.inf
                         task_status.started(None)
         if located is None:
-            self.missing = True
-            return Failure(id=id_, cause="refused", reason=_SILENT, sent=False)
+            self.missing = _SILENT
+            return Failure(id=id_, cause="refused", reason="its address gives no stream of HTTP+SSE", sent=False)
         return None
 
     def _located(self, id_: bytes, event: httpx2.ServerSentEvent) -> httpx2.URL | Failure | None:
@@ -132,4 +132,4 @@ class HttpSse:
         return address or Failure(id=id_, cause="protocol", reason=other, sent=False)
 
 
-_SILENT = "its address gives no stream of HTTP+SSE"
+_SILENT = "no stream of that"

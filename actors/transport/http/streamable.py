@@ -70,7 +70,7 @@ class StreamableHttp:
     def __init__(
         self, site: Site, hand_on: HandOn, fail: Callable[[Failure], Awaitable[None]], nursery: trio.Nursery
     ) -> None:
-        self.missing = False
+        self.missing = ""
         self._site = site
         self._hand_on = hand_on
         self._fail = fail
@@ -146,7 +146,7 @@ class StreamableHttp:
         if body and told:
             await self._hand_on(body, message.id)
         elif message.method == "initialize":
-            self.missing = status in _OF_OTHERS
+            self.missing = f"HTTP {status}" if status in _OF_OTHERS else ""
         after_s = retry_after_s(response.headers.get("retry-after"))
         return of_status(message.id, status, after_s, denial_of(response))
 

@@ -247,3 +247,10 @@ async def test_servers_without_a_login_say_so(tmp_path: Path) -> None:
         for name, said in (("near", "local server"), ("nowhere", "mcpvisor status")):
             with pytest.raises(LoginFailed, match=said):
                 await at.accounts.login(name, LOCAL)
+
+
+async def test_a_server_that_wants_no_login_and_publishes_nothing_of_one_is_said_to_be_so(tmp_path: Path) -> None:
+    async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
+        del server.pages[RESOURCE], server.pages[ISSUER]
+        server.pages["/mcp"] = Reply({"jsonrpc": "2.0", "id": 0, "result": {}})
+        assert "no login is possible: it answers without one" in await at.refused()
