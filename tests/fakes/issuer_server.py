@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
@@ -74,9 +74,13 @@ class IssuerServer:
         return {name: values[0] for name, values in parse_qs(self.asked(path)[-1].body.decode()).items()}
 
     async def _converse(self, stream: trio.SocketStream) -> None:
-        async with stream:
-            while (request := await read_request(stream)) is not None:
-                self.requests.append(request)
-                reply = self.pages.get(request.path.partition("?")[0], Reply(status=404))
-                body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
-                await request.respond(reply.status, body, **reply.headers)
+        async with stream:  # whoever reads no body may be gone in the middle of it
+            with suppress(trio.BrokenResourceError):
+                await self._answer(stream)
+
+    async def _answer(self, stream: trio.SocketStream) -> None:
+        while (request := await read_request(stream)) is not None:
+            self.requests.append(request)
+            reply = self.pages.get(request.path.partition("?")[0], Reply(status=404))
+            body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+            await request.respond(reply.status, body, **reply.headers)
