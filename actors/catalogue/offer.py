@@ -14,6 +14,7 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
+from actors.protocol.mirrors import Mirror
 from actors.protocol.versions import Era
 
 PACKED_FROM_BYTES = 1024 * 1024
@@ -25,7 +26,10 @@ EMPTY_OBJECT = msgspec.Raw(b"{}")
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One tool. `parameters` are (name, description) pairs, those of nested objects one level deep included."""
+    """One tool. `parameters` are (name, description) pairs, those of nested objects one level deep included.
+
+    `mirrors`: which arguments the head of a call repeats over HTTP. `misplaced`: why it cannot be called there.
+    """
 
     name: str
     title: str = ""
@@ -36,6 +40,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     annotations: msgspec.Raw = NO_RAW
     meta: msgspec.Raw = NO_RAW
     definition: msgspec.Raw = EMPTY_OBJECT
+    mirrors: tuple[Mirror, ...] = ()
+    misplaced: str = ""
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -18,6 +18,7 @@ from actors.catalogue.validation import MAX_DEFINITION_BYTES, Unusable
 from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
 from actors.protocol.listing import MEMBERS, Kind, PageArrived
+from actors.protocol.mirrors import MARK
 from actors.protocol.outline import MalformedJson, Outline, Span
 
 MAX_CURSOR_BYTES = 64 * 1024
@@ -77,7 +78,9 @@ class Known:
         self._by_text: dict[Kind, dict[bytes, Entry]] = {}
 
     def find(self, kind: Kind, text: bytes) -> Entry | None:
-        """Return the entry whose definition is exactly this text."""
+        """Return the entry whose definition is exactly this text; none with mirrors: older versions overlooked them."""
+        if MARK in text:
+            return None
         by_text = self._by_text.get(kind)
         if by_text is None:  # made by the thread that asks first
             entries: tuple[Entry, ...] = getattr(self._offer, kind)

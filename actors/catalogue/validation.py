@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from actors.catalogue.offer import NO_RAW, Prompt, Resource, Tool
+from actors.protocol.mirrors import MARK, Mirror, MisplacedMirror, mirrors_in
 from actors.protocol.outline import MalformedJson, extent
 
 MAX_NAME = 256
@@ -66,6 +67,7 @@ def tool(raw: msgspec.Raw) -> Tool:
     value, entry = _decode(_tool, raw)
     _check_name(entry.name)
     schema, properties, required = _schema(entry.input_schema, value.get("inputSchema"))
+    mirrors, misplaced = _mirrors(value.get("inputSchema")) if MARK in bytes(raw) else ((), "")
     return Tool(
         name=entry.name,
         title=(entry.title or "")[:MAX_NAME],
@@ -76,6 +78,8 @@ def tool(raw: msgspec.Raw) -> Tool:
         annotations=_object(entry.annotations),
         meta=_object(entry.meta),
         definition=raw,
+        mirrors=mirrors,
+        misplaced=misplaced,
     )
 
 
@@ -168,6 +172,13 @@ def _schema(raw: msgspec.Raw, schema: Any) -> tuple[msgspec.Raw, tuple[tuple[str
     required = schema.get("required")
     names = (name for name in required if isinstance(name, str)) if isinstance(required, list) else ()
     return raw, tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)), tuple(_short(names, MAX_REQUIRED))
+
+
+def _mirrors(schema: Any) -> tuple[tuple[Mirror, ...], str]:
+    try:
+        return mirrors_in(schema), ""
+    except MisplacedMirror as reason:
+        return (), str(reason)
 
 
 def _short(names: Iterable[str], most: int) -> Iterable[str]:

@@ -29,6 +29,7 @@ from actors.protocol.facts import (
 from actors.protocol.failure import GONE, OUTAGES, Failure
 from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary
+from actors.protocol.mirrors import MirrorsOf, no_mirrors
 from actors.protocol.opening import Message, Opened
 from actors.protocol.outbound import CANCELLED, LISTEN, Outbound, Tag
 from actors.protocol.outgoing import Outgoing
@@ -55,8 +56,9 @@ class Conversation:
         known: Era | None,
         limits: ListLimits,
         capabilities: frozenset[str] = frozenset(),
+        mirrors_of: MirrorsOf = no_mirrors,
     ) -> None:
-        self._out = Outbound(prefix)
+        self._out = Outbound(prefix, mirrors_of)
         self.output: list[Outgoing] = self._out.messages
         self._identity = identity
         self._negotiation = Negotiation(identity, known, capabilities)
@@ -158,13 +160,8 @@ class Conversation:
 
     def answer(self, id_: bytes, result: bytes | jsonrpc.ErrorObject) -> None:
         """Answer a question of the server: with a result, a JSON object, or an error; nothing if it is not open."""
-        if not self._questions.settle(id_):
-            return
-        if isinstance(result, bytes):
-            self._out.write(jsonrpc.success(id_, result))
-        else:
-            data = result.data if bytes(result.data) else None
-            self._out.write(jsonrpc.failure(id_, result.code, result.message, data))
+        if (message := self._questions.answer(id_, result)) is not None:
+            self._out.write(message)
 
     def receive(self, message: Message, spoiled_by: str = "", stream: bytes = b"") -> Fact | None:
         """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC.

@@ -10,6 +10,7 @@ from actors.protocol import jsonrpc
 from actors.protocol.era import Agreement, Identity
 from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNSAID, Interest
 from actors.protocol.listing import Kind, announced
+from actors.protocol.mirrors import MirrorsOf
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.peer import Peer
 from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
@@ -22,9 +23,13 @@ Tag = int | Kind | Literal["negotiation", "listen", "life", "log level"]
 
 
 class Outbound:
-    """The `messages` to one incarnation until somebody takes them. `prefix` makes its ids unlike those of any other."""
+    """The `messages` to one incarnation until somebody takes them. `prefix` makes its ids unlike those of any other.
 
-    def __init__(self, prefix: str) -> None:
+    `mirrors_of` knows the tools of the server.
+    """
+
+    def __init__(self, prefix: str, mirrors_of: MirrorsOf) -> None:
+        self._mirrors_of = mirrors_of
         self.peer: Peer[Tag] = Peer(prefix)
         self._ids: dict[Tag, bytes] = {}
         self.messages: list[Outgoing] = []
@@ -71,7 +76,10 @@ class Outbound:
         # Members may be large: they are copied once, by the transport.
         separator = b"," if members and rest else b""
         parts = (jsonrpc.request_head(id_, method), b',"params":{', members, separator, rest, b"}}")
-        self.messages.append(Outgoing(parts=parts, method=method, id=id_, name=name, version=self._version))
+        mirrors = self._mirrors_of(name) if self._modern and method == "tools/call" else ()
+        self.messages.append(
+            Outgoing(parts=parts, method=method, id=id_, name=name, version=self._version, mirrors=mirrors)
+        )
         return id_
 
     def _telling(self, id_: bytes, interest: Interest) -> bytes:

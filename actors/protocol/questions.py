@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from actors.protocol.facts import CallAsked, QuestionWithdrawn
-from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, ErrorObject
+from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, ErrorObject, failure, success
 
 MAX_OPEN: Final = 16
 MAX_QUESTION_BYTES: Final = 256 * 1024
@@ -56,6 +56,14 @@ class Questions:
             return ErrorObject(INVALID_REQUEST, f"this id is in use, or {MAX_OPEN} questions wait for an answer")
         self._open.add(id_)
         return CallAsked(call, id_, method, params)
+
+    def answer(self, id_: bytes, result: bytes | ErrorObject) -> bytes | None:
+        """Close a question; return the message that answers it by a JSON object, or an error; None if it is closed."""
+        if not self.settle(id_):
+            return None
+        if isinstance(result, bytes):
+            return success(id_, result)
+        return failure(id_, result.code, result.message, result.data if bytes(result.data) else None)
 
     def settle(self, id_: bytes) -> bool:
         """Close a question; False if it is not open."""

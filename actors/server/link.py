@@ -12,6 +12,7 @@ from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
 from actors.protocol.facts import Fact
 from actors.protocol.jsonrpc import members
+from actors.protocol.mirrors import MirrorsOf
 from actors.protocol.opening import Message as Said
 from actors.protocol.opening import Opened, text_of
 from actors.protocol.versions import Era
@@ -114,7 +115,7 @@ class Link:
 class Launcher:
     """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`.
 
-    `hear` is called with whatever a server writes beside its messages.
+    `hear` is called with whatever a server writes beside its messages, `mirrors_of` with the names of called tools.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class Launcher:
         start_soon: StartSoon,
         identity: Identity,
         hear: Hear,
+        mirrors_of: MirrorsOf,
     ) -> None:
         self._transport = transport
         self._settings = settings
@@ -134,6 +136,7 @@ class Launcher:
         self._start_soon = start_soon
         self._identity = identity
         self._hear = hear
+        self._mirrors_of = mirrors_of
 
     def launch(self, number: int, era: Era | None, *, urgent: bool, new: bool) -> Link:
         """Start incarnation `number` in tasks of the actor; `era` is what the server spoke before.
@@ -153,5 +156,5 @@ class Launcher:
         if urgent:
             process.hurry()
         self._start_soon(process.run, self._starts)
-        talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, settings.capabilities)
+        talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, settings.capabilities, self._mirrors_of)
         return Link(process, talk)

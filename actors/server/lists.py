@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from actors.catalogue.draft import Draft
 from actors.catalogue.offer import Offer
+from actors.catalogue.pages import MAX_PROBLEMS
 from actors.protocol.era import Agreement
 from actors.protocol.listing import Listed, announced
+from actors.protocol.mirrors import Mirror
 from actors.server.settings import LIST_LIMITS, RELIST_DEBOUNCE_S, RELIST_INTERVAL_S, ServerSettings
 
 SETTLE_S = 10.0
@@ -30,11 +33,21 @@ SETTLE_S = 10.0
 class Lists:
     """`known` is what the catalogue has of the server; `owed`: a reading must follow the one that is under way.
 
+    `over_http` says whether it is reached by Streamable HTTP, where tools that ask for headers in a wrong way are not
+    to be used (MCP 2026-07-28, server/tools "x-mcp-header").
     All times are seconds of one steady clock, but `read_at` of an offer, which is unix time.
     """
 
-    def __init__(self, server: str, settings: ServerSettings, known: Offer | None) -> None:
+    def __init__(
+        self,
+        server: str,
+        settings: ServerSettings,
+        known: Offer | None,
+        over_http: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.known = known
+        self._over_http = over_http
+        self._mirrors = _mirrors(known)
         self.owed = False
         self._settings = settings
         self._spread = zlib.crc32(server.encode()) / 2**32  # of servers over an interval; the same at each start
@@ -97,6 +110,8 @@ class Lists:
     def take(self, now: float, unix_now: float, agreement: Agreement, draft: Draft, listed: Listed) -> Offer:
         """Take what was read; return what is known now."""
         offer = draft.offer(agreement, listed)
+        if offer.era == "modern" and self._over_http():
+            offer = _without_misplaced(offer)
         self._looked_at = now
         self._due_at = now + self._max_age_s
         self._stale_at = self._stale_from(now, offer.good_for_s)
@@ -115,7 +130,12 @@ class Lists:
             before = self.known.read_at if self.known is not None else 0.0
             offer = replace(offer, read_at=before if offer.partial else unix_now)
         self.known = offer
+        self._mirrors = _mirrors(offer)
         return offer
+
+    def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
+        """Return which arguments of a tool the head of a call repeats."""
+        return self._mirrors.get(tool, ())
 
     def _stale_from(self, now: float, good_for_s: float) -> float:
         """Return when lists grow stale by their server's word; infinite if that is never, or age does not matter."""
@@ -129,3 +149,15 @@ class Lists:
 
     def _believed(self, now: float) -> bool:
         return self._empty_since is not None and now - self._empty_since >= self._settings.probe_interval_s
+
+
+def _mirrors(offer: Offer | None) -> dict[str, tuple[Mirror, ...]]:
+    return {tool.name: tool.mirrors for tool in offer.tools if tool.mirrors} if offer is not None else {}
+
+
+def _without_misplaced(offer: Offer) -> Offer:
+    if not (left_out := [tool for tool in offer.tools if tool.misplaced]):
+        return offer
+    problems = [f"tool {tool.name[:80]!r} left out: {tool.misplaced}" for tool in left_out]
+    tools = tuple(tool for tool in offer.tools if not tool.misplaced)
+    return replace(offer, tools=tools, problems=(*offer.problems, *problems)[:MAX_PROBLEMS])

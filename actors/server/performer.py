@@ -56,8 +56,16 @@ class Performer:
         self._record = Record(
             name, lambda: server.transport.kind, reporter, shared.clock, server.era, server.hide, journal, known
         )
+        lists = Lists(name, settings, known, lambda: server.transport.kind == "http")
         launcher = Launcher(
-            server.transport, settings, shared.starts, post, start_soon, shared.identity, journal.overhear
+            server.transport,
+            settings,
+            shared.starts,
+            post,
+            start_soon,
+            shared.identity,
+            journal.overhear,
+            lists.mirrors_of,
         )
         self.processes = Processes(
             launcher,
@@ -71,7 +79,7 @@ class Performer:
         self._dialogue = Dialogue(self.calls, settings.question_timeout_s, post, start_soon)
         self.liveness = Liveness(settings.unresponsive_s, self.timers, self.processes, self.course)
         self.discovery = Discovery(
-            Lists(name, settings, known),
+            lists,
             settings,
             self.processes,
             self.calls,

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from actors.protocol.mirrors import mirrored
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.versions import MODERN_VERSIONS
 
@@ -18,6 +19,8 @@ EVENTS: Final = "text/event-stream"
 ENCODING: Final = "gzip"
 """The one in which answers may come."""
 MAX_SESSION_CHARS: Final = 1024
+MAX_MIRRORED_CHARS: Final = 8 * 1024
+"""Of all arguments that a head repeats: most servers take heads of 8 to 16 KiB."""
 MAX_RETRY_AFTER_S: Final = 300.0
 _VERSION_SINCE: Final = "2025-06-18"
 """The first revision whose requests say in a header which it is."""
@@ -43,6 +46,12 @@ def head_of(message: Outgoing, session: str) -> dict[str, str]:
         if message.name:
             head["mcp-name"] = field_value(message.name)
     return head
+
+
+def mirrored_fields(message: Outgoing, body: bytes) -> dict[str, str] | None:
+    """Return the fields that repeat arguments of a call, whose text is `body`; None if they are too long for a head."""
+    fields = {field: field_value(text) for field, text in mirrored(message.mirrors, body).items()}
+    return fields if sum(map(len, fields.values())) <= MAX_MIRRORED_CHARS else None
 
 
 def head_of_session(version: str, session: str) -> dict[str, str]:

@@ -10,25 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Literal
 
 import httpx2
 import trio
 
+from actors.kit.decoding import decoded
 from actors.protocol.failure import Failure
 from actors.protocol.framing import may_be_message
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.versions import MODERN_VERSIONS
+from actors.protocol.weight import LARGE_BYTES
 from actors.transport.http.authorization import denial_of
 from actors.transport.http.channel import HandOn
 from actors.transport.http.head import (
     EVENTS,
     JSON,
+    MAX_MIRRORED_CHARS,
     SESSION,
     answers,
     head_of,
     head_of_session,
     media_type,
+    mirrored_fields,
     retry_after_s,
     session_of,
 )
@@ -48,6 +53,17 @@ _OF_OTHERS = (400, 404, 405)
 """How who does not know Streamable HTTP answers `initialize` (MCP 2025-11-25, "Backwards Compatibility")."""
 
 _UNHEARD = Failure(id=b"", cause="crashed", reason="its stream was away, and what it told meanwhile is not repeated")
+
+
+_TOO_LONG = (
+    f"the arguments that it wants in headers, too, have over {MAX_MIRRORED_CHARS} characters there: shorten them"
+)
+
+
+async def _mirrored(message: Outgoing, body: bytes) -> dict[str, str] | None:
+    """Return `mirrored_fields`, from a thread where the call is large."""
+    read = partial(mirrored_fields, message, body)
+    return read() if len(body) < LARGE_BYTES else await decoded(read)
 
 
 class _Place:
@@ -94,9 +110,12 @@ class StreamableHttp:
 
     async def ask(self, message: Outgoing) -> Failure:
         """Post a request and hand on what it brings, to the end: an answer, or why there is none."""
-        place = _Place()
+        place, body = _Place(), message.body
+        fields = await _mirrored(message, body) if message.mirrors else {}
+        if fields is None:
+            return Failure(id=message.id, cause="refused", reason=_TOO_LONG, sent=False)
         try:
-            async with self._site.asked("POST", head_of(message, self._session), message.body) as response:
+            async with self._site.asked("POST", {**head_of(message, self._session), **fields}, body) as response:
                 failure = await self._read(message, response, place)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             failure = of_error(message.id, error)

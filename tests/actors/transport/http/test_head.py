@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.protocol.mirrors import Mirror
 from actors.protocol.outgoing import Outgoing
 from actors.transport.http.head import (
+    MAX_MIRRORED_CHARS,
     answers,
     field_value,
     head_of,
     head_of_session,
     media_type,
+    mirrored_fields,
     retry_after_s,
     session_of,
 )
@@ -51,6 +55,22 @@ def test_a_name_arrives_as_it_is_or_encoded_and_never_as_two_fields(text: str) -
     assert value == value.strip()
     if value != text:
         assert base64.b64decode(value.removeprefix("=?base64?").removesuffix("?=")).decode() == text
+
+
+def test_mirrored_arguments_are_no_fields_of_their_own_and_fit_into_a_head() -> None:
+    mirrors = (Mirror("mcp-param-a", ("a",)), Mirror("mcp-param-b", ("b",)))
+    call = Outgoing(parts=(), method="tools/call", version="2026-07-28", mirrors=mirrors)
+
+    def fields(**arguments: object) -> dict[str, str] | None:
+        return mirrored_fields(call, json.dumps({"params": {"arguments": arguments}}).encode())
+
+    assert fields(a="a\r\nX-Evil: 1", b="us west") == {
+        "mcp-param-a": "=?base64?YQ0KWC1FdmlsOiAx?=",
+        "mcp-param-b": "us west",
+    }
+    assert fields(a="x" * (MAX_MIRRORED_CHARS - 1), b=1) is not None
+    assert fields(a="x" * (MAX_MIRRORED_CHARS - 1), b=10) is None
+    assert fields(a="é" * (MAX_MIRRORED_CHARS // 2)) is None
 
 
 @pytest.mark.parametrize("text", ["a\r\nX-Evil: 1", " a", "é", "=?base64?eA==?=", ""])
