@@ -50,10 +50,11 @@ def entry(url: str, scenario: str, context: Json) -> Json:
 
 
 class Driver:
-    """Uses one daemon."""
+    """Uses one daemon. `calls` are those to make, with their arguments; else every tool is called once."""
 
-    def __init__(self, http: httpx2.AsyncClient, base: str) -> None:
+    def __init__(self, http: httpx2.AsyncClient, base: str, calls: list[Json]) -> None:
         self._http = http
+        self._calls = calls
         self._base = base
         self._door = f"{base}/mcp/servers/{NAME}"
         self._head = {
@@ -71,8 +72,9 @@ class Driver:
             return False
         good = True
         tools = await self.tools()
-        for tool in tools:
-            good &= await self.called(tool, tools[0])
+        named = {tool["name"]: tool for tool in tools}
+        for call in self._calls or [{"name": name, "arguments": None} for name in named]:
+            good &= await self.called(named[call["name"]], tools[0], call["arguments"])
         await trio.sleep(SETTLE_S)
         return good
 
@@ -120,9 +122,10 @@ class Driver:
         tools: list[Json] = (await self._asked("tools/list", {})).get("result", {}).get("tools", [])
         return tools
 
-    async def called(self, tool: Json, focus: Json) -> bool:
+    async def called(self, tool: Json, focus: Json, arguments: Json | None) -> bool:
         """Call a tool, logging in if it takes more rights; return whether it was answered."""
-        arguments = sample(tool["inputSchema"])
+        if arguments is None:
+            arguments = sample(tool["inputSchema"])
         if "schema" in arguments:  # the suite asks for the schema of its first tool
             arguments["schema"] = focus["inputSchema"]
         while True:
@@ -173,10 +176,10 @@ def _value(schema: Any) -> Any:
     return VALUES.get(kind[0] if isinstance(kind, list) else kind)
 
 
-async def drive(base: str) -> bool:
+async def drive(base: str, calls: list[Json]) -> bool:
     """Use the daemon at an address."""
     async with httpx2.AsyncClient(timeout=25, trust_env=False) as http:
-        return await Driver(http, base).run()
+        return await Driver(http, base, calls).run()
 
 
 def main() -> int:
@@ -194,7 +197,7 @@ def main() -> int:
         try:
             assert daemon.stdout is not None
             base = daemon.stdout.readline().removeprefix("listening on ").strip()
-            return 0 if trio.run(drive, base) else 1
+            return 0 if trio.run(drive, base, context.get("toolCalls", [])) else 1
         finally:
             daemon.terminate()
             with suppress(subprocess.TimeoutExpired):

@@ -160,4 +160,5 @@ def _without_misplaced(offer: Offer) -> Offer:
         return offer
     problems = [f"tool {tool.name[:80]!r} left out: {tool.misplaced}" for tool in left_out]
     tools = tuple(tool for tool in offer.tools if not tool.misplaced)
-    return replace(offer, tools=tools, problems=(*offer.problems, *problems)[:MAX_PROBLEMS])
+    barred = tuple(tool.name for tool in left_out)
+    return replace(offer, tools=tools, barred=barred, problems=(*offer.problems, *problems)[:MAX_PROBLEMS])

@@ -15,11 +15,12 @@ from typing import Any, Final
 import trio
 
 from actors.catalogue.offer import Offer
-from actors.errors import UnknownMethod
+from actors.errors import UnknownMethod, UnknownTool
 from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
 from supervisor.metatools.servers.availability import refusal
+from supervisor.metatools.texts import clean
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists
 from supervisor.service.doors.requests import Parts, is_method, parts_of
@@ -89,11 +90,14 @@ class OneServer:
         """Return a page of a list from what is known; None if the server has to be asked."""
         kind, principal = known_lists.KINDS[exchange.method], exchange.client.principal
         position = known_lists.position_of(exchange.params)
-        if position is None or (position == 0 and self._awake(principal)):
+        if position is None:
             return None
         offer = await self._offer(exchange.client)
-        if not known_lists.is_whole(offer, kind):
-            return None
+        if not (kind == "tools" and offer.barred):  # else the server would list them, too
+            if position == 0 and self._awake(principal):
+                return None
+            if not known_lists.is_whole(offer, kind):
+                return None
         body = known_lists.page(offer, kind, position)
         if exchange.client.era == "legacy":
             return body
@@ -114,6 +118,9 @@ class OneServer:
         """Call a tool. Only tools that are known are counted: names are the clients' own choice."""
         principal = exchange.client.principal
         entry = self._visible.now(principal).entries.get(self._server)
+        if entry is not None and parts.name in entry.offer.barred:
+            name = clean(parts.name[:100])
+            raise UnknownTool(f"{name!r} marks its parameters for headers wrongly, and cannot be called over HTTP")
         if entry is None or parts.name not in entry.tools:
             return await self._answered(exchange, parts, since)
         with self._means.counted(principal, self._server, parts.name):

@@ -71,6 +71,7 @@ async def test_a_tool_whose_annotation_is_misplaced_is_left_out_and_said_so() ->
         assert rig.listed == [["echo"]]
         offer = rig.of(ServerListed)[-1].offer
     assert offer.problems == ("tool 'bad' left out: x-mcp-header stands where no path of properties leads",)
+    assert offer.barred == ("bad",)
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

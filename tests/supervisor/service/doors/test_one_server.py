@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 import trio
+from msgspec.structs import replace
 
+from actors.catalogue.snapshot import Entry
 from actors.errors import ServerGaveUp, ServerStarting, UnknownDoor
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
@@ -354,3 +356,16 @@ async def test_an_address_means_exactly_one_door() -> None:
             with pytest.raises(UnknownDoor) as caught:
                 doors.find(name)
             assert "whole" in caught.value.message or "/mcp/servers/NAME" in caught.value.message
+
+
+async def test_a_tool_that_must_not_be_called_as_it_is_reached_is_not_listed_either() -> None:
+    async with door() as rig:
+        known = rig.running.registry.catalogue
+        offer = known.value.entries["whole"].offer
+        barred = replace(offer, tools=offer.tools[1:], barred=("tool0",), problems=("tool 'tool0' left out",))
+        known.set(replace(known.value, entries={"whole": Entry.make("whole", "http", barred)}))
+        listed = (await rig.result(LEGACY, "tools/list"))["tools"]
+        assert [tool["name"] for tool in listed] == [tool.name for tool in offer.tools[1:]]
+        failed = await rig.result(LEGACY, "tools/call", {"name": "tool0"})
+        assert "cannot be called over HTTP" in failed["content"][0]["text"]
+        assert rig.server.asked == []
