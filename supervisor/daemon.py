@@ -208,6 +208,7 @@ class Daemon:
             version=__version__,
             used=usage.add,
             clock=self._clock,
+            subscribers=servers.subscribers,
         )
         core.start_soon(gateway.introduction.run)
         counters = ConnectionCounters()

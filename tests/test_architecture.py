@@ -69,6 +69,7 @@ PURE = (
     "actors.messages",
     "actors.catalogue.*",
     "actors.search.*",
+    "actors.server.subscribers",
     "actors.transport.http.head",
     "actors.transport.http.remote",
     "actors.transport.mask",

@@ -1,4 +1,4 @@
-"""How a server tells of changed lists: by notifications, which a modern one sends on a subscription. Pure.
+"""How a server tells of changes: by notifications, which a modern one sends on a subscription. Pure.
 
 A subscription has no memory: what changes while there is none is never told. It may end at any time, by its result, by
 a `notifications/cancelled` of the server, or with its stream; then it is asked for again. (MCP 2026-07-28,
@@ -7,17 +7,24 @@ basic/patterns/subscriptions.)
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
 from actors.protocol import jsonrpc
-from actors.protocol.facts import ListenEnded, Listening, ListsChanged
+from actors.protocol.facts import ListsChanged, ResourceUpdated
 from actors.protocol.failure import Failure
 from actors.protocol.outbound import Tag
 from actors.protocol.peer import Answered, Malformed, Refused
+from actors.protocol.versions import META_SUBSCRIPTION
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+UPDATED: Final = "notifications/resources/updated"
+SUBSCRIBE: Final = "resources/subscribe"
+UNSUBSCRIBE: Final = "resources/unsubscribe"
+OF_RESOURCES: Final = frozenset({SUBSCRIBE, UNSUBSCRIBE})
+"""Requests of the legacy era; in the modern one `subscriptions/listen` is in their place."""
 CHANGES: Final = frozenset(
     {
         "notifications/tools/list_changed",
@@ -25,44 +32,97 @@ CHANGES: Final = frozenset(
         "notifications/prompts/list_changed",
     }
 )
-WANTED: Final = jsonrpc.encode(
-    {"notifications": {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}}
-)
-"""The parameters of `subscriptions/listen`."""
+MAX_URI_CHARS: Final = 8192
+"""Of a resource that clients are told of."""
+_LISTS: Final = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
 
 
 class _Honoured(msgspec.Struct):
     toolsListChanged: bool = False
     resourcesListChanged: bool = False
     promptsListChanged: bool = False
+    resourceSubscriptions: tuple[str, ...] | None = None
+
+
+class _Meta(msgspec.Struct):
+    subscription: msgspec.Raw = msgspec.field(name=META_SUBSCRIPTION, default=msgspec.Raw(b""))
 
 
 class _Acknowledged(msgspec.Struct):
     notifications: _Honoured
+    meta: _Meta = msgspec.field(name="_meta", default_factory=_Meta)
+
+
+class _Updated(msgspec.Struct):
+    uri: str
+
+
+class _Resources(msgspec.Struct):
+    subscribe: bool = False
+
+
+class _Capabilities(msgspec.Struct):
+    resources: _Resources = msgspec.field(default_factory=_Resources)
+
+
+class Acknowledgement(msgspec.Struct, frozen=True):
+    """What a server will tell of: `lists`, and which resources. `id`: JSON text of the request's, empty if unsaid."""
+
+    id: bytes
+    lists: bool
+    uris: frozenset[str]
 
 
 _acknowledged = msgspec.json.Decoder(_Acknowledged)
+_updated = msgspec.json.Decoder(_Updated)
+_capabilities = msgspec.json.Decoder(_Capabilities)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def told(method: str, params: msgspec.Raw) -> ListsChanged | Listening | None:
-    """Return what a notification says of the lists, None if it is about something else."""
+def wanted(uris: Collection[str]) -> bytes:
+    """Return the parameters of `subscriptions/listen` for all lists and these resources."""
+    resources = {"resourceSubscriptions": list(uris)} if uris else {}
+    return jsonrpc.encode({"notifications": {**_LISTS, **resources}})
+
+
+def told(method: str, params: msgspec.Raw) -> ListsChanged | ResourceUpdated | None:
+    """Return what a notification says of lists and resources, None if it is about something else."""
     if method in CHANGES:
         return ListsChanged()
-    if method != ACKNOWLEDGED:
+    if method != UPDATED:
         return None
     try:
-        honoured = _acknowledged.decode(params).notifications
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Listening()  # it says that it listens, and not clearly to what
-    return Listening(honoured.toolsListChanged or honoured.resourcesListChanged or honoured.promptsListChanged)
+        uri = _updated.decode(params).uri
+    except _UNREADABLE:
+        return None
+    return ResourceUpdated(uri) if len(uri) <= MAX_URI_CHARS else None
 
 
-def over(event: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure) -> ListenEnded | None:
-    """Return that a subscription has ended; None if the server does not know such a thing."""
-    match event:
+def acknowledgement(params: msgspec.Raw) -> Acknowledgement | None:
+    """Return what a server acknowledges; None if that cannot be read."""
+    try:
+        said = _acknowledged.decode(params)
+    except _UNREADABLE:
+        return None
+    honoured = said.notifications
+    lists = honoured.toolsListChanged or honoured.resourcesListChanged or honoured.promptsListChanged
+    return Acknowledgement(bytes(said.meta.subscription), lists, frozenset(honoured.resourceSubscriptions or ()))
+
+
+def known(end: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure | None) -> bool:
+    """Say of the end of a subscription whether the server knows such a thing, so that it may be asked for again."""
+    match end:
         case Refused(error=error) if error.code in (jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS):
-            return None
+            return False
         case Failure(cause="refused"):
-            return None
+            return False
         case _:
-            return ListenEnded()
+            return True
+
+
+def subscribable(capabilities: msgspec.Raw) -> bool:
+    """Say whether a server with these capabilities tells of changes of resources (MCP, server/resources)."""
+    try:
+        return _capabilities.decode(capabilities).resources.subscribe
+    except _UNREADABLE:
+        return False

@@ -6,6 +6,7 @@ process gets a new one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -21,7 +22,6 @@ from actors.protocol.facts import (
     CallMalformed,
     CallRefused,
     Fact,
-    ListenEnded,
     ListsChanged,
     LoginWanted,
     Unreachable,
@@ -31,14 +31,15 @@ from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary
 from actors.protocol.mirrors import MirrorsOf, no_mirrors
 from actors.protocol.opening import Message, Opened
-from actors.protocol.outbound import CANCELLED, LISTEN, Outbound, Tag
+from actors.protocol.outbound import CANCELLED, LISTENS, Outbound, Tag
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Refused
 from actors.protocol.questions import Questions, cancelled_id
+from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.versions import BATCH_VERSION, Era
 
 INITIALIZED: Final = "notifications/initialized"
-_UNHEEDED: Final = ("life", "log level")
+_UNHEEDED: Final = ("life", "log level", "subscribe")
 """Answers that say nothing but that the server lives."""
 
 
@@ -63,6 +64,7 @@ class Conversation:
         self._identity = identity
         self._negotiation = Negotiation(identity, known, capabilities)
         self._exchanges = Exchanges()
+        self._subscription = ServerSubscription(self._out)
         self._questions = Questions(capabilities)
         self._limits = limits
         self._listing: ListWalk | None = None
@@ -134,10 +136,9 @@ class Conversation:
             self._listing.give_up(seconds)
         return self._finish_listing()
 
-    def listen(self) -> None:
-        """Ask a modern server to tell about changes (`subscriptions/listen`); a legacy one tells unasked."""
-        if self.era == "modern":
-            self._out.ask("listen", LISTEN, changes.WANTED)
+    def listen(self, uris: Iterable[str] = ()) -> None:
+        """Ask to be told of changes of the lists, which a legacy server tells unasked, and of these resources."""
+        self._subscription.listen(uris, self.era)
 
     def ask_for_life(self) -> None:
         """Ask for any answer at all: `ping`, or `server/discover` in the modern era, which has no ping."""
@@ -150,6 +151,9 @@ class Conversation:
 
         `name` is what it is about, `interest` what its client wants to hear meanwhile.
         """
+        if self.era == "modern" and method in changes.OF_RESOURCES:
+            self._subscription.call(call, method, name)
+            return
         self._exchanges.begin(call, self._out.call(call, method, members, meta, name, interest), interest)
 
     def cancel(self, call: int, reason: str) -> None:
@@ -192,8 +196,8 @@ class Conversation:
                 return self._follow(self._negotiation.on_failure(failure.reason))
             case "tools" | "resources" | "templates" | "prompts" as kind if self._listing is not None:
                 return self._listing.take(kind, b"", failure.reason)
-            case "listen":
-                return self._unsubscribed(failure)
+            case "listen" | "other listen" as tag:
+                return self._subscription.ended(failure, tag)
             case "life" if failure.cause in GONE:
                 return Unreachable(failure.reason, failure.retry_after_s or 0.0)
             case _:
@@ -230,15 +234,13 @@ class Conversation:
     def _notified(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
         if method in (PROGRESS, MESSAGE):
             return self._exchanges.noted(method, params, stream)
+        if method == changes.ACKNOWLEDGED:
+            return self._subscription.acknowledged(params)
         return self._cancelled(params) if method == CANCELLED else changes.told(method, params)
 
-    def _unsubscribed(self, why: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure) -> Fact | None:
-        self._out.forget("listen")
-        return changes.over(why)
-
     def _cancelled(self, params: msgspec.Raw) -> Fact | None:
-        id_ = cancelled_id(params)
-        return ListenEnded() if self._out.taken_back("listen", id_) else self._questions.withdrawn(id_)
+        tag = self._subscription.tag_of(id_ := cancelled_id(params))
+        return self._questions.withdrawn(id_) if tag is None else self._subscription.ended(None, tag)
 
     def _asked(self, asked: Asked, stream: bytes) -> CallAsked | None:
         """Answer a request of a legacy server, or say whom to ask; a modern one may not ask (it is ignored)."""
@@ -268,8 +270,8 @@ class Conversation:
                 return self._follow(self._negotiation.on_error(error))
             case Answered(tag=tag) | Refused(tag=tag) | Malformed(tag=tag) if tag in _UNHEEDED:
                 return None
-            case Answered(tag="listen") | Refused(tag="listen") | Malformed(tag="listen"):
-                return self._unsubscribed(event)
+            case Answered(tag=tag) | Refused(tag=tag) | Malformed(tag=tag) if tag in LISTENS:
+                return self._subscription.ended(event, tag)
             case Malformed(reason=reason) if self._listing is not None and event.tag in METHODS and not message:
                 return self._listing.take(event.tag, b"", f"it answered with {reason}")
             case _:

@@ -90,14 +90,24 @@ class ListsChanged(msgspec.Struct, frozen=True):
     missed: bool = False
 
 
+class ResourceUpdated(msgspec.Struct, frozen=True):
+    """The server says that a resource changed."""
+
+    uri: str
+
+
 class Listening(msgspec.Struct, frozen=True):
-    """A subscription is open. `useful`: the server says that it will tell of changed lists on it."""
+    """A subscription is open. `useful`: the server will tell of changes on it. `calls`: what waited for it has that."""
 
     useful: bool = True
+    calls: tuple[CallAnswered | CallRefused, ...] = ()
 
 
 class ListenEnded(msgspec.Struct, frozen=True):
-    """A subscription has ended, and may be opened again."""
+    """A subscription has ended. `again`: it is to be opened again. `calls`: what waited for it, in vain."""
+
+    again: bool = True
+    calls: tuple[CallLost | CallRefused, ...] = ()
 
 
 Fact = (
@@ -115,6 +125,7 @@ Fact = (
     | Unreachable
     | LoginWanted
     | ListsChanged
+    | ResourceUpdated
     | Listening
     | ListenEnded
 )

@@ -18,7 +18,11 @@ from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_L
 CANCELLED: Final = "notifications/cancelled"
 LISTEN: Final = "subscriptions/listen"
 
-Tag = int | Kind | Literal["negotiation", "listen", "life", "log level"]
+ListenTag = Literal["listen", "other listen"]
+LISTENS: Final[tuple[ListenTag, ListenTag]] = ("listen", "other listen")
+"""One is open while another is being opened."""
+
+Tag = int | Kind | ListenTag | Literal["negotiation", "life", "log level", "subscribe"]
 """What an answer is for: a call by its number, or something of our own."""
 
 
@@ -105,12 +109,15 @@ class Outbound:
         params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
         self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 
-    def taken_back(self, tag: Tag, id_: bytes) -> bool:
-        """Drop the request of that tag if that is its id: the server will not answer it."""
-        if self._ids.get(tag) != id_:
-            return False
-        self.forget(tag)
-        return True
+    def take_back(self, tag: Tag, reason: str) -> None:
+        """Take back a request of our own."""
+        id_ = self._ids.pop(tag, None)
+        if id_ is not None:
+            self.cancel(id_, reason)
+
+    def id_of(self, tag: Tag) -> bytes:
+        """Return the JSON text of the id of a request of our own; empty if there is none."""
+        return self._ids.get(tag, b"")
 
     def forget(self, tag: Tag) -> None:
         """Drop a request: its answer will be a stray."""

@@ -248,7 +248,7 @@ class ServerActor(Actor[ServerMessage]):
     def _on_idle(self) -> None:
         left = self._calls.last_activity + self._idle_timeout_s - trio.current_time()
         link = self._server.processes.link
-        if self._calls.open or (link is not None and link.talk.listing):
+        if self._calls.open or self._server.change_stream.wanted or (link is not None and link.talk.listing):
             left = self._idle_timeout_s
         if left > 0:
             self._course.step(Prolonged(self.life.incarnation, Timer.IDLE, left))

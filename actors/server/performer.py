@@ -91,7 +91,9 @@ class Performer:
             start_soon,
             shared.desk,
         )
-        self.change_stream = ChangeStream(restarts, self.timers, self.processes, self.course, self.discovery)
+        self.change_stream = ChangeStream(
+            name, shared.subscribers, restarts, self.timers, self.processes, self.course, self.discovery
+        )
         self.traffic = Traffic(
             self.processes,
             self.calls,
@@ -125,6 +127,7 @@ class Performer:
         """Nothing of the present process is left."""
         self._dialogue.drop()
         self.processes.ended(end)
+        self.change_stream.gone()
 
     def on_handshake_late(self) -> None:
         """The time for the handshake is over."""

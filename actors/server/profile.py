@@ -14,6 +14,7 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.server.journal import Journal
 from actors.server.settings import ServerSettings
+from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 
 
@@ -37,9 +38,11 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     """What all servers of a daemon share. `starts` bounds how many start at once, `identity` is who we say we are.
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `desk` is where large pages of lists are read.
+    `subscribers` are who is told of changes of resources.
     """
 
     starts: Starts
     clock: Callable[[], float]
     identity: Identity
     desk: trio.CapacityLimiter | None = None
+    subscribers: Subscribers = msgspec.field(default_factory=Subscribers)

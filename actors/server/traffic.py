@@ -24,6 +24,7 @@ from actors.protocol.facts import (
     ListsChanged,
     LoginWanted,
     QuestionWithdrawn,
+    ResourceUpdated,
     Unreachable,
 )
 from actors.protocol.failure import GONE, Failure
@@ -142,11 +143,19 @@ class Traffic:
                 self._record.last_error = reason = self._record.hide(said)
                 self._course.step(Barred(link.number, reason))
             case ListsChanged(missed=missed):
-                self._discovery.missed() if missed else self._discovery.changed(link)
-            case Listening(useful=useful):
-                self._change_stream.opened(useful=useful)
-            case ListenEnded():
-                self._change_stream.ended()
+                self._change_stream.missed() if missed else self._discovery.changed(link)
+            case ResourceUpdated(uri=uri):
+                self._change_stream.updated(uri)
+            case Listening() | ListenEnded():
+                self._on_subscription(fact, link)
+
+    def _on_subscription(self, fact: Listening | ListenEnded, link: Link) -> None:
+        for answer in fact.calls:
+            self._calls.settle(answer, link, link.heard)
+        if isinstance(fact, Listening):
+            self._change_stream.opened(useful=fact.useful)
+        elif fact.again:
+            self._change_stream.ended()
 
     def pump(self, now: float | None = None) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""

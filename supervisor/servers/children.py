@@ -24,6 +24,7 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import Profile, ServerActor, ServerMessage, Shared
+from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
 from actors.transport.stdio.containment import Containment
@@ -66,7 +67,14 @@ class Servers:
         self._registry = registry
         self._connect = connect
         self._clock = clock
-        self._shared = Shared(starts=starts, clock=clock, identity=identity, desk=trio.CapacityLimiter(1))
+        self.subscribers = Subscribers()
+        self._shared = Shared(
+            starts=starts,
+            clock=clock,
+            identity=identity,
+            desk=trio.CapacityLimiter(1),
+            subscribers=self.subscribers,
+        )
         self._reaching = replace(self._shared, starts=reached or starts)
         self._conditions = conditions
         self._recall = recall

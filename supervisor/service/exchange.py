@@ -22,6 +22,7 @@ from actors.protocol.jsonrpc import RemoteError
 from actors.protocol.questions import ASKED_BY
 from actors.protocol.versions import META_LOG_LEVEL
 from supervisor.service.client import Client
+from supervisor.service.updates import Updates
 
 MAX_OPEN: Final = 32
 MAX_TOKEN_BYTES: Final = 512
@@ -99,10 +100,10 @@ class Exchange:
 
     `voice` is None where nothing can be said before the answer; `questions` where the client has no session.
     `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot. `asking` are the
-    questions that were asked.
+    questions that were asked. `updates` is where changes of resources are noted, None where they could not be told.
     """
 
-    __slots__ = ("_questions", "_voice", "asking", "client", "id", "log_level", "method", "params")
+    __slots__ = ("_questions", "_voice", "asking", "client", "id", "log_level", "method", "params", "updates")
 
     def __init__(
         self,
@@ -114,12 +115,14 @@ class Exchange:
         voice: Voice | None = None,
         questions: QuestionTable | None = None,
         log_level: LogLevel | Literal[""] | None = None,
+        updates: Updates | None = None,
     ) -> None:
         self.client = client
         self.id = id_
         self.method = method
         self.params = params
         self.log_level = log_level
+        self.updates = updates
         self._voice = voice
         self._questions = questions
         self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS

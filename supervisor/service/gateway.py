@@ -20,6 +20,7 @@ from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.protocol.jsonrpc import encode
 from actors.router import Message as RouterMessage
+from actors.server.subscribers import Subscribers
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
@@ -40,8 +41,8 @@ Handler = Callable[[Exchange], Awaitable[bytes]]
 class Gateway:
     """Implements `supervisor.service.port.Service`: the door of the meta-tools. `means` are for the other doors, too.
 
-    `used` is told of each call that ended; `clock` gives unix time in seconds. What `introduction` says is kept up to
-    date as long as it runs.
+    `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
+    `clock` gives unix time in seconds. What `introduction` says is kept up to date as long as it runs.
     """
 
     def __init__(
@@ -53,10 +54,11 @@ class Gateway:
         *,
         version: str,
         used: Used,
+        subscribers: Subscribers,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.changes: Latest[Any] = catalogue
-        self.means = means = Means(router, catalogue, statuses, deployment, used, clock)
+        self.means = means = Means(router, catalogue, statuses, deployment, used, clock, subscribers)
         self._visible = means.visible
         self._deployment = deployment
         self._bench = bench = means.bench
@@ -103,6 +105,11 @@ class Gateway:
         if handler is None or method in (LEGACY_ONLY if modern else MODERN_ONLY):
             raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
         return await handler(exchange)
+
+    async def subscribe(self, exchange: Exchange, name: str) -> None:
+        """Refuse a subscription: there are none at this door."""
+        await trio.lowlevel.checkpoint()
+        raise UnknownMethod(f"there are no subscriptions to resources here: {name[:100]!r}")
 
     # Lists ----------------------------------------------------------------------------------------------------------
 

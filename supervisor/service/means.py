@@ -13,10 +13,12 @@ from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.protocol.jsonrpc import RemoteError
 from actors.router import Message as RouterMessage
+from actors.server.subscribers import Subscribers
 from supervisor.host.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.arrival import Arrival
 from supervisor.service.forward import Forwarder
+from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.visible import Visible
 
 Used = Callable[[Principal, str, str, bool, float], None]
@@ -36,6 +38,7 @@ class Means:
         deployment: Latest[Deployment],
         used: Used,
         clock: Callable[[], float],
+        subscribers: Subscribers,
     ) -> None:
         self.catalogue = catalogue
         self.deployment = deployment
@@ -44,6 +47,7 @@ class Means:
         self.visible = Visible(catalogue, statuses)
         self.arrival = Arrival(router, self.visible, clock)
         self.forward = Forwarder(router, deployment, self.bench)
+        self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible)
 
     @contextmanager
     def counted(self, principal: Principal, server: str, tool: str) -> Iterator[None]:

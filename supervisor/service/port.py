@@ -58,6 +58,12 @@ class Service(Protocol):
         answered. A checkpoint if it waits for anything.
         """
 
+    async def subscribe(self, exchange: Exchange, name: str) -> None:
+        """Tell the client of changes of a resource from now on: by `exchange.updates`, under this name.
+
+        Raises as `perform` does, also where nobody would be told. A checkpoint if it waits for anything.
+        """
+
 
 class Door(msgspec.Struct, frozen=True, eq=False):
     """What one address leads to. `name` is what stands behind the path of MCP: empty, `all`, `servers/github`."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.principal import Principal
+from actors.protocol.changes import subscribable
 from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import announced
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
@@ -23,12 +24,20 @@ MODERN_ONLY = frozenset({"server/discover"})
 class SelfDescription:
     """Makes the answers to `initialize` and `server/discover`.
 
-    `instructions` are what a principal is told; `told` says whether it is told of changed lists.
+    `instructions` are what a principal is told; `told` says whether it is told of changed lists. `subscribes`: clients
+    are told of changed resources, where servers tell of them.
     """
 
     def __init__(
-        self, visible: Visible, version: str, instructions: Callable[[Principal], str], told: Callable[[], bool]
+        self,
+        visible: Visible,
+        version: str,
+        instructions: Callable[[Principal], str],
+        told: Callable[[], bool],
+        *,
+        subscribes: bool = False,
     ) -> None:
+        self._subscribes = subscribes
         self._visible = visible
         self._instructions = instructions
         self._told = told
@@ -66,6 +75,8 @@ class SelfDescription:
         told = {"listChanged": self._told()}
         lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         entries = self._visible.now(principal).entries.values()
+        if self._subscribes and any(subscribable(entry.offer.capabilities) for entry in entries):
+            lists["resources"] = {**told, "subscribe": True}
         offered = frozenset[str]().union(*(announced(entry.offer.capabilities) for entry in entries))
         passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
         return {**lists, **{name: {} for name in passed}}

@@ -23,6 +23,9 @@ ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
 held: list[socket.socket] = []
 request: dict[str, Any] = {}
 """The one that is being answered."""
+MEMO = "memo://one"
+memo = {"text": "nothing"}
+watched: set[str] = set()
 
 
 def send(message: dict[str, Any]) -> None:
@@ -104,6 +107,14 @@ def ask(arguments: Arguments) -> str:
     return json.dumps(answered.get("result") or answered["error"])
 
 
+def write(arguments: Arguments) -> str:
+    """Write the memo, and tell who is subscribed to it."""
+    memo["text"] = str(arguments["text"])
+    if MEMO in watched:
+        send({"method": "notifications/resources/updated", "params": {"uri": MEMO}})
+    return memo["text"]
+
+
 ROLES: dict[str, dict[str, Handler]] = {
     "growing": {"grow": grow, "echo": echo, "hang": hang, "wait": wait, "big": big},
     "stubborn": {"echo": echo},
@@ -112,6 +123,7 @@ ROLES: dict[str, dict[str, Handler]] = {
     "github": {"create_issue": create_issue},
     "excalidraw": {"draw": echo},
     "talkative": {"work": work, "ask": ask},
+    "memo": {"write": write},
 }
 NEEDED = {
     "resolve-library-id": ["libraryName"],
@@ -119,6 +131,7 @@ NEEDED = {
     "create_issue": ["repo", "title"],
     "big": ["size"],
     "ask": ["message"],
+    "write": ["text"],
 }
 RESOURCE = {"uri": "ui://excalidraw/mcp-app.html", "name": "Excalidraw App", "mimeType": "text/html"}
 PAGE = "<!DOCTYPE html><html></html>"
@@ -148,6 +161,8 @@ def result_of(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if ROLE == "excalidraw":
             capabilities["resources"] = {}
+        if ROLE == "memo":
+            capabilities["resources"] = {"subscribe": True}
         if ROLE == "talkative":
             capabilities["logging"] = {}
         return {
@@ -162,11 +177,27 @@ def result_of(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     if method == "tools/call":
         text = TOOLS[params["name"]](params.get("arguments", {}))
         return None if text is None else {"content": [{"type": "text", "text": text}]}
+    if ROLE == "memo" and method.startswith("resources/"):
+        return result_of_memo(method.removeprefix("resources/"), params)
     if ROLE == "excalidraw" and method == "resources/list":
         return {"resources": [RESOURCE]}
     if ROLE == "excalidraw" and method == "resources/read":
         return {"contents": [{"uri": RESOURCE["uri"], "mimeType": "text/html", "text": PAGE}]}
     raise LookupError(method)
+
+
+def result_of_memo(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """The result of a request about the memo. Raises LookupError for what is not there."""
+    if method == "list":
+        return {"resources": [{"uri": MEMO, "name": "memo"}]}
+    if method == "templates/list":
+        return {"resourceTemplates": []}
+    if params["uri"] != MEMO:
+        raise LookupError(method)
+    if method == "read":
+        return {"contents": [{"uri": MEMO, "text": memo["text"]}]}
+    (watched.add if method == "subscribe" else watched.discard)(MEMO)
+    return {}
 
 
 def answer(message: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from actors.protocol.exchanges import LogLevel
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.updates import Updates
 
 
 class Ear:
@@ -34,6 +35,16 @@ def exchange(
     ear: Ear | None = None,
     questions: QuestionTable | None = None,
     log_level: LogLevel | Literal[""] | None = None,
+    updates: Updates | None = None,
 ) -> Exchange:
     """One request with the id 1."""
-    return Exchange(client, b"1", method, msgspec.Raw(params), voice=ear, questions=questions, log_level=log_level)
+    return Exchange(
+        client,
+        b"1",
+        method,
+        msgspec.Raw(params),
+        voice=ear,
+        questions=questions,
+        log_level=log_level,
+        updates=updates,
+    )

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import trio
 
 from actors.kit import Latest
+from actors.protocol.versions import META_SUBSCRIPTION
 from actors.transport.base import Work
 from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines, line
@@ -34,7 +35,8 @@ class FakeServer:
     `probe`: what `server/discover` does. `exits_at`: the method at which it exits with code 1. `silent_at`: methods it
     never answers. `deaf`: it reads nothing after its next message. `errors_at`: the JSON-RPC error it answers to a
     method. `page`: tools per page. `ttl`: what its pages have as `ttlMs`, `ttls` one by one.
-    `honours`: what it acknowledges of a subscription; None: it says nothing.
+    `honours`: what it acknowledges of a subscription, and of resources all that are not `odd:`; None: it says nothing.
+    `watched`: the resources of which it tells its present incarnation, by either way.
     `installs_s`: before it reads anything it works for so long, as an installer does.
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
     exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation, `progress`
@@ -54,6 +56,7 @@ class FakeServer:
     page: int = 1000
     honours: dict[str, Any] | None = None
     subscriptions: list[Any] = field(default_factory=list)
+    watched: list[str] = field(default_factory=list)
     ttl: Any = None
     ttls: list[int] = field(default_factory=list)
     start_s: float = 0.0
@@ -70,6 +73,7 @@ class FakeServer:
     async def serve(self, peer: MemoryPeer) -> int:
         self.starts += 1
         self.asked.append([])
+        self.watched = []
         self.peer = peer
         code = 0
         try:
@@ -145,7 +149,10 @@ class FakeServer:
             nursery.start_soon(self._call, peer, message)
         elif method == "subscriptions/listen" and self.honours is not None:
             self.subscriptions.append(message["id"])
-            told = {"notifications": self.honours, "_meta": {"subscriptionId": message["id"]}}
+            wanted = message["params"]["notifications"].get("resourceSubscriptions", [])
+            self.watched = [uri for uri in wanted if not uri.startswith("odd:")]
+            resources = {"resourceSubscriptions": self.watched} if self.watched else {}
+            told = {"notifications": {**self.honours, **resources}, "_meta": {META_SUBSCRIPTION: message["id"]}}
             await self._send(peer, {"method": "notifications/subscriptions/acknowledged", "params": told})
         elif (answer := self._answer(method, message)) is not None:
             await self._send(peer, {"id": message["id"], **answer})
@@ -169,8 +176,24 @@ class FakeServer:
                 return {"result": self._page(message.get("params", {}).get("cursor"))}
             case "subscriptions/listen":
                 return None
+            case "resources/subscribe" | "resources/unsubscribe":
+                return self._watch(method, message["params"]["uri"])
             case _:
                 return {"error": {"code": -32601, "message": f"unknown method {method}"}}
+
+    def _watch(self, method: str, uri: str) -> dict[str, Any]:
+        if uri.startswith("odd:"):
+            return {"error": {"code": -32002, "message": "there is no such resource"}}
+        if method == "resources/unsubscribe":
+            self.watched.remove(uri)
+        elif uri not in self.watched:
+            self.watched.append(uri)
+        return {"result": {}}
+
+    async def update(self, uri: str) -> None:
+        """Tell that a resource changed."""
+        assert self.peer is not None
+        await self.peer.write(line(method="notifications/resources/updated", params={"uri": uri}))
 
     def _discovered(self) -> dict[str, Any] | None:
         if self.probe == "modern":

@@ -28,6 +28,7 @@ from actors.registry.actor import Registry
 from actors.router import Router
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.journal import Journal
+from actors.server.subscribers import Subscribers
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
@@ -197,6 +198,7 @@ async def served(
     names = ServerNames({**{name: name for name in servers}, **(also or {})})
     registry = Registry({}, Nothing(), uncounted, trio.current_time, names=names)
     router = Router(directory, 100)
+    subscribers = Subscribers()
     gateway = Gateway(
         router.address,
         registry.catalogue,
@@ -204,13 +206,17 @@ async def served(
         Latest(Deployment(settings=settings or Settings(first_discovery_wait_s=0.0), names=names)),
         version="1.0",
         used=lambda *_: None,
+        subscribers=subscribers,
         clock=trio.current_time,
     )
     with trio.fail_after(6000):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
             for run in (registry.run, router.run):
                 await nursery.start(run)
-            actors = {name: _actor(name, server, registry, policy, start, era) for name, server in servers.items()}
+            actors = {
+                name: _actor(name, server, registry, subscribers, policy, start, era)
+                for name, server in servers.items()
+            }
             for actor in actors.values():
                 await nursery.start(actor.run)
                 stack.enter_context(directory.registered(actor.name, actor.address))
@@ -240,6 +246,7 @@ def _actor(
     name: str,
     server: Server,
     registry: Registry,
+    subscribers: Subscribers,
     policy: RestartPolicy | None,
     start: ServerSettings | None,
     era: Era,
@@ -253,6 +260,6 @@ def _actor(
             journal=Journal(trio.current_time),
             era=era,
         ),
-        Shared(starts=Starts(10), clock=trio.current_time, identity=Identity()),
+        Shared(starts=Starts(10), clock=trio.current_time, identity=Identity(), subscribers=subscribers),
         Reporter(registry.address),
     )

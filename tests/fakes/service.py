@@ -13,6 +13,7 @@ from actors.principal import Principal
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions
+from supervisor.service.updates import Updates
 
 Behaviour = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
 
@@ -27,6 +28,9 @@ class FakeService:
         self.asked: list[tuple[Client, str, bytes]] = []
         self.exchanges: list[Exchange] = []
         self.current = Revisions()
+        self.watched: set[str] = set()
+        self.left: list[str] = []
+        self.subscribers: list[Updates] = []
 
     def revisions(self, principal: Principal) -> Revisions:
         return self.current
@@ -41,6 +45,15 @@ class FakeService:
         if behaviour is None:
             raise UnknownMethod(f"no method {method}")
         return await behaviour(client, params)
+
+    async def subscribe(self, exchange: Exchange, name: str) -> None:
+        """Subscribe to whatever is `watched`."""
+        await trio.lowlevel.checkpoint()
+        if name not in self.watched or exchange.updates is None:
+            raise UnknownMethod(f"nothing is told of {name}")
+        exchange.updates.hold(name, lambda: self.left.append(name))
+        exchange.updates.used = True
+        self.subscribers.append(exchange.updates)
 
     def initialize(self, version: str) -> bytes:
         return msgspec.json.encode(

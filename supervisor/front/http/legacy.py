@@ -231,6 +231,7 @@ def _exchange(request: Request, client: Client, session: HttpSession | None, voi
         voice=voice,
         questions=session.questions,
         log_level=session.log_level,
+        updates=session.updates,
     )
 
 

@@ -8,6 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import trio
@@ -17,17 +18,18 @@ from actors.principal import Principal
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from supervisor.front.edge.asgi import Receive, Send
 from supervisor.front.http.answer_stream import KeepAlive
-from supervisor.front.http.exchange import EventStream, cancel_when_gone, reply
+from supervisor.front.http.exchange import EventStream, cancel_when_gone, cancel_when_set, reply
 from supervisor.front.http.head import Accepts
 from supervisor.front.http.refusal import refuse
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
-from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_subscription
+from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_subscription, subscribed
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.front.mcp.modern import client_of, removed
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Answer, failure
+from supervisor.service.updates import Updates
 
 LISTEN: Final = "subscriptions/listen"
 
@@ -102,24 +104,51 @@ class ModernFront:
         try:
             subscription = read_subscription(request.id, request.params)
             with self._limit.place():
-                await self._stream(subscription, principal, receive, send)
+                await self._follow(subscription, request, principal, receive, send)
         except SupervisorError as error:  # only ever raised before the stream is committed to
             answer = failure(request.id, error)
             await reply(send, answer.status, answer.body)
 
-    async def _stream(self, subscription: Subscription, principal: Principal, receive: Receive, send: Send) -> None:
+    async def _follow(
+        self, subscription: Subscription, request: ModernRequest, principal: Principal, receive: Receive, send: Send
+    ) -> None:
+        """Subscribe to the resources, then tell of everything, until the client is gone."""
+        client, updates = client_of(request, principal), Updates()
+        exchange = Exchange(client, request.id, LISTEN, request.params, updates=updates)
+        uris: list[str] = []
+        try:
+            if subscription.uris:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
+                    nursery.start_soon(cancel_when_set, self._drain.closing, nursery.cancel_scope)
+                    uris.extend(await subscribed(self._service, exchange, subscription.uris))
+                    nursery.cancel_scope.cancel()
+            await self._stream(subscription, uris, updates, principal, receive, send)
+        finally:
+            updates.end()
+
+    async def _stream(
+        self,
+        subscription: Subscription,
+        uris: Sequence[str],
+        updates: Updates,
+        principal: Principal,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         settings = self._settings
         watch = Watch(
             self._service,
             principal,
             subscription.kinds,
+            updates=updates,
             min_interval_s=settings.list_changed_min_interval_s,
             debounce_s=settings.list_changed_debounce_s,
         )
         stream = EventStream(send)
         await stream.open()
-        await stream.event(subscription.acknowledged())
-        if subscription.kinds:
+        await stream.event(subscription.acknowledged(uris))
+        if subscription.kinds or uris:
             await notify(
                 stream,
                 watch,

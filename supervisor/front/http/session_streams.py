@@ -9,7 +9,7 @@ from supervisor.front.http.exchange import EventStream
 from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
-from supervisor.front.mcp.listen import Watch, list_changed
+from supervisor.front.mcp.listen import Watch, told_of
 from supervisor.service.drain import RequestDrain
 
 
@@ -42,6 +42,7 @@ class SessionStreams:
             self._drain.service,
             session.client.principal,
             told=session.told,
+            updates=session.updates,
             min_interval_s=settings.list_changed_min_interval_s,
             debounce_s=settings.list_changed_debounce_s,
         )
@@ -54,7 +55,7 @@ class SessionStreams:
             stream,
             watch,
             receive,
-            message=list_changed,
+            message=told_of,
             go_on=go_on,
             closing=self._drain.closing,
             keepalive_s=settings.sse_keepalive_s,

@@ -8,6 +8,8 @@ Rules of this file:
 - What was deleted or fell idle stays dead: its digest is remembered here, and by `ended` beyond our life. Too many of
   them are remembered as one moment: whatever expires by then and is not alive now is over. Nothing revives by that; a
   client that comes back after a restart opens a new session.
+- One that was subscribed to resources ends with the daemon: what it was subscribed to is not kept, and its client could
+  not be told so. Hence `ended` hears of it at once, and it ends rather than being forgotten.
 - Too many sessions: the longest idle is forgotten, not ended; its client comes back by its token, at its own cost.
 - No task: sessions are looked through when one is opened or asked for, oldest use first.
 """
@@ -29,6 +31,7 @@ from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.service.client import Client
 from supervisor.service.exchange import QuestionTable
 from supervisor.service.port import Revisions
+from supervisor.service.updates import Updates
 from supervisor.store import ALL_UNTIL
 
 NONCE_BYTES: Final = 16
@@ -39,12 +42,13 @@ class HttpSession:
     """One live legacy session.
 
     `told` is what its client was last told of the lists; `stream` is the scope of its one event stream. `log_level` is
-    what it asked for, empty if it has not.
+    what it asked for, empty if it has not. `updates` are of the resources that it is subscribed to. `kept`: it survives
+    the daemon.
     """
 
     __slots__ = (
-        *("client", "digest", "door", "expires_at", "in_flight", "last_used"),
-        *("log_level", "questions", "stream", "token", "told"),
+        *("client", "digest", "door", "expires_at", "in_flight", "kept", "last_used"),
+        *("log_level", "questions", "stream", "token", "told", "updates"),
     )
 
     def __init__(self, token: bytes, digest: str, claims: SessionClaims, told: Revisions, door: str) -> None:
@@ -64,6 +68,8 @@ class HttpSession:
         self.stream: trio.CancelScope | None = None
         self.in_flight: dict[Key, trio.CancelScope] = {}
         self.questions = QuestionTable()
+        self.updates = Updates()
+        self.kept = True
         self.log_level: LogLevel | Literal[""] = ""
 
     @property
@@ -178,6 +184,9 @@ class Sessions:
         del self._live[session.token]
         self._live[session.token] = session
         session.last_used = self._clock()
+        if session.updates.used and session.kept:
+            session.kept = False
+            self._on_ended(session.digest, session.expires_at)
         return True
 
     def _revive(self, token: bytes, principal: Principal, door: str) -> HttpSession | None:
@@ -210,13 +219,14 @@ class Sessions:
                 elif not self.touch(oldest):
                     self._forget(oldest)
             elif len(self._live) >= self._max_sessions:
-                self._forget(oldest)
+                self._forget(oldest) if oldest.kept else self.end(oldest)
             else:
                 return
 
     def _forget(self, session: HttpSession) -> None:
         self._live.pop(session.token, None)
         session.questions.close()
+        session.updates.end()
         if session.stream is not None:
             session.stream.cancel()
 

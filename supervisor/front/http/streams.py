@@ -11,7 +11,7 @@ import trio
 
 from supervisor.front.edge.asgi import Receive
 from supervisor.front.http.exchange import EventStream, cancel_when_gone, cancel_when_set
-from supervisor.front.mcp.listen import Kind, Watch
+from supervisor.front.mcp.listen import Change, Watch
 
 
 async def notify(
@@ -19,7 +19,7 @@ async def notify(
     watch: Watch,
     receive: Receive,
     *,
-    message: Callable[[Kind], bytes],
+    message: Callable[[Change], bytes],
     go_on: Callable[[], bool],
     closing: trio.Event,
     keepalive_s: float,
@@ -32,11 +32,11 @@ async def notify(
         nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
         nursery.start_soon(cancel_when_set, closing, nursery.cancel_scope)
         while go_on():
-            kinds: tuple[Kind, ...] = ()
+            due: tuple[Change, ...] = ()
             with trio.move_on_after(keepalive_s):
-                kinds = await watch.next()
-            for kind in kinds:
-                await stream.event(message(kind))
-            if not kinds:
+                due = await watch.next()
+            for change in due:
+                await stream.event(message(change))
+            if not due:
                 await stream.comment()
         nursery.cancel_scope.cancel()

@@ -1,32 +1,39 @@
-"""What a stream is owed when the lists change: shared by HTTP streams, `subscriptions/listen` and WebSockets.
+"""What a stream is owed when lists and resources change: shared by HTTP streams, `subscriptions/listen`, WebSockets.
 
 Rules of this file:
 - Nothing is queued. A stream remembers the revisions it was told of and compares them with what there is now; however
   often a list changes, a stream owes one notification per kind.
 - The last change is never lost: the version of the cell is read before the revisions are.
 - At most one notification per kind and interval; a first change waits a moment for others to join it.
+- A resource that changed is told of at once, then at most once per `UPDATES_INTERVAL_S` with all others.
 - A subscription is known by the id of its request, with its type; the acknowledgement goes first, only kinds that were
   asked for follow, each stamped with the id (MCP 2026-07-28, basic/patterns/subscriptions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, Literal
 
 import msgspec
 import trio
 
-from actors.errors import InvalidArguments, TooManyCalls
+from actors.errors import InvalidArguments, SupervisorError, TooManyCalls
 from actors.principal import Principal
 from actors.protocol import jsonrpc
+from actors.protocol.changes import MAX_URI_CHARS, UPDATED
 from actors.protocol.versions import META_SUBSCRIPTION
+from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions, Service
+from supervisor.service.updates import MAX_SUBSCRIBED, Updates
 
 Kind = Literal["tools", "resources", "prompts"]
 KINDS: Final[tuple[Kind, ...]] = ("tools", "resources", "prompts")
 MAX_SUBSCRIPTIONS: Final = 1024
+UPDATES_INTERVAL_S: Final = 0.25
+AT_ONCE: Final = 64
+"""So many resources of one request are subscribed to at a time."""
 
 NOTHING_TOLD: Final = Revisions(tools=-1, resources=-1, prompts=-1)
 """Differs from whatever there is: every kind is owed."""
@@ -38,13 +45,26 @@ _FIELDS: Final[dict[Kind, str]] = {
 }
 
 
-def list_changed(kind: Kind, params: bytes | None = None) -> bytes:
-    """Return the bytes of one `list_changed` notification."""
-    return jsonrpc.notification(f"notifications/{kind}/list_changed", params)
+class Updated(msgspec.Struct, frozen=True):
+    """A resource changed; `uri` is the one that the client is subscribed to."""
+
+    uri: str
+
+
+Change = Kind | Updated
+
+
+def told_of(change: Change, meta: bytes = b"{") -> bytes:
+    """Return the bytes of one notification; `meta` is the beginning of its params, an object."""
+    if isinstance(change, Updated):
+        separator = b"," if len(meta) > 1 else b""
+        params = meta + separator + b'"uri":' + jsonrpc.encode(change.uri) + b"}"
+        return jsonrpc.notification(UPDATED, params)
+    return jsonrpc.notification(f"notifications/{change}/list_changed", meta + b"}" if len(meta) > 1 else None)
 
 
 class Watch:
-    """Waits for changes of the lists of one principal, on behalf of one stream."""
+    """Waits for changes of the lists of one principal, and of resources, on behalf of one stream."""
 
     def __init__(
         self,
@@ -53,21 +73,28 @@ class Watch:
         kinds: tuple[Kind, ...] = KINDS,
         *,
         told: Revisions | None = None,
+        updates: Updates | None = None,
         min_interval_s: float = 1.0,
         debounce_s: float = 0.25,
     ) -> None:
-        """`told`: the revisions the client knows of already; without it, what there is now counts as known."""
+        """`told`: the revisions the client knows of already; without it, what there is now counts as known.
+
+        `updates`: which resources changed.
+        """
         self._service = service
         self._principal = principal
         self._kinds = kinds
         self._min_interval_s = min_interval_s
         self._debounce_s = debounce_s
+        self._updates = updates or Updates()
+        self._updates.resume()
+        self._updates_from = trio.current_time()
         self._since: dict[Kind, float] = {}
         self._not_before: dict[Kind, float] = {}
         self.told = service.revisions(principal) if told is None else told
 
-    async def next(self) -> tuple[Kind, ...]:
-        """Wait until notifications are owed and due; return their kinds, which count as told from now on.
+    async def next(self) -> tuple[Change, ...]:
+        """Wait until notifications are owed and due; return of what, which counts as told from now on.
 
         A checkpoint. Cancelling it loses nothing.
         """
@@ -77,15 +104,22 @@ class Watch:
             revisions = self._service.revisions(self._principal)
             due = self._due(revisions)
             now = trio.current_time()
-            ready = tuple(kind for kind, moment in due.items() if moment <= now)
-            if ready:
-                self._tell(ready, revisions, now)
-                return ready
-            if due:
-                # Not woken by further changes: a storm of them costs a quiet stream one look per interval.
-                await trio.sleep_until(min(due.values()))
-            else:
-                await self._service.changes.changed(version)
+            kinds = tuple(kind for kind, moment in due.items() if moment <= now)
+            resources = self._updates.owed and self._updates_from <= now
+            if kinds or resources:
+                self._tell(kinds, revisions, now)
+                return (*kinds, *(self._updated(now) if resources else ()))
+            moments = [*due.values(), *([self._updates_from] if self._updates.owed else ())]
+            with self._updates.interrupting():
+                if moments:
+                    # Not woken by further changes: a storm of them costs a quiet stream one look per interval.
+                    await trio.sleep_until(min(moments))
+                else:
+                    await self._service.changes.changed(version)
+
+    def _updated(self, now: float) -> tuple[Updated, ...]:
+        self._updates_from = now + UPDATES_INTERVAL_S
+        return tuple(map(Updated, self._updates.take()))
 
     def _due(self, revisions: Revisions) -> dict[Kind, float]:
         """Return for each owed kind the moment (trio clock) from which it may be told."""
@@ -107,20 +141,22 @@ class Watch:
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """One `subscriptions/listen`: the id of its request as JSON text, and the kinds that are honoured."""
+    """One `subscriptions/listen`: the id of its request as JSON text, the kinds that are honoured, and `uris`."""
 
     id: bytes
     kinds: tuple[Kind, ...]
+    uris: tuple[str, ...] = ()
 
-    def acknowledged(self) -> bytes:
-        """Return the bytes of the first message of the stream."""
-        honoured = jsonrpc.encode({_FIELDS[kind]: True for kind in self.kinds})
+    def acknowledged(self, uris: Collection[str] = ()) -> bytes:
+        """Return the bytes of the first message of the stream; `uris` are the resources that it tells of."""
+        resources = {"resourceSubscriptions": list(uris)} if uris else {}
+        honoured = jsonrpc.encode({**{_FIELDS[kind]: True for kind in self.kinds}, **resources})
         params = self._meta() + b',"notifications":' + honoured + b"}"
         return jsonrpc.notification("notifications/subscriptions/acknowledged", params)
 
-    def changed(self, kind: Kind) -> bytes:
+    def changed(self, change: Change) -> bytes:
         """Return the bytes of a notification on this stream."""
-        return list_changed(kind, self._meta() + b"}")
+        return told_of(change, self._meta())
 
     def complete(self) -> bytes:
         """Return the bytes of the answer that ends the stream gracefully."""
@@ -139,6 +175,7 @@ class _Wishes(msgspec.Struct, frozen=True, rename="camel"):
     tools_list_changed: bool | None = None
     resources_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
+    resource_subscriptions: tuple[str, ...] | None = None
 
 
 class _ListenParams(msgspec.Struct, frozen=True):
@@ -149,12 +186,37 @@ _listen_params = msgspec.json.Decoder(_ListenParams)
 
 
 def read_subscription(id_: bytes, params: msgspec.Raw) -> Subscription:
-    """Return what a listen request asks for; kinds we do not have are left out. Raises `InvalidArguments`."""
+    """Return what a listen request asks for; kinds we do not have are left out.
+
+    Raises `InvalidArguments`, and `TooManyCalls` for too many resources.
+    """
     try:
         wishes = _listen_params.decode(params).notifications
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise InvalidArguments('"params.notifications" must be an object of booleans') from None
-    return Subscription(id_, tuple(kind for kind in KINDS if getattr(wishes, f"{kind}_list_changed")))
+        raise InvalidArguments('"params.notifications" must be an object of booleans, and a list of URIs') from None
+    uris = tuple(dict.fromkeys(wishes.resource_subscriptions or ()))
+    if len(uris) > MAX_SUBSCRIBED:
+        raise TooManyCalls(f"{len(uris)} resources are asked for; {MAX_SUBSCRIBED} are the most")
+    if any(len(uri) > MAX_URI_CHARS for uri in uris):
+        raise InvalidArguments(f"a URI has at most {MAX_URI_CHARS} characters")
+    return Subscription(id_, tuple(kind for kind in KINDS if getattr(wishes, f"{kind}_list_changed")), uris)
+
+
+async def subscribed(service: Service, exchange: Exchange, uris: Sequence[str]) -> tuple[str, ...]:
+    """Subscribe a client to resources, a few at a time; return those of which it will be told. A checkpoint."""
+    honoured: set[str] = set()
+    room = trio.CapacityLimiter(AT_ONCE)
+
+    async def subscribe(uri: str) -> None:
+        async with room:
+            with suppress(SupervisorError, jsonrpc.RemoteError):  # it is left out of the acknowledgement
+                await service.subscribe(exchange, uri)
+                honoured.add(uri)
+
+    async with trio.open_nursery() as nursery:
+        for uri in uris:
+            nursery.start_soon(subscribe, uri)
+    return tuple(uri for uri in uris if uri in honoured)
 
 
 class StreamLimit:

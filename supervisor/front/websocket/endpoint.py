@@ -107,7 +107,10 @@ class _Connection:
                     session = SocketSession(self._drain, self._settings, self._outgoing, self._budget, nursery)
                     nursery.start_soon(self._write, send)
                     nursery.start_soon(self._wind_up, session)
-                    await self._read(receive, session)
+                    try:
+                        await self._read(receive, session)
+                    finally:
+                        session.end()
                     nursery.cancel_scope.cancel()
         except* Exception:  # the border: a bug costs this connection and is in the log
             log.exception("a bug in a WebSocket connection")

@@ -12,12 +12,14 @@ from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import Principal
 from actors.protocol import jsonrpc
 from supervisor.front.mcp.envelope import Key
-from supervisor.front.mcp.listen import KINDS, Kind, Subscription, Watch, list_changed, read_subscription
+from supervisor.front.mcp.listen import KINDS, Change, Kind, Subscription, Watch, read_subscription, subscribed, told_of
 from supervisor.front.mcp.messages import Request
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
+from supervisor.service.exchange import Exchange
 from supervisor.service.port import Service, failure
+from supervisor.service.updates import Updates
 
 SHUTDOWN_REASON: Final = "the daemon is shutting down"
 
@@ -45,20 +47,41 @@ class Listens:
         """Begin a subscription; return the answer to its request if it is over already."""
         try:
             subscription = read_subscription(request.id, request.params)
-        except InvalidArguments as error:
+        except (InvalidArguments, TooManyCalls) as error:
             return failure(request.id, error).body
         if request.key in self._open:
             return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "a listen with this id is open")
         if len(self._open) >= self._settings.max_listens:
             text = f"the limit of {self._settings.max_listens} open subscriptions on one connection is reached"
             return failure(request.id, TooManyCalls(text)).body
+        listen = _Listen(subscription, trio.CancelScope())
+        if subscription.uris:
+            self._open[request.key] = listen
+            self._nursery.start_soon(self._subscribe, listen, request, client)
+            return None
         self._outgoing.put(subscription.acknowledged())
         if not subscription.kinds:
             return subscription.complete()
-        listen = _Listen(subscription, trio.CancelScope())
         self._open[request.key] = listen
-        self._nursery.start_soon(self._follow_listen, listen, self._watch(client.principal, subscription.kinds))
+        watch = self._watch(client.principal, subscription.kinds, Updates())
+        self._nursery.start_soon(self._follow_listen, listen, watch)
         return None
+
+    async def _subscribe(self, listen: _Listen, request: Request, client: Client) -> None:
+        """Subscribe to resources, and acknowledge those that are told of; what changes meanwhile is told afterwards."""
+        subscription, updates = listen.subscription, Updates()
+        exchange = Exchange(client, request.id, request.method, request.params, updates=updates)
+        watch = self._watch(client.principal, subscription.kinds, updates)
+        try:
+            with listen.scope:
+                uris = await subscribed(self._service, exchange, subscription.uris)
+                await self._outgoing.send(subscription.acknowledged(uris))
+                if uris or subscription.kinds:
+                    await self._follow(watch, subscription.changed)
+                self._open.pop(request.key, None)
+                await self._outgoing.send(subscription.complete())
+        finally:
+            updates.end()
 
     def cancel(self, key: Key) -> None:
         """End a subscription at its client's wish, if it is open."""
@@ -72,15 +95,16 @@ class Listens:
             self._outgoing.put(listen.subscription.complete())
             self._outgoing.put(listen.subscription.cancelled(SHUTDOWN_REASON))
 
-    def follow_all(self, principal: Principal) -> None:
-        """Tell a legacy client of every change."""
-        self._nursery.start_soon(self._follow, self._watch(principal, KINDS), list_changed)
+    def follow_all(self, principal: Principal, updates: Updates) -> None:
+        """Tell a legacy client of every change of lists, and of the resources that it is subscribed to."""
+        self._nursery.start_soon(self._follow, self._watch(principal, KINDS, updates), told_of)
 
-    def _watch(self, principal: Principal, kinds: tuple[Kind, ...]) -> Watch:
+    def _watch(self, principal: Principal, kinds: tuple[Kind, ...], updates: Updates) -> Watch:
         return Watch(
             self._service,
             principal,
             kinds,
+            updates=updates,
             min_interval_s=self._settings.list_changed_min_interval_s,
             debounce_s=self._settings.list_changed_debounce_s,
         )
@@ -89,8 +113,8 @@ class Listens:
         with listen.scope:
             await self._follow(watch, listen.subscription.changed)
 
-    async def _follow(self, watch: Watch, notification: Callable[[Kind], bytes]) -> None:
+    async def _follow(self, watch: Watch, notification: Callable[[Change], bytes]) -> None:
         while True:
-            for kind in await watch.next():
+            for change in await watch.next():
                 await self._outgoing.drained()
-                await self._outgoing.send(notification(kind))
+                await self._outgoing.send(notification(change))

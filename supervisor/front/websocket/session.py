@@ -49,6 +49,7 @@ from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange, QuestionTable
 from supervisor.service.port import failure
+from supervisor.service.updates import Updates
 
 
 class _Unanswered(msgspec.Struct, eq=False):
@@ -85,6 +86,7 @@ class SocketSession:
         self._ended = trio.lowlevel.ParkingLot()
         self._listens = Listens(drain.service, settings, outgoing, nursery)
         self._questions = QuestionTable()
+        self._updates = Updates()
         self._log_level: LogLevel | Literal[""] = ""
 
     async def receive(self, text: bytes) -> None:
@@ -113,6 +115,10 @@ class SocketSession:
                 await self._ended.park()
             await self._outgoing.drained()
 
+    def end(self) -> None:
+        """Nobody is told of anything any more."""
+        self._updates.end()
+
     @property
     def _batching(self) -> bool:
         return self._client is not None and self._client.version == BATCH_VERSION
@@ -139,7 +145,7 @@ class SocketSession:
             self._cancel(read_cancelled(message.params))
         elif message.method == "notifications/initialized" and self._client is not None and not self._initialized:
             self._initialized = True
-            self._listens.follow_all(self._client.principal)
+            self._listens.follow_all(self._client.principal, self._updates)
 
     def _cancel(self, key: Key | None) -> None:
         for unanswered in self._unanswered:
@@ -193,6 +199,7 @@ class SocketSession:
             voice=self._outgoing,
             questions=self._questions,
             log_level=self._log_level if client.era == "legacy" else None,
+            updates=self._updates if client.era == "legacy" else None,
         )
         unanswered = _Unanswered(request, exchange, trio.CancelScope(), share)
         self._unanswered.add(unanswered)

@@ -20,6 +20,7 @@ from actors.catalogue.uris import resolve_bare
 from actors.errors import InvalidArguments, MalformedRequest, UnknownMethod, UnknownPrompt
 from actors.kit import Latest
 from actors.principal import Principal
+from actors.protocol.changes import subscribable
 from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import MEMBERS
 from supervisor.host.workbench import beside
@@ -57,7 +58,9 @@ class Everything:
         self._means = means
         self._visible = means.visible
         self._names = CurrentNames(means.bench)
-        self._of_ours = SelfDescription(means.visible, version, lambda who: f"{HOW}\n{servers(who)}", lambda: True)
+        self._of_ours = SelfDescription(
+            means.visible, version, lambda who: f"{HOW}\n{servers(who)}", lambda: True, subscribes=True
+        )
         self._methods: dict[str, Handler] = {
             **dict.fromkeys(KINDS, self._list),
             "tools/call": self._call,
@@ -83,9 +86,20 @@ class Everything:
                     return self._of_ours.discovered(client)
                 case "ping":
                     return b"{}"
+                case "resources/subscribe" | "resources/unsubscribe" if client.era == "legacy":
+                    return await self._means.subscriptions.perform(exchange, self.subscribe)
             if (handler := self._methods.get(method)) is not None:
                 return await handler(exchange)
         raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
+
+    async def subscribe(self, exchange: Exchange, name: str) -> None:
+        """Tell a client of changes of a resource; see `Service.subscribe`."""
+        seen, (server, own) = await self._resource(exchange.client, name)
+        entry = seen.entries.get(server)
+        if entry is not None and not subscribable(entry.offer.capabilities):
+            raise UnknownMethod(f"server {server!r} does not offer subscriptions to resources")
+        era = entry.offer.era if entry is not None else None
+        await self._means.subscriptions.add(exchange, name, server, own, era)
 
     # Lists ----------------------------------------------------------------------------------------------------------
 

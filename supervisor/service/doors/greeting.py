@@ -18,7 +18,6 @@ OWN_TTL_MS: Final = 60_000
 NOT_PASSED: Final = ("tasks",)
 """Capabilities whose work outlives a call: a task would end with the process, and nobody would be told."""
 NOT_PASSED_EXTENSIONS: Final = ("io.modelcontextprotocol/tasks",)
-NOT_PASSED_OF_RESOURCES: Final = ("subscribe",)
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -46,10 +45,10 @@ def capabilities(offer: Offer) -> msgspec.Raw:
     """Return the capabilities of a server without those that do not get through us."""
     declared = _object(offer.capabilities)
     kept = {name: value for name, value in declared.items() if name not in NOT_PASSED}
-    for name, lacking in (("resources", NOT_PASSED_OF_RESOURCES), ("extensions", NOT_PASSED_EXTENSIONS)):
-        inner = _object(kept.get(name))
-        if any(each in inner for each in lacking):
-            kept[name] = msgspec.Raw(encode({each: value for each, value in inner.items() if each not in lacking}))
+    inner = _object(kept.get("extensions"))
+    if any(each in inner for each in NOT_PASSED_EXTENSIONS):
+        passed = {each: value for each, value in inner.items() if each not in NOT_PASSED_EXTENSIONS}
+        kept["extensions"] = msgspec.Raw(encode(passed))
     return offer.capabilities if kept == declared and declared else msgspec.Raw(encode(kept))
 
 

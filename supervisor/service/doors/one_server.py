@@ -19,6 +19,7 @@ from actors.errors import UnknownMethod, UnknownTool
 from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
+from actors.protocol.changes import OF_RESOURCES, subscribable
 from supervisor.metatools.servers.availability import refusal
 from supervisor.metatools.texts import clean
 from supervisor.service.client import Client
@@ -32,7 +33,7 @@ from supervisor.service.relay import with_member
 
 CACHED: Final = frozenset({*known_lists.KINDS, "resources/read"})
 """Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
-NOT_PASSED: Final = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+NOT_PASSED: Final = frozenset({"logging/setLevel", *OF_RESOURCES})
 """What needs more than one request and its answer: a session of the client, with which the server has none."""
 _PARTS_COST: Final = 64
 """So many bytes of params cost as much as one that a model wrote."""
@@ -65,12 +66,21 @@ class OneServer:
                 return greeting.discovered(self._server, await self._offer(client))
             case "ping", "legacy":
                 return b"{}"
+            case "resources/subscribe" | "resources/unsubscribe", "legacy":
+                return await self._means.subscriptions.perform(exchange, self.subscribe)
             case ("initialize" | "server/discover" | "ping", _):
                 raise _unknown(exchange)
         if method in NOT_PASSED or method.startswith(("notifications/", "subscriptions/")) or not is_method(method):
             raise _unknown(exchange)
         known = await self._known_page(exchange) if method in known_lists.KINDS else None
         return await self._passed_on(exchange) if known is None else known
+
+    async def subscribe(self, exchange: Exchange, name: str) -> None:
+        """Tell a client of changes of a resource; see `Service.subscribe`."""
+        offer = await self._offer(exchange.client)
+        if not subscribable(offer.capabilities):
+            raise UnknownMethod(f"server {self._server!r} does not offer subscriptions to resources")
+        await self._means.subscriptions.add(exchange, name, self._server, name, offer.era)
 
     async def _offer(self, client: Client) -> Offer:
         """Return what the server offers, or did before it slept. Raises `ServerError` if it cannot come up."""

@@ -1,4 +1,4 @@
-"""What a server says of its lists and of a subscription, by each notification and each end."""
+"""What a server says of its lists, of resources and of a subscription, by each notification and each end."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import msgspec
 import pytest
 
 from actors.protocol import changes, jsonrpc
-from actors.protocol.facts import ListenEnded, Listening, ListsChanged
+from actors.protocol.changes import Acknowledgement
+from actors.protocol.facts import ListsChanged, ResourceUpdated
 from actors.protocol.failure import Cause, Failure
 from actors.protocol.peer import Answered, Malformed, Refused
 
 NOTHING = msgspec.Raw(b"{}")
+LONGEST = "a" * changes.MAX_URI_CHARS
 
 
 @pytest.mark.parametrize(
@@ -18,30 +20,71 @@ NOTHING = msgspec.Raw(b"{}")
     [
         ("notifications/tools/list_changed", b"{}", ListsChanged()),
         ("notifications/resources/list_changed", b"7", ListsChanged()),
-        ("notifications/resources/updated", b"{}", None),
         ("notifications/tools/list_changed/", b"{}", None),
-        (changes.ACKNOWLEDGED, b'{"notifications":{"promptsListChanged":true}}', Listening()),
-        (changes.ACKNOWLEDGED, b'{"notifications":{"promptsListChanged":false}}', Listening(useful=False)),
-        (changes.ACKNOWLEDGED, b'{"notifications":{"resourceSubscriptions":["a"]}}', Listening(useful=False)),
-        (changes.ACKNOWLEDGED, b'{"notifications":7}', Listening()),
-        (changes.ACKNOWLEDGED, b"[" * 5000, Listening()),
+        (changes.UPDATED, b'{"uri":"file:///a","title":"of 2025-06-18"}', ResourceUpdated("file:///a")),
+        (changes.UPDATED, b'{"uri":"%b"}' % LONGEST.encode(), ResourceUpdated(LONGEST)),
+        (changes.UPDATED, b'{"uri":"%ba"}' % LONGEST.encode(), None),
+        (changes.UPDATED, b'{"uri":7}', None),
+        (changes.UPDATED, b"[" * 5000, None),
+        (changes.UPDATED, b"", None),
     ],
 )
-def test_a_notification_tells_of_changes_of_a_subscription_or_of_something_else(
-    method: str, params: bytes, fact: object
-) -> None:
+def test_a_notification_tells_of_changes_or_of_something_else(method: str, params: bytes, fact: object) -> None:
     assert changes.told(method, msgspec.Raw(params)) == fact
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        (b'{"notifications":{"promptsListChanged":true}}', Acknowledgement(b"", True, frozenset())),
+        (b'{"notifications":{"promptsListChanged":false}}', Acknowledgement(b"", False, frozenset())),
+        (b'{"notifications":{"resourceSubscriptions":["a"]}}', Acknowledgement(b"", False, frozenset("a"))),
+        (
+            b'{"notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":"s1-2"}}',
+            Acknowledgement(b'"s1-2"', False, frozenset()),
+        ),
+        (b'{"notifications":7}', None),
+        (b'{"notifications":{"toolsListChanged":"yes"}}', None),
+        (b"[" * 5000, None),
+    ],
+)
+def test_an_acknowledgement_says_what_will_be_told(params: bytes, said: Acknowledgement | None) -> None:
+    assert changes.acknowledgement(msgspec.Raw(params)) == said
+
+
+def test_resources_are_wanted_only_where_there_are_some() -> None:
+    lists = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
+    assert msgspec.json.decode(changes.wanted([])) == {"notifications": lists}
+    assert msgspec.json.decode(changes.wanted(["a", "b"])) == {
+        "notifications": {**lists, "resourceSubscriptions": ["a", "b"]}
+    }
 
 
 @pytest.mark.parametrize("code", [jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS])
 def test_who_does_not_know_subscriptions_is_not_asked_again(code: int) -> None:
-    assert changes.over(Refused("listen", jsonrpc.ErrorObject(code, "no"))) is None
-    assert changes.over(Failure(id=b"1", cause="refused", reason="no")) is None
+    assert not changes.known(Refused("listen", jsonrpc.ErrorObject(code, "no")))
+    assert not changes.known(Failure(id=b"1", cause="refused", reason="no"))
 
 
 @pytest.mark.parametrize("cause", ["unavailable", "overloaded", "crashed", "protocol", "too_large", "unauthorized"])
 def test_one_that_ends_for_any_other_reason_is_asked_for_again(cause: Cause) -> None:
-    assert changes.over(Failure(id=b"1", cause=cause, reason="no")) == ListenEnded()
-    assert changes.over(Refused("listen", jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "full"))) == ListenEnded()
-    assert changes.over(Answered("listen", NOTHING)) == ListenEnded()
-    assert changes.over(Malformed("listen", "odd")) == ListenEnded()
+    assert changes.known(Failure(id=b"1", cause=cause, reason="no"))
+    assert changes.known(Refused("listen", jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "full")))
+    assert changes.known(Answered("listen", NOTHING))
+    assert changes.known(Malformed("listen", "odd"))
+    assert changes.known(None)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "told"),
+    [
+        (b'{"resources":{"subscribe":true}}', True),
+        (b'{"resources":{"subscribe":false}}', False),
+        (b'{"resources":{}}', False),
+        (b"{}", False),
+        (b'{"resources":7}', False),
+        (b"", False),
+    ],
+)
+def test_who_declares_it_tells_of_changes_of_resources(capabilities: bytes, told: bool) -> None:
+    assert changes.subscribable(msgspec.Raw(capabilities)) is told

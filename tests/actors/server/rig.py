@@ -33,11 +33,13 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
+from actors.protocol.changes import SUBSCRIBE
 from actors.protocol.era import Identity
 from actors.protocol.exchanges import NOTHING, Interest
 from actors.protocol.versions import Era
 from actors.server import Profile, ServerActor, ServerSettings, Shared, incarnation
 from actors.server.journal import Journal
+from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
 from tests.fakes.mcp_server import FakeServer
@@ -89,6 +91,12 @@ class Rig:
         )
         result = await self.actor.address.ask(message)
         return msgspec.json.decode(result.body)["structuredContent"]
+
+    async def watch(self, uri: str, method: str = SUBSCRIBE) -> Any:
+        """Subscribe to a resource, or end that, and return the result."""
+        members = b'"uri":' + json.dumps(uri).encode()
+        result = await self.actor.address.ask(CallServer(server="s", method=method, members=members, name=uri))
+        return msgspec.json.decode(result.body)
 
     async def wake(self, *, operator: bool = False, urgent: bool = True) -> None:
         await self.actor.address.ask(WakeServer(server="s", operator=operator, urgent=urgent))
@@ -154,6 +162,7 @@ async def running_server(
     era: Era | None = "legacy",
     hide: Callable[[str], str] = str,
     now_s: float = 0.0,
+    subscribers: Subscribers | None = None,
 ) -> AsyncIterator[Rig]:
     """Run a server actor for the block, at most a week of virtual time; everything is settled at the end.
 
@@ -174,7 +183,12 @@ async def running_server(
             era=era,
             hide=hide,
         ),
-        Shared(starts=starts or Starts(), clock=lambda: now_s, identity=Identity()),
+        Shared(
+            starts=starts or Starts(),
+            clock=lambda: now_s,
+            identity=Identity(),
+            subscribers=subscribers or Subscribers(),
+        ),
         Reporter(box.address),
     )
     rig = Rig(actor, fake, restarts, journal)

@@ -44,6 +44,7 @@ from actors.router import Router
 from actors.search.embedding import document_levels
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.journal import Journal
+from actors.server.subscribers import Subscribers
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import ServerConfig
 from supervisor.host.workbench import Workbench
@@ -208,6 +209,7 @@ async def gateway(
             deployment(FILES, **settings),
             version="1.0",
             used=lambda who, name, tool, good, _: used.append((name, tool, good)),
+            subscribers=Subscribers(),
         ),
         server,
         registry,

@@ -500,6 +500,73 @@ async def test_after_a_restart_everything_counts_as_changed(autojump_clock: Mock
     assert kinds == {"tools", "resources", "prompts"}
 
 
+def subscribing() -> Front:
+    """A front whose service subscribes the session to `file:///a`."""
+    service = FakeService()
+    service.watched = {"file:///a"}
+    front = Front(service)
+
+    async def subscribe(client: Client, params: msgspec.Raw) -> bytes:
+        await service.subscribe(service.exchanges[-1], msgspec.json.decode(params)["uri"])
+        return b"{}"
+
+    service.behaviours["resources/subscribe"] = subscribe
+    return front
+
+
+UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "file:///a"}}
+
+
+async def test_the_stream_tells_of_resources_that_changed_with_and_without_it(autojump_clock: MockClock) -> None:
+    front = subscribing()
+    token = await front.initialize()
+    async with opened(front.app, "GET", {**STREAM, "mcp-session-id": token}) as stream:
+        await trio.sleep(1)
+        answer = await front.post(legacy("resources/subscribe", {"uri": "file:///a"}), token)
+        assert answer.json["result"] == {}
+        updates = front.service.subscribers[0]
+        updates.note("file:///a")
+        assert await stream.event() == UPDATED
+    for number in range(5):
+        updates.note("file:///a")
+        await trio.sleep(number)
+    async with opened(front.app, "GET", {**STREAM, "mcp-session-id": token}) as stream:
+        assert await stream.event() == UPDATED
+        await trio.sleep(10)
+        assert stream.body.count(b"updated") == 1
+
+
+async def test_what_a_stream_that_broke_off_may_not_have_delivered_is_told_again(autojump_clock: MockClock) -> None:
+    front = subscribing()
+    token = await front.initialize()
+    await front.post(legacy("resources/subscribe", {"uri": "file:///a"}), token)
+    front.service.subscribers[0].note("file:///a")
+    for _ in range(2):
+        async with opened(front.app, "GET", {**STREAM, "mcp-session-id": token}) as stream:
+            assert await stream.event() == UPDATED
+
+
+async def test_a_session_that_was_subscribed_to_resources_ends_with_the_daemon(autojump_clock: MockClock) -> None:
+    front = subscribing()
+    subscribed, other = [await front.initialize() for _ in range(2)]
+    await front.post(legacy("resources/subscribe", {"uri": "file:///a"}), subscribed)
+    refused = await front.post(legacy("resources/subscribe", {"uri": "file:///x"}), other)
+    assert refused.json["error"]["code"] == -32601
+    for token in (subscribed, other):
+        assert (await front.post(legacy("ping"), token)).status == 200
+    front.started_again()
+    assert (await front.post(legacy("ping"), subscribed)).status == 404
+    assert (await front.post(legacy("ping"), other)).status == 200
+
+
+async def test_a_session_that_is_deleted_is_subscribed_to_nothing_any_more() -> None:
+    front = subscribing()
+    token = await front.initialize()
+    await front.post(legacy("resources/subscribe", {"uri": "file:///a"}), token)
+    await fetch(front.app, "DELETE", {"mcp-session-id": token})
+    assert front.service.left == ["file:///a"]
+
+
 async def test_the_newest_stream_of_a_session_wins(autojump_clock: MockClock) -> None:
     front = front_of()
     headers = {**STREAM, "mcp-session-id": await front.initialize()}

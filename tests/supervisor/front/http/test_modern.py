@@ -273,6 +273,70 @@ async def test_with_nothing_to_honour_the_subscription_is_complete_at_once(wishe
         await stream.end()
 
 
+async def test_resources_are_acknowledged_if_they_are_told_of_and_then_told_of(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    service.watched = {"file:///a", "file:///b"}
+    wishes = {"resourceSubscriptions": ["file:///b", "file:///x", "file:///a", "file:///b"]}
+    async with listening(app_of(service), wishes, id_="l") as stream:
+        honoured = {"resourceSubscriptions": ["file:///b", "file:///a"]}
+        assert (await stream.event())["params"] == {"_meta": {SUBSCRIPTION: "l"}, "notifications": honoured}
+        updates = service.subscribers[0]
+        for _ in range(3):
+            await trio.sleep(10)
+            before = trio.current_time()
+            for _ in range(5):
+                updates.note("file:///a")
+            updates.note("file:///b")
+            for uri in ("file:///a", "file:///b"):
+                told = {"_meta": {SUBSCRIPTION: "l"}, "uri": uri}
+                assert await stream.event() == {
+                    "jsonrpc": "2.0",
+                    "method": "notifications/resources/updated",
+                    "params": told,
+                }
+            assert trio.current_time() - before < 0.3
+    assert sorted(service.left) == ["file:///a", "file:///b"]
+    assert stream.body.count(b"updated") == 6
+
+
+async def test_a_storm_of_updates_is_told_every_quarter_of_a_second(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    service.watched = {"file:///a"}
+    async with listening(app_of(service), {"resourceSubscriptions": ["file:///a"], **EVERYTHING}) as stream:
+        await stream.event()
+        for _ in range(1000):
+            service.subscribers[0].note("file:///a")
+            await trio.sleep(0.002)
+        await trio.sleep(1)
+        assert 8 <= stream.body.count(b"updated") <= 10
+
+
+@pytest.mark.parametrize("how", ["the client leaves", "the daemon ends"])
+async def test_subscribing_ends_with_whoever_it_is_for(how: str, autojump_clock: MockClock) -> None:
+    class Slow(FakeService):
+        async def subscribe(self, exchange: Any, name: str) -> None:
+            await super().subscribe(exchange, name)
+            await trio.sleep_forever()
+
+    service, closing = Slow(), trio.Event()
+    service.watched = {"file:///a"}
+    async with listening(app_of(service, closing=closing), {"resourceSubscriptions": ["file:///a"]}) as stream:
+        await wait_all_tasks_blocked()
+        assert (len(service.subscribers), service.left) == (1, [])
+        stream.leave() if how == "the client leaves" else closing.set()
+        await wait_all_tasks_blocked()
+        assert service.left == ["file:///a"]
+
+
+@pytest.mark.parametrize(
+    ("uris", "code"), [([str(number) for number in range(1001)], -31429), (["x" * 8193], -32602), ("x", -32602)]
+)
+async def test_too_many_or_too_long_resources_are_refused(uris: Any, code: int) -> None:
+    async with listening(app_of(FakeService()), {"resourceSubscriptions": uris}) as stream:
+        await stream.end()
+    assert stream.json["error"]["code"] == code
+
+
 @pytest.mark.parametrize("wishes", [None, 7, [], {"toolsListChanged": "yes"}])
 async def test_a_subscription_that_does_not_say_what_it_wants_is_refused(wishes: Any) -> None:
     async with listening(app_of(FakeService()), wishes) as stream:

@@ -45,6 +45,22 @@ def open_one(sessions: Sessions, principal: Principal = LOCAL) -> HttpSession:
     )
 
 
+async def test_where_there_is_no_room_one_that_was_subscribed_to_resources_ends_and_others_may_come_back() -> None:
+    times, ended = Times(), list[str]()
+    sessions = sessions_of(times, max_sessions=2, ended=lambda digest, expires_at: ended.append(digest))
+    subscribed, other = open_one(sessions), open_one(sessions)
+    subscribed.updates.used = True
+    for _ in range(2):
+        assert sessions.touch(subscribed)
+        assert sessions.touch(other)
+    assert ended == [subscribed.digest]
+    for _ in range(2):
+        open_one(sessions)
+    assert sessions.find(subscribed.token, LOCAL) is None
+    assert sessions.find(other.token, LOCAL) is not None
+    await trio.lowlevel.checkpoint()
+
+
 async def test_what_is_in_use_is_not_idle_however_long_it_takes() -> None:
     times = Times()
     sessions = sessions_of(times)

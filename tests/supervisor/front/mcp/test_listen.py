@@ -12,11 +12,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import LOCAL
-from supervisor.front.mcp.listen import NOTHING_TOLD, Kind, StreamLimit, Watch, list_changed, read_subscription
+from supervisor.front.mcp.listen import NOTHING_TOLD, Change, StreamLimit, Watch, read_subscription, told_of
 from supervisor.service.port import Revisions
 from tests.fakes.service import FakeService
 
-Told = list[tuple[float, tuple[Kind, ...], Revisions]]
+Told = list[tuple[float, tuple[Change, ...], Revisions]]
 
 
 class Listener:
@@ -136,7 +136,7 @@ async def test_cancelling_the_wait_loses_nothing(autojump_clock: MockClock) -> N
     service = FakeService()
     watch = Watch(service, LOCAL, debounce_s=0.25)
     service.change(tools=1)
-    found: tuple[Kind, ...] = ()
+    found: tuple[Change, ...] = ()
     rounds = 0
     while not found:
         rounds += 1
@@ -171,7 +171,7 @@ def test_a_listen_request_without_notifications_is_invalid(params: bytes) -> Non
 
 
 def test_a_plain_notification_has_no_parameters() -> None:
-    assert list_changed("tools") == b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+    assert told_of("tools") == b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
 
 
 def test_the_limit_counts_what_is_open() -> None:

@@ -25,6 +25,7 @@ from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Door, Revisions
+from supervisor.service.updates import Updates
 from tests.fakes.asgi import modern
 from tests.fakes.front_server import Running, frame, plain, read_all, running
 
@@ -41,6 +42,8 @@ class FakeService:
         self.exchanges: list[Exchange] = []
         self.broken = False
         self.unavailable = False
+        self.subscribers: list[Updates] = []
+        self.left: Latest[str] = Latest("")
         self.held = trio.Event()
         self.release = trio.Event()
         self.cancelled = trio.Event()
@@ -53,6 +56,20 @@ class FakeService:
     def publish(self, **revisions: int) -> None:
         self.now = msgspec.structs.replace(self.now, **revisions)
         self.changes.set(None)
+
+    async def subscribe(self, exchange: Exchange, name: str) -> None:
+        """Subscribe to what begins with `watched`."""
+        await trio.lowlevel.checkpoint()
+        if exchange.updates is None or not name.startswith("watched"):
+            raise UnknownMethod(f"nothing is told of {name}")
+        exchange.updates.hold(name, lambda: self.left.set(name))
+        self.subscribers.append(exchange.updates)
+
+    async def left_one(self) -> str:
+        """Wait until the first subscription has ended; return to what it was."""
+        with trio.fail_after(5):
+            await self.left.changed(0)
+        return self.left.value
 
     async def perform(self, exchange: Exchange) -> bytes:
         method, params = exchange.method, exchange.params
@@ -73,6 +90,9 @@ class FakeService:
             exchange.note(Note("notifications/progress", b'{"progressToken":7,"progress":1}'))
             question = msgspec.Raw(b'{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}')
             return bytes(await exchange.ask(Question("elicitation/create", question)).wait())
+        elif method == "resources/subscribe":
+            await self.subscribe(exchange, json.loads(bytes(params))["uri"])
+            return b"{}"
         elif method == "bug":
             raise RuntimeError("a secret")
         elif method == "big":
@@ -330,6 +350,53 @@ async def test_listens_share_a_connection_and_each_hears_only_its_kinds() -> Non
             assert told["params"]["_meta"] == {META_SUBSCRIPTION: id_}
         here.service.publish(resources=1)
         assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
+
+
+async def test_a_listen_for_resources_is_acknowledged_with_those_that_are_told_of() -> None:
+    wanted = {"resourceSubscriptions": ["watched:a", "x"], "toolsListChanged": True}
+    async with front(list_changed_min_interval_s=0) as here, here.connect() as peer:
+        answer = await peer.ask("subscriptions/listen", 7, _meta=META, notifications=wanted)
+        honoured = {"resourceSubscriptions": ["watched:a"], "toolsListChanged": True}
+        assert answer["params"] == {"_meta": {META_SUBSCRIPTION: 7}, "notifications": honoured}
+        here.service.subscribers[0].note("watched:a")
+        told = await peer.receive()
+        assert told["method"] == "notifications/resources/updated"
+        assert told["params"] == {"_meta": {META_SUBSCRIPTION: 7}, "uri": "watched:a"}
+        here.service.publish(tools=1)
+        assert (await peer.receive())["method"] == "notifications/tools/list_changed"
+        await peer.notify("notifications/cancelled", requestId=7)
+        assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
+        assert await here.service.left_one() == "watched:a"
+
+
+async def test_a_listen_for_resources_that_nobody_tells_of_is_over() -> None:
+    async with front() as here, here.connect() as peer:
+        wanted = {"resourceSubscriptions": ["x"]}
+        answer = await peer.ask("subscriptions/listen", 7, _meta=META, notifications=wanted)
+        assert answer["params"]["notifications"] == {}
+        assert (await peer.receive())["result"]["_meta"] == {META_SUBSCRIPTION: 7}
+        wanted = {"resourceSubscriptions": ["x"] * 2 + [str(number) for number in range(1000)]}
+        assert code(await peer.ask("subscriptions/listen", 7, _meta=META, notifications=wanted)) == (7, -31429)
+
+
+async def test_a_legacy_session_is_told_of_resources_until_it_ends() -> None:
+    async with front() as here:
+        async with here.connect() as peer:
+            await peer.initialize()
+            await peer.initialized()
+            assert await peer.ask("resources/subscribe", 1, uri="watched:a") == {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "result": {},
+            }
+            here.service.subscribers[0].note("watched:a")
+            told = await peer.receive()
+            assert told == {
+                "jsonrpc": "2.0",
+                "method": "notifications/resources/updated",
+                "params": {"uri": "watched:a"},
+            }
+        assert await here.service.left_one() == "watched:a"
 
 
 async def test_many_changes_are_told_once_per_interval() -> None:

@@ -49,7 +49,7 @@ def test_a_server_that_does_not_say_who_it_is_is_called_by_its_entry(info: Any, 
     ("declared", "told"),
     [
         ({"tools": {"listChanged": True}, "x": 1}, {"tools": {"listChanged": True}, "x": 1}),
-        ({"tasks": {}, "resources": {"subscribe": True}}, {"resources": {}}),
+        ({"tasks": {}, "resources": {"subscribe": True}}, {"resources": {"subscribe": True}}),
         ({"resources": 5, "extensions": None}, {"resources": 5, "extensions": None}),
         ({"extensions": {"io.modelcontextprotocol/tasks": {}, "x/y": {}}}, {"extensions": {"x/y": {}}}),
         ([], {}),

@@ -33,7 +33,7 @@ MODERN = Client(era="modern", version="2026-07-28", capabilities=msgspec.Raw(b'{
 CLIENTS: dict[Era, Client] = {"legacy": LEGACY, "modern": MODERN}
 PASSED = {
     **{name: CAPABILITIES[name] for name in ("tools", "prompts", "completions", "logging", "experimental")},
-    "resources": {"listChanged": True, "x-own": 1},
+    "resources": CAPABILITIES["resources"],
     "extensions": {"io.modelcontextprotocol/ui": {}},
 }
 

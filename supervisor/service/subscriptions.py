@@ -1,0 +1,146 @@
+"""Subscriptions of clients to resources of servers: the first asks the server, the last one to leave tells it so.
+
+- The server's own answer to the first is what that client gets; who comes later gets its result at once.
+- A server that is asleep is woken to be asked. While anybody is subscribed it is not put to sleep for being idle.
+- A new process is asked again by its actor, see `actors/server/change_stream.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.errors import ActorStopped, InvalidArguments, MailboxFull, UnknownMethod
+from actors.kit import Address
+from actors.life.states import State
+from actors.messages import CallServer
+from actors.principal import Principal
+from actors.protocol.changes import MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE
+from actors.protocol.jsonrpc import encode
+from actors.protocol.versions import Era
+from actors.router import Message as RouterMessage
+from actors.server.subscribers import Subscribers
+from supervisor.service.exchange import Exchange
+from supervisor.service.forward import Forwarder
+from supervisor.service.updates import Updates
+from supervisor.service.visible import Visible
+
+_NO_META: Final = msgspec.Raw(b"")
+
+
+class _Params(msgspec.Struct):
+    uri: str
+
+
+_params = msgspec.json.Decoder(_Params)
+
+
+class Subscriptions:
+    """What all doors share of them. A name is what the client calls a resource, its URI what its server does."""
+
+    def __init__(
+        self, subscribers: Subscribers, router: Address[RouterMessage], forward: Forwarder, visible: Visible
+    ) -> None:
+        self._subscribers = subscribers
+        self._router = router
+        self._forward = forward
+        self._visible = visible
+        self._held: set[tuple[str, str]] = set()
+        self._leaving: dict[tuple[str, str], trio.Event] = {}
+
+    async def perform(self, exchange: Exchange, subscribe: Callable[[Exchange, str], Awaitable[None]]) -> bytes:
+        """Perform `resources/subscribe` or `resources/unsubscribe` of a session; return the result.
+
+        `subscribe` begins a subscription to what has that name. Raises what it raises, and `InvalidArguments`.
+        """
+        try:
+            name = _params.decode(exchange.params).uri
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise InvalidArguments(f"{exchange.method}: params need a 'uri'") from None
+        updates = _updates_of(exchange)
+        if exchange.method == UNSUBSCRIBE:
+            updates.release(name)
+        else:
+            await subscribe(exchange, name)
+        return b"{}"
+
+    async def add(self, exchange: Exchange, name: str, server: str, uri: str, era: Era | None) -> None:
+        """Subscribe a client. `era` is that of the server, if it is known.
+
+        Raises `SupervisorError`, and `RemoteError` with what the server says. A checkpoint, unless it is already.
+        """
+        updates = _updates_of(exchange)
+        if len(uri) > MAX_URI_CHARS:
+            raise InvalidArguments(f"a URI of {len(uri)} characters; {MAX_URI_CHARS} are the most")
+        if name in updates:
+            return
+        tell = partial(updates.note, name)
+        updates.hold(name, partial(self._release, exchange.client.principal, server, uri, tell))
+        try:
+            self._subscribers.add(server, uri, tell)
+            await self._ask(exchange, server, uri, era)
+        except BaseException:
+            updates.release(name)
+            raise
+        if name in updates:
+            updates.used = True
+            self._held.add((server, uri))
+        else:  # the session ended meanwhile
+            self._leave(exchange.client.principal, server, uri)
+
+    async def _ask(self, exchange: Exchange, server: str, uri: str, era: Era | None) -> None:
+        """See to it that the server tells of changes of a resource."""
+        since = trio.current_time()
+        if (leaving := self._leaving.get((server, uri))) is not None:
+            await leaving.wait()  # over HTTP the two would overtake one another
+        if (server, uri) in self._held and self._awake(exchange.client.principal, server):
+            return
+        members = _members(uri)
+        await self._forward.ask(exchange, server, SUBSCRIBE, members, _NO_META, name=uri, since=since, written=era)
+
+    def _awake(self, principal: Principal, server: str) -> bool:
+        status = self._visible.statuses(principal).get(server)
+        return status is not None and status.state is State.READY
+
+    def _release(self, principal: Principal, server: str, uri: str, tell: Callable[[], None]) -> None:
+        if self._subscribers.remove(server, uri, tell) and (server, uri) in self._held:
+            self._held.discard((server, uri))
+            self._leave(principal, server, uri)
+
+    def _leave(self, principal: Principal, server: str, uri: str) -> None:
+        """Tell a server that nobody wants to hear of a resource any more. One that sleeps knows nothing of it."""
+        if uri in self._subscribers.uris(server) or not self._awake(principal, server):
+            return
+        message = CallServer(
+            server=server,
+            method=UNSUBSCRIBE,
+            members=_members(uri),
+            name=uri,
+            deadline_s=self._forward.timeout_s(server),
+            principal=principal,
+        )
+        with suppress(MailboxFull, ActorStopped):  # then it goes on telling, and nobody hears it
+            reply = self._router.request(message)
+            key, left = (server, uri), trio.Event()
+            self._leaving[key] = left
+            reply.on_settled(partial(self._left, key, left))
+
+    def _left(self, key: tuple[str, str], left: trio.Event) -> None:
+        left.set()
+        if self._leaving.get(key) is left:
+            del self._leaving[key]
+
+
+def _members(uri: str) -> bytes:
+    return b'"uri":' + encode(uri)
+
+
+def _updates_of(exchange: Exchange) -> Updates:
+    if exchange.updates is None:
+        raise UnknownMethod(f"{exchange.method} needs a session: without one there is nobody to tell of changes")
+    return exchange.updates

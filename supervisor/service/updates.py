@@ -1,0 +1,86 @@
+"""The resources that one client is subscribed to, in its session or by one request, and which of them changed.
+
+Nothing is queued: a resource that changed is owed once, however often it changed, so a client that does not read costs
+one entry for each of its subscriptions. What was taken last is owed again to the next stream: it may not have arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+from actors.errors import CannotAsk, TooManyCalls
+
+MAX_SUBSCRIBED: Final = 1000
+
+
+class Updates:
+    """`used`: the client was subscribed to something. Names are those under which the client knows resources."""
+
+    def __init__(self) -> None:
+        self.used = False
+        self._ended = False
+        self._held: dict[str, Callable[[], None]] = {}
+        self._owed: dict[str, None] = {}
+        self._taken: tuple[str, ...] = ()
+        self._waiting: trio.CancelScope | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._held
+
+    @property
+    def owed(self) -> bool:
+        """Whether anything is owed."""
+        return bool(self._owed)
+
+    def hold(self, name: str, release: Callable[[], None]) -> None:
+        """Begin a subscription; `release` ends it. Raises `TooManyCalls`, and `CannotAsk` if the client has gone."""
+        if self._ended:
+            raise CannotAsk("the client has gone")
+        if len(self._held) >= MAX_SUBSCRIBED:
+            raise TooManyCalls(f"the limit of {MAX_SUBSCRIBED} resources that one client is subscribed to is reached")
+        self._held[name] = release
+
+    def release(self, name: str) -> None:
+        """End a subscription, if there is one."""
+        release = self._held.pop(name, None)
+        self._owed.pop(name, None)
+        if release is not None:
+            release()
+
+    def end(self) -> None:
+        """End all of them: nobody listens any more."""
+        self._ended = True
+        for name in list(self._held):
+            self.release(name)
+
+    def note(self, name: str) -> None:
+        """The resource of this name changed."""
+        first = not self._owed
+        self._owed[name] = None
+        if first and self._waiting is not None:
+            self._waiting.cancel()
+
+    def resume(self) -> None:
+        """A stream begins: what the one before took may not have arrived."""
+        self._owed |= dict.fromkeys(name for name in self._taken if name in self._held)
+        self._taken = ()
+
+    def take(self) -> tuple[str, ...]:
+        """Return the names that are owed, which are not any more; what was taken before has arrived."""
+        self._taken, self._owed = tuple(self._owed), {}
+        return self._taken
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """End the block as soon as anything is owed that was not when it began."""
+        with trio.CancelScope() as scope:
+            self._waiting = scope
+            try:
+                yield
+            finally:
+                if self._waiting is scope:
+                    self._waiting = None

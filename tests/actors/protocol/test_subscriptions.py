@@ -1,0 +1,194 @@
+"""The subscription of a modern server: opened anew for what is wanted, without a gap, and once for many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.protocol import jsonrpc
+from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
+from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
+from actors.protocol.failure import Failure
+from actors.protocol.outbound import Outbound
+from actors.protocol.peer import Refused
+from actors.protocol.subscriptions import ServerSubscription
+
+DONE = msgspec.Raw(b"{}")
+TAKEN_BACK = "notifications/cancelled"
+
+
+class Rig:
+    """A subscription and what is said for it."""
+
+    def __init__(self) -> None:
+        self.out = Outbound("s1")
+        self.subscription = ServerSubscription(self.out)
+
+    def sent(self) -> list[dict[str, Any]]:
+        messages = [msgspec.json.decode(b"".join(message.parts)) for message in self.out.messages]
+        self.out.messages.clear()
+        return messages
+
+    def asked(self) -> tuple[str, list[str]]:
+        """The one request that was sent: its id, and the resources it is about."""
+        (message,) = self.sent()
+        assert message["method"] == "subscriptions/listen"
+        assert message["params"]["notifications"]["toolsListChanged"] is True
+        return message["id"], message["params"]["notifications"].get("resourceSubscriptions", [])
+
+    def acknowledge(self, id_: str | None, *uris: str, lists: bool = True) -> Listening | None:
+        meta = {} if id_ is None else {"_meta": {"io.modelcontextprotocol/subscriptionId": id_}}
+        honoured = {"toolsListChanged": lists, "resourceSubscriptions": uris}
+        return self.subscription.acknowledged(msgspec.Raw(jsonrpc.encode({"notifications": honoured, **meta})))
+
+    def open(self) -> str:
+        self.subscription.listen([], "modern")
+        id_, _ = self.asked()
+        assert self.acknowledge(id_) == Listening()
+        assert self.sent() == []
+        return id_
+
+
+def test_a_resource_costs_another_subscription_and_the_old_one_goes_when_that_is_acknowledged() -> None:
+    rig = Rig()
+    old = rig.open()
+    rig.subscription.call(7, SUBSCRIBE, "a")
+    new, uris = rig.asked()
+    assert (uris, new != old) == (["a"], True)
+    assert rig.acknowledge(new, "a") == Listening(calls=(CallAnswered(7, DONE),))
+    (back,) = rig.sent()
+    assert (back["method"], back["params"]["requestId"]) == (TAKEN_BACK, old)
+    rig.subscription.call(8, UNSUBSCRIBE, "a")
+    third, uris = rig.asked()
+    assert uris == []
+    assert rig.acknowledge(third, lists=False) == Listening(useful=False, calls=(CallAnswered(8, DONE),))
+    assert [back["params"]["requestId"] for back in rig.sent()] == [new]
+
+
+def test_what_is_asked_for_while_one_is_opened_costs_one_more_in_all() -> None:
+    rig = Rig()
+    rig.open()
+    rig.subscription.call(1, SUBSCRIBE, "a")
+    first, _ = rig.asked()
+    rig.subscription.call(2, SUBSCRIBE, "a")
+    rig.subscription.call(3, SUBSCRIBE, "b")
+    rig.subscription.call(4, SUBSCRIBE, "c")
+    rig.subscription.listen(["d"], "modern")
+    assert rig.sent() == []
+    told = rig.acknowledge(first, "a")
+    assert told is not None
+    assert [call.call for call in told.calls] == [1, 2]
+    _, second = rig.sent()
+    assert second["params"]["notifications"]["resourceSubscriptions"] == ["a", "b", "c", "d"]
+    told = rig.acknowledge(second["id"], "b")
+    assert told is not None
+    assert [(type(call), call.call) for call in told.calls] == [(CallAnswered, 3), (CallRefused, 4)]
+
+
+def test_what_is_not_told_of_is_refused_and_not_asked_for_again() -> None:
+    rig = Rig()
+    rig.open()
+    rig.subscription.call(1, SUBSCRIBE, "a")
+    id_, _ = rig.asked()
+    told = rig.acknowledge(id_)
+    assert told is not None
+    (refused,) = told.calls
+    assert isinstance(refused, CallRefused)
+    assert refused.error.code == jsonrpc.INVALID_PARAMS
+    rig.sent()
+    rig.subscription.call(2, SUBSCRIBE, "b")
+    assert rig.asked()[1] == ["b"]
+
+
+def test_a_resource_that_is_wanted_again_stays_wanted() -> None:
+    rig = Rig()
+    rig.open()
+    rig.subscription.call(1, SUBSCRIBE, "a")
+    id_, _ = rig.asked()
+    rig.subscription.call(2, UNSUBSCRIBE, "a")
+    rig.subscription.call(3, SUBSCRIBE, "a")
+    told = rig.acknowledge(id_, "a")
+    assert told is not None
+    assert [call.call for call in told.calls] == [1, 3]
+    _, second = rig.sent()
+    assert second["params"]["notifications"]["resourceSubscriptions"] == ["a"]
+    assert rig.acknowledge(second["id"], "a") == Listening(calls=(CallAnswered(2, DONE),))
+
+
+def test_an_acknowledgement_of_another_one_is_none() -> None:
+    rig = Rig()
+    old = rig.open()
+    assert rig.acknowledge(old) is None
+    rig.subscription.call(1, SUBSCRIBE, "a")
+    assert rig.acknowledge(old, "a") is None
+    assert rig.acknowledge(None, "a") == Listening(calls=(CallAnswered(1, DONE),))
+
+
+def test_one_that_cannot_be_read_opens_it_and_promises_nothing() -> None:
+    rig = Rig()
+    rig.subscription.call(1, SUBSCRIBE, "a")
+    told = rig.subscription.acknowledged(msgspec.Raw(b"{}"))
+    assert told is not None
+    assert told.useful
+    assert [type(call) for call in told.calls] == [CallRefused]
+
+
+FULL = Refused[Any]("listen", jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "Subscription limit reached"))
+UNKNOWN = Refused[Any]("listen", jsonrpc.ErrorObject(jsonrpc.METHOD_NOT_FOUND, "unknown"))
+AWAY = Failure(id=b"1", cause="unavailable", reason="no")
+
+
+def test_one_that_is_refused_fails_its_calls_with_the_servers_error_and_the_old_one_stays() -> None:
+    rig = Rig()
+    rig.open()
+    rig.subscription.call(1, SUBSCRIBE, "a")
+    rig.asked()
+    assert rig.subscription.ended(FULL, "other listen") == ListenEnded(again=False, calls=(CallRefused(1, FULL.error),))
+    rig.subscription.call(2, SUBSCRIBE, "b")
+    assert rig.asked()[1] == ["b"]
+
+
+@pytest.mark.parametrize("end", [FULL, UNKNOWN, AWAY, None])
+def test_where_none_is_left_another_one_is_opened_for_the_lists(end: Any) -> None:
+    rig = Rig()
+    rig.subscription.call(1, SUBSCRIBE, "a")
+    rig.asked()
+    ended = rig.subscription.ended(end, "listen")
+    assert ended is not None
+    assert ended.again
+    assert [(type(call), call.call) for call in ended.calls] == [(CallLost if end is AWAY else CallRefused, 1)]
+    rig.subscription.listen([], "modern")
+    assert rig.asked()[1] == []
+    assert rig.subscription.ended(UNKNOWN, "listen") == ListenEnded(again=False)
+
+
+def test_one_that_ends_while_another_is_opened_is_of_no_consequence_unless_that_fails() -> None:
+    rig = Rig()
+    rig.open()
+    rig.subscription.call(1, SUBSCRIBE, "a")
+    rig.asked()
+    assert rig.subscription.ended(None, "listen") is None
+    rig.subscription.call(2, SUBSCRIBE, "b")
+    assert rig.subscription.ended(FULL, "other listen") == ListenEnded(again=False, calls=(CallRefused(1, FULL.error),))
+    assert rig.asked()[1] == ["b"]
+
+
+def test_the_server_may_take_back_the_one_that_is_open() -> None:
+    rig = Rig()
+    id_ = rig.open()
+    assert rig.subscription.tag_of(b"") is None
+    assert rig.subscription.tag_of(b'"x"') is None
+    tag = rig.subscription.tag_of(jsonrpc.encode(id_))
+    assert tag is not None
+    assert rig.subscription.ended(None, tag) == ListenEnded()
+
+
+def test_a_legacy_server_is_asked_for_each_resource() -> None:
+    rig = Rig()
+    rig.subscription.listen(["a", "b"], "legacy")
+    assert [(each["method"], each["params"]) for each in rig.sent()] == [
+        (SUBSCRIBE, {"uri": "a"}),
+        (SUBSCRIBE, {"uri": "b"}),
+    ]

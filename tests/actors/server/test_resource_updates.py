@@ -1,0 +1,157 @@
+"""Resources that clients are subscribed to: asked for in both eras, by every process anew, and told of."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.life.states import State
+from actors.protocol.changes import UNSUBSCRIBE
+from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.versions import Era
+from actors.server import ServerSettings
+from actors.server.subscribers import Subscribers
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes.mcp_server import FakeServer
+
+AWAKE = ServerSettings(idle_timeout_s=0)
+ERAS: tuple[Era, ...] = ("legacy", "modern")
+both = pytest.mark.parametrize("era", ERAS)
+
+
+@asynccontextmanager
+async def watching(
+    era: Era, *uris: str, settings: ServerSettings = AWAKE, **more: Any
+) -> AsyncIterator[tuple[Rig, FakeServer, list[str]]]:
+    """A server of an era, with somebody who is subscribed to these resources, and what that one is told."""
+    names: list[str] = []
+    subscribers = Subscribers()
+    for uri in uris:
+        subscribers.add("s", uri, lambda uri=uri: names.append(uri))  # type: ignore[misc]  # mypy knows no default here
+    fake = FakeServer(probe="modern" if era == "modern" else "error", honours={"toolsListChanged": True})
+    async with running_server(fake, settings=settings, era=era, subscribers=subscribers, **more) as rig:
+        yield rig, fake, names
+
+
+@both
+async def test_a_call_subscribes_wakes_the_server_for_that_and_updates_are_told(
+    era: Era, autojump_clock: MockClock
+) -> None:
+    async with watching(era, "a", "b") as (rig, fake, told):
+        assert await rig.watch("a") == {}
+        assert await rig.watch("b") == {}
+        assert sorted(fake.watched) == ["a", "b"]
+        assert fake.starts == 1
+        told.clear()
+        for uri in ("a", "a", "c", "b/part"):
+            await fake.update(uri)
+        await wait_all_tasks_blocked()
+        assert told == ["a", "a", "b"]
+        assert await rig.watch("b", UNSUBSCRIBE) == {}
+        await wait_all_tasks_blocked()
+        assert fake.watched == ["a"]
+
+
+@both
+async def test_a_server_that_does_not_tell_of_a_resource_says_so(era: Era, autojump_clock: MockClock) -> None:
+    async with watching(era) as (rig, fake, _):
+        with pytest.raises(RemoteError) as caught:
+            await rig.watch("odd:x")
+        assert caught.value.error.code == (-32002 if era == "legacy" else -32602)
+        assert await rig.watch("a") == {}
+        assert fake.watched == ["a"]
+
+
+@both
+async def test_a_new_process_is_asked_again_and_subscribers_are_told_once_that_they_may_have_missed_something(
+    era: Era, autojump_clock: MockClock
+) -> None:
+    async with watching(era, "a", "b") as (rig, fake, told):
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        told.clear()
+        await rig.restart()
+        await wait_all_tasks_blocked()
+        assert (fake.starts, sorted(fake.watched), sorted(told)) == (2, ["a", "b"], ["a", "b"])
+        await fake.update("a")
+        await wait_all_tasks_blocked()
+        assert told[2:] == ["a"]
+
+
+async def test_a_server_that_crashes_is_asked_again_when_it_is_back(autojump_clock: MockClock) -> None:
+    async with watching("legacy", "a") as (rig, fake, told):
+        await rig.wake()
+        told.clear()
+        fake.tools[0]["name"] = "crash"
+        with pytest.raises(Exception, match="stopped while the call was in flight"):
+            await rig.call("crash")
+        await rig.reach(State.READY)
+        await wait_all_tasks_blocked()
+        assert (fake.starts, fake.watched, told) == (2, ["a"], ["a"])
+
+
+async def test_a_fresh_subscription_is_no_news(autojump_clock: MockClock) -> None:
+    names: list[str] = []
+    subscribers = Subscribers()
+    async with running_server(FakeServer(), settings=AWAKE, subscribers=subscribers) as rig:
+        subscribers.add("s", "a", lambda: names.append("a"))
+        await rig.watch("a")
+        await wait_all_tasks_blocked()
+        assert (names, rig.fake.count("resources/subscribe")) == ([], 1)
+
+
+@both
+async def test_a_server_to_whose_resources_somebody_is_subscribed_does_not_fall_asleep(
+    era: Era, autojump_clock: MockClock
+) -> None:
+    names: list[str] = []
+    subscribers = Subscribers()
+    fake = FakeServer(probe="modern" if era == "modern" else "error", honours={"toolsListChanged": True})
+    settings = ServerSettings(idle_timeout_s=60)
+    async with running_server(fake, settings=settings, era=era, subscribers=subscribers) as rig:
+        tell = lambda: names.append("a")  # noqa: E731  (one object, which is taken out again)
+        subscribers.add("s", "a", tell)
+        await rig.watch("a")
+        await trio.sleep(600)
+        assert (await rig.status()).state is State.READY
+        subscribers.remove("s", "a", tell)
+        await trio.sleep(130)
+        assert (await rig.status()).state is State.DORMANT
+
+
+async def test_one_that_is_put_to_sleep_says_so_once_and_again_when_it_is_back(autojump_clock: MockClock) -> None:
+    async with watching("legacy", "a") as (rig, fake, told):
+        await rig.wake()
+        told.clear()
+        await rig.sleep()
+        await wait_all_tasks_blocked()
+        assert told == ["a"]
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        assert (fake.watched, told) == (["a"], ["a", "a"])
+
+
+async def test_a_subscription_of_ours_that_ended_may_have_missed_something(autojump_clock: MockClock) -> None:
+    async with watching("modern", "a") as (rig, fake, told):
+        await rig.wake()
+        await trio.sleep(100)
+        told.clear()
+        await fake.end_subscription()
+        await wait_all_tasks_blocked()
+        assert told == []
+        await trio.sleep(2)
+        assert (fake.watched, told) == (["a"], ["a"])
+
+
+async def test_a_call_whose_process_dies_before_the_acknowledgement_fails(autojump_clock: MockClock) -> None:
+    async with watching("modern") as (rig, fake, _):
+        await rig.wake()
+        await wait_all_tasks_blocked()
+        fake.exits_at = "subscriptions/listen"
+        with pytest.raises(Exception, match="stopped while the call was in flight"):
+            await rig.watch("a")

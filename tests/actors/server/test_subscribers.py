@@ -1,0 +1,81 @@
+"""Who is told of changes of which resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from actors.errors import TooManyCalls
+from actors.server.subscribers import MAX_BYTES, MAX_PARENTS, MAX_URIS, Subscribers
+
+
+class Told:
+    """Counts what each subscriber was told."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def teller(self, name: str) -> Callable[[], None]:
+        return lambda: self.names.append(name)
+
+
+def test_everybody_who_is_subscribed_is_told_once_and_the_last_to_leave_is_known() -> None:
+    told, subscribers = Told(), Subscribers()
+    one, other = told.teller("one"), told.teller("other")
+    for tell in (one, other, one):
+        subscribers.add("s", "a", tell)
+    subscribers.add("t", "a", told.teller("of another server"))
+    assert (subscribers.uris("s"), subscribers.uris("x")) == (("a",), ())
+    subscribers.updated("s", "a")
+    assert told.names == ["one", "other"]
+    assert not subscribers.remove("s", "a", one)
+    assert not subscribers.remove("s", "a", one)
+    subscribers.updated("s", "a")
+    assert told.names == ["one", "other", "other"]
+    assert subscribers.remove("s", "a", other)
+    assert not subscribers.remove("s", "a", other)
+    subscribers.updated("s", "a")
+    assert told.names == ["one", "other", "other"]
+    assert subscribers.uris("s") == ()
+
+
+@pytest.mark.parametrize("whole", ["file:///a", "file:///a/"])
+def test_a_part_of_a_resource_is_told_of_as_the_whole(whole: str) -> None:
+    told, subscribers = Told(), Subscribers()
+    subscribers.add("s", whole, told.teller("whole"))
+    for uri in ("file:///a/b/c", "file:///ab", "file:///", "x", "", "/".join("p" * (MAX_PARENTS + 2))):
+        subscribers.updated("s", uri)
+    assert told.names == ["whole"]
+
+
+def test_what_may_have_been_missed_is_told_of() -> None:
+    told, subscribers = Told(), Subscribers()
+    for uri in ("a", "b"):
+        subscribers.add("s", uri, told.teller(uri))
+    subscribers.missed("s", ("b", "c"))
+    assert told.names == ["b"]
+
+
+def test_one_server_is_asked_for_so_many_resources_at_most_and_room_comes_back() -> None:
+    told, subscribers = Told(), Subscribers()
+    tell = told.teller("x")
+    for number in range(MAX_URIS):
+        subscribers.add("s", str(number), tell)
+    with pytest.raises(TooManyCalls):
+        subscribers.add("s", "more", tell)
+    subscribers.add("s", "0", told.teller("one more of the same"))
+    subscribers.add("t", "more", tell)
+    assert subscribers.remove("s", "1", tell)
+    subscribers.add("s", "more", tell)
+
+
+def test_their_uris_have_so_many_bytes_at_most() -> None:
+    subscribers = Subscribers()
+    tell = Told().teller("x")
+    large = "\udcff" + "a" * (MAX_BYTES // 2)
+    subscribers.add("s", large, tell)
+    with pytest.raises(TooManyCalls):
+        subscribers.add("s", large + "a", tell)
+    assert subscribers.remove("s", large, tell)
+    subscribers.add("s", large + "a", tell)

@@ -1,0 +1,83 @@
+"""What one client is owed of the resources it is subscribed to."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors.errors import CannotAsk, TooManyCalls
+from supervisor.service.updates import MAX_SUBSCRIBED, Updates
+
+
+def test_a_resource_is_owed_once_however_often_it_changed() -> None:
+    updates = Updates()
+    for name in ("a", "b", "a"):
+        updates.note(name)
+    owed = [updates.owed, updates.take(), updates.owed, updates.take()]
+    assert owed == [True, ("a", "b"), False, ()]
+
+
+def test_what_was_taken_last_is_owed_again_to_the_next_stream_if_it_is_still_wanted() -> None:
+    updates = Updates()
+    for name in ("a", "b"):
+        updates.hold(name, lambda: None)
+        updates.note(name)
+    updates.take()
+    updates.release("b")
+    updates.resume()
+    assert updates.take() == ("a",)
+    updates.take()
+    updates.resume()
+    assert not updates.owed
+
+
+def test_a_subscription_that_ends_is_released_once_and_owes_nothing() -> None:
+    updates, released = Updates(), []
+    updates.hold("a", lambda: released.append("a"))
+    updates.hold("b", lambda: released.append("b"))
+    updates.note("a")
+    assert "a" in updates
+    updates.release("a")
+    updates.release("a")
+    assert ("a" in updates, updates.owed, released) == (False, False, ["a"])
+    updates.end()
+    assert released == ["a", "b"]
+    with pytest.raises(CannotAsk):
+        updates.hold("c", lambda: None)
+
+
+def test_one_client_is_subscribed_to_so_many_at_most() -> None:
+    updates = Updates()
+    for number in range(MAX_SUBSCRIBED):
+        updates.hold(str(number), lambda: None)
+    with pytest.raises(TooManyCalls):
+        updates.hold("more", lambda: None)
+    updates.release("0")
+    updates.hold("more", lambda: None)
+
+
+async def test_the_first_that_is_owed_interrupts_and_those_after_it_do_not() -> None:
+    updates, rounds = Updates(), 0
+
+    async def wait() -> None:
+        nonlocal rounds
+        while True:
+            with updates.interrupting():
+                await trio.sleep(1000)
+            rounds += 1
+
+    counts: list[int] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        for name in ("a", "b", "c"):
+            updates.note(name)
+            await wait_all_tasks_blocked()
+        counts.append(rounds)
+        updates.take()
+        updates.note("a")
+        await wait_all_tasks_blocked()
+        counts.append(rounds)
+        nursery.cancel_scope.cancel()
+    assert counts == [1, 2]
