@@ -42,9 +42,10 @@ from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.oauth.port import Accounts, callback_uri
 from supervisor.servers.capacity import Capacity
-from supervisor.servers.children import Servers, reached_of, starts_of, transport_of
+from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
+from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway
 from supervisor.store import Store, open_store

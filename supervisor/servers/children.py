@@ -6,7 +6,6 @@ import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import trio
 from msgspec.structs import replace
@@ -27,16 +26,10 @@ from actors.server import Profile, ServerActor, ServerMessage, Shared
 from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
-from actors.transport.stdio.containment import Containment
-from actors.transport.stdio.process import ProcessTransport
-from supervisor.config import Settings
 from supervisor.servers.deployment import DeployedServer, RestingServer
 from supervisor.servers.journals import Journals
 from supervisor.servers.switch import Switch
 from supervisor.servers.tree import supervise
-
-if TYPE_CHECKING:  # the HTTP client is imported where there are remote servers
-    from actors.transport.http.authorization import Authorizer
 
 log = logging.getLogger(__name__)
 
@@ -273,32 +266,3 @@ class Servers:
             await address.ask_in_turn(StopServer())
         except SupervisorError as error:
             log.warning("%s did not stop in order: %s", name, error.message)
-
-
-def starts_of(settings: Settings) -> Starts:
-    """Return how many servers may be starting and installing at once."""
-    return Starts(
-        settings.cold_starts,
-        installs=settings.max_installs,
-        per_s=settings.starts_per_s,
-        slot_s=settings.spawn_slot_s,
-    )
-
-
-def reached_of(settings: Settings) -> Starts:
-    """Return how many remote servers may be connected to at once: no process starts here, so there is no rate."""
-    return Starts(settings.cold_connects, per_s=1000.0, slot_s=settings.spawn_slot_s)
-
-
-def transport_of(containment: Containment, authorizer: Authorizer | None, server: DeployedServer) -> Transport:
-    """Return how a server is reached; `authorizer` has the tokens for it, if there can be any."""
-    kind = server.config.kind
-    if kind == "http" or kind == "sse":  # what that needs takes a seventh of a second; see `preload`
-        from actors.transport.http.transport import HttpTransport
-
-        return HttpTransport(server.remote, server.remote_limits, kind, authorizer)
-    if kind == "websocket":
-        from actors.transport.websocket.transport import WebSocketTransport
-
-        return WebSocketTransport(server.remote, server.remote_limits)
-    return ProcessTransport(server.launch, server.limits, containment=containment)

@@ -23,7 +23,7 @@ class Rig:
     """A subscription and what is said for it."""
 
     def __init__(self) -> None:
-        self.out = Outbound("s1")
+        self.out = Outbound("s1", lambda tool: ())
         self.subscription = ServerSubscription(self.out)
 
     def sent(self) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from actors.kit import Starts
 from actors.kit.gate import Turn
 from supervisor.config import Settings
-from supervisor.servers.children import reached_of, starts_of
+from supervisor.servers.reach import reached_of, starts_of
 
 SETTINGS = Settings(cold_starts=4, cold_connects=8, starts_per_s=10.0, spawn_slot_s=1.0)
 
