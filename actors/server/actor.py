@@ -232,6 +232,7 @@ class ServerActor(Actor[ServerMessage]):
                 self._server.change_stream.open()
             case Timer.LISTING:
                 self._server.discovery.on_late()
+                self._traffic.pump()
             case Timer.LOOK:
                 self._server.discovery.look()
             case Timer.SILENCE:

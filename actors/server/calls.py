@@ -10,23 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import msgspec
-
-from actors.errors import (
-    CallTooLarge,
-    ServerExited,
-    SupervisorError,
-    TooManyCalls,
-)
+from actors.errors import SupervisorError
 from actors.kit import Mark, Reply
 from actors.messages import Caller, CallServer, Note, Result
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallAnswered, CallLost, CallMalformed, CallNoted, CallRefused
 from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.mirrors import MirrorsOf, no_mirrors
+from actors.server.call import Call
 from actors.server.deadlines import Deadlines
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
-from actors.server.unanswered import late, lost, unusable
+from actors.server.unanswered import busy, late, lost, oversized, stopped, unusable
 
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
@@ -34,41 +29,23 @@ _WORTH_S = 1.0
 """By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
 
 
-class Call(msgspec.Struct, eq=False):
-    """One request on its way; `deadline` is a moment of the trio clock, and so is `began`.
-
-    `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
-    `renewed`: the session for which it was sent was over, so it was not carried out.
-    """
-
-    number: int
-    message: CallServer
-    reply: Reply[Result]
-    size: int
-    began: float
-    deadline: float
-    questions: int = 0
-    left_s: float = 0.0
-    sent_at: float | None = None
-    mark: Mark | None = None
-    renewed: bool = False
-
-    @property
-    def left(self) -> bool:
-        """Whether the server may know of it: it was sent, and bytes of it were written."""
-        return self.mark is not None and self.mark.passed
-
-
 class Calls:
     """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock.
 
-    `hide` takes secrets out of what the server says.
+    `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last.
     """
 
-    def __init__(self, server: str, settings: ServerSettings, hide: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        server: str,
+        settings: ServerSettings,
+        hide: Callable[[str], str] = str,
+        mirrors_of: MirrorsOf = no_mirrors,
+    ) -> None:
         self._server = server
         self.last_activity = 0.0
         self._hide = hide
+        self._mirrors_of = mirrors_of
         self._max_in_flight = settings.max_in_flight
         self._max_open = settings.max_in_flight + settings.max_queued
         self._max_bytes = settings.max_queued_bytes
@@ -106,15 +83,12 @@ class Calls:
         """
         size = len(message.members) + len(message.meta)
         if size > self._max_bytes:
-            text = f"the call has {size} bytes; server {self._server!r} takes {self._max_bytes} (max_queued_bytes)"
-            raise CallTooLarge(text, server=self._server)
+            raise oversized(self._server, size, self._max_bytes)
         others = len(self._waiting) + len(self._in_flight)
         if others >= self._max_open:
-            text = f"server {self._server!r} is busy: {self.in_flight} calls are in flight, {self.waiting} wait"
-            raise TooManyCalls(text, server=self._server)
+            raise busy(self._server, f"{self.in_flight} calls are in flight, {self.waiting} wait")
         if self.waiting_bytes + size > self._max_bytes:
-            text = f"server {self._server!r} is busy: {self.waiting} calls of {self.waiting_bytes} bytes wait for it"
-            raise TooManyCalls(text, server=self._server)
+            raise busy(self._server, f"{self.waiting} calls of {self.waiting_bytes} bytes wait for it")
         self.last_activity = now
         self._number += 1
         call = Call(self._number, message, reply, size + _ENVELOPE_BYTES, now, now + message.deadline_s)
@@ -148,16 +122,23 @@ class Calls:
                 self._in_flight[number] = call
                 yield call
 
-    def settle(self, fact: CallAnswered | CallRefused | CallMalformed | CallLost, link: Link, now: float) -> None:
-        """Give a call its answer; one that nobody waits for is dropped."""
+    def settle(self, fact: CallAnswered | CallRefused | CallMalformed | CallLost, link: Link, now: float) -> bool:
+        """Give a call its answer; one that nobody waits for is dropped.
+
+        Return whether it waits instead until the lists are read: see `listed`.
+        """
         call = self.take(fact.call)
         if call is None:
-            return
+            return False
         self.last_activity = now
         match fact:
             case CallAnswered(result=result):
                 self._answered = True
                 call.reply.answer(Result(result, link.talk.era))
+            case CallRefused(error=error) if call.is_outdated(error, link.talk.era):
+                call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
+                self._in_flight[call.number] = call
+                return True
             case CallRefused(error=error):
                 self.fail(call, RemoteError(error))
             case CallMalformed():
@@ -167,6 +148,7 @@ class Calls:
                 self._in_flight[call.number] = call
             case CallLost(failure=failure):
                 self.fail(call, lost(self._server, failure, self._hide))
+        return False
 
     def abandon(self, number: int, link: Link | None) -> None:
         """Nobody waits for a call any more: tell the server, if it was sent."""
@@ -193,12 +175,7 @@ class Calls:
         """The process is gone, or lost: whether those calls were executed is not known, unless no byte of them left."""
         calls, self._in_flight = self._in_flight, {}
         for call in calls.values():
-            if call.left:
-                text = f"server {self._server!r} stopped while the call was in flight: {reason}"
-                self.fail(call, ServerExited(text, server=self._server, outcome="unknown"))
-            else:
-                text = f"server {self._server!r} stopped before the call could be written to it: {reason}"
-                self.fail(call, ServerExited(text, server=self._server, outcome="not_sent"))
+            self.fail(call, stopped(self._server, reason, left=call.left))
 
     def renew(self) -> None:
         """The session is over, and a new one begins: what certainly did not leave waits for that, before all others.
@@ -206,13 +183,32 @@ class Calls:
         A call waits for a second one only if the first has answered anything: nobody is asked again and again in vain.
         """
         again = self._answered or not any(call.renewed for call in self._in_flight.values())
-        unsent = {number: call for number, call in self._in_flight.items() if again and not call.left}
+        unsent = [call for call in self._in_flight.values() if again and not call.left]
         self._answered = False
-        for call in unsent.values():
+        for call in unsent:
+            call.renewed = True
+        self._send_again(unsent)
+
+    def listed(self) -> None:
+        """The lists were read: calls refused for their headers are sent again, once, if other ones are wanted now.
+
+        (MCP 2026-07-28, streamable-http "Client Behavior". Who refuses for that has carried nothing out.)
+        """
+        refused = [call for call in self._in_flight.values() if call.refused is not None]
+        changed = [call for call in refused if self._mirrors_of(call.message.name) != call.mirrors]
+        self._send_again(changed)
+        for call in refused:
+            reason, call.refused = call.refused, None
+            if reason is not None and self._in_flight.pop(call.number, None) is not None:
+                self.fail(call, reason)
+
+    def _send_again(self, calls: list[Call]) -> None:
+        """Let calls of which nothing was done wait once more, before all others."""
+        for call in calls:
             del self._in_flight[call.number]
-            call.sent_at, call.mark, call.renewed = None, None, True
+            call.sent_at, call.mark = None, None
             self.waiting_bytes += call.size
-        self._waiting = {**unsent, **self._waiting}
+        self._waiting = {**{call.number: call for call in calls}, **self._waiting}
 
     def fail_waiting(self, error: Callable[[], SupervisorError]) -> None:
         """The server will not come up: nothing of those calls was sent. Each gets an error object of its own."""

@@ -214,6 +214,8 @@ class Discovery:
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
         self._record.listed(link.number, offer, ready=self._course.life.serving)
         self._orders.read(lambda: listed_change(before, offer))
+        if not self._lists.owed:
+            self._calls.listed()
         self._course.step(Discovered(link.number))
         if self._settled(link):
             self._course.step(Sleep())

@@ -51,12 +51,12 @@ class Performer:
         self.timers: Timers[Timer] = Timers(self._fire, start_soon)
         self.orders = Orders(name)
         self.course = Course(self._perform, self.orders)
-        self.calls = Calls(name, settings, server.hide)
+        lists = Lists(name, settings, known, lambda: server.transport.kind == "http")
+        self.calls = Calls(name, settings, server.hide, lists.mirrors_of)
         self.recovery = Recovery(name, restarts, self.timers)
         self._record = Record(
             name, lambda: server.transport.kind, reporter, shared.clock, server.era, server.hide, journal, known
         )
-        lists = Lists(name, settings, known, lambda: server.transport.kind == "http")
         launcher = Launcher(
             server.transport,
             settings,

@@ -107,9 +107,13 @@ class Traffic:
             return
         link.heard = trio.current_time()
         if isinstance(fact, _ANSWERS):  # nearly all
-            self._calls.settle(fact, link, link.heard)
+            outdated = self._calls.settle(fact, link, link.heard)
             if isinstance(fact, CallLost):
                 self._lost(fact.failure, link)
+            elif outdated and self._course.life.serving:
+                self._discovery.changed(link)
+            elif outdated:
+                self._calls.listed()
         elif fact is not None:
             self._on_fact(fact, link)
 

@@ -1,4 +1,4 @@
-"""Why a call has no answer that can be passed on, as an error for its client. Pure."""
+"""Why a call is not taken, or has no answer that can be passed on, as an error for its client. Pure."""
 
 from __future__ import annotations
 
@@ -52,6 +52,26 @@ def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
             return TooManyCalls(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
         case _:
             return ServerError(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
+
+
+def oversized(server: str, size: int, limit: int) -> CallTooLarge:
+    """Return the error for a call that is not taken, whatever else waits."""
+    text = f"the call has {size} bytes; server {server!r} takes {limit} (max_queued_bytes)"
+    return CallTooLarge(text, server=server)
+
+
+def busy(server: str, why: str) -> TooManyCalls:
+    """Return the error for a call that is not taken now."""
+    return TooManyCalls(f"server {server!r} is busy: {why}", server=server)
+
+
+def stopped(server: str, reason: str, *, left: bool) -> ServerExited:
+    """Return the error for a call whose server ended before it answered. `left`: the server may know of the call."""
+    if left:
+        text = f"server {server!r} stopped while the call was in flight: {reason}"
+        return ServerExited(text, server=server, outcome="unknown")
+    text = f"server {server!r} stopped before the call could be written to it: {reason}"
+    return ServerExited(text, server=server, outcome="not_sent")
 
 
 def late(message: CallServer, took_s: float | None, why: str, retry_after_s: float) -> SupervisorError:

@@ -13,12 +13,18 @@ import msgspec
 
 from actors.errors import ProtocolViolation, ServerError
 from actors.messages import Result
-from actors.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, ErrorObject, RemoteError, encode
+from actors.protocol.jsonrpc import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    ErrorObject,
+    RemoteError,
+    encode,
+)
 from actors.protocol.versions import META_SERVER_INFO, Era
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer
 
 NOT_FOUND_LEGACY = -32002
-HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 URL_ELICITATION_REQUIRED = -32042

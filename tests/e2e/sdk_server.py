@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import socket
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 
 def application(transport: str) -> Any:
@@ -32,7 +32,12 @@ def offer(server: Any) -> None:
     def fail() -> None:
         raise ValueError("out of order")
 
-    for function in (add, fail):
+    def route(region: str) -> str:
+        return region
+
+    field = importlib.import_module("pydantic").Field(json_schema_extra={"x-mcp-header": "Region"})
+    route.__annotations__["region"] = Annotated[str, field]
+    for function in (add, fail, route):
         server.tool()(function)
     server.resource("memo://one")(memo)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST
+from actors.protocol.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST
 from actors.protocol.naming import NAMED_BY
 from actors.protocol.versions import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSIONS
 from supervisor.front.http.head import METHOD, NAME, SESSION, VERSION, Head, header_text
@@ -32,7 +32,6 @@ from supervisor.front.mcp.messages import (
     unsupported,
 )
 
-HEADER_MISMATCH: Final = -32020
 MAX_SHOWN_VERSION: Final = 64
 
 _ONCE: Final = frozenset({VERSION, METHOD, NAME})

@@ -8,8 +8,7 @@ import msgspec
 
 from actors.errors import CallTooLarge
 from actors.protocol import jsonrpc
-from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
-from supervisor.front.http.ladder import HEADER_MISMATCH
+from actors.protocol.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 from supervisor.front.mcp.messages import UNSUPPORTED_VERSION, Invalid, InvalidRequest
 
 _STATUSES: Final = {

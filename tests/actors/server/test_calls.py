@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from actors.errors import ServerGaveUp, SupervisorError
 from actors.kit import Mark, Outbox, Reply
 from actors.messages import CallServer, Result
-from actors.server.calls import Call, Calls
+from actors.server.call import Call
+from actors.server.calls import Calls
 from actors.server.settings import ServerSettings
 
 RESULT = Result(msgspec.Raw(b"{}"), "legacy")

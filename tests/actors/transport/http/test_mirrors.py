@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+import trio
 
-from actors.errors import CallTooLarge, ServerError
+from actors.errors import CallTimedOut, CallTooLarge, ServerError
+from actors.life.states import State
 from actors.messages import ServerListed
+from actors.protocol.jsonrpc import RemoteError
 from actors.protocol.weight import LARGE_BYTES
 from tests.actors.server.rig import running_server
 from tests.actors.transport.http.test_remote import remote
+from tests.fakes.http_faults import right
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.remote_server import RemoteServer
+from tests.fakes.remote_server import Fault, RemoteServer, Request
 
 REGION = {"type": "string", "x-mcp-header": "Region"}
 
@@ -92,3 +97,106 @@ async def test_a_legacy_server_over_http_is_sent_none() -> None:
         await rig.until_listed(1)
         assert rig.listed == [["echo", "twice"]]
     assert mirrored(server) == [{}]
+
+
+def strict(field: str) -> Fault:
+    """A server that wants a header which its list did not speak of at first."""
+
+    async def fault(request: Request) -> None:
+        if field in request.headers:
+            await request.respond(200, right(request))
+        else:
+            error = {"code": -32020, "message": f"{field} is missing"}
+            text = json.dumps({"jsonrpc": "2.0", "id": request.message["id"], "error": error})
+            await request.respond(400, text.encode())
+
+    return fault
+
+
+async def test_a_call_refused_for_its_headers_is_sent_again_once_the_list_says_which() -> None:
+    fake = modern(echo(region=REGION))
+    server = RemoteServer(fake.serve, modern=True)
+    async with remote(server, fake) as rig:
+        await rig.wake()
+        fake.tools[0] = echo(region=REGION | {"x-mcp-header": "Place"})
+        server.faults["tools/call"] = strict("mcp-param-place")
+        answers: list[Any] = []
+
+        async def call(number: int) -> None:
+            answers.append(await rig.call("echo", region=str(number)))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(3):
+                nursery.start_soon(call, number)
+    assert sorted(each["region"] for each in answers) == ["0", "1", "2"]
+    assert len(mirrored(server)) == 6
+    assert fake.count("tools/list") <= 3
+
+
+async def test_a_call_is_not_sent_again_where_the_list_is_as_before() -> None:
+    fake = modern(echo(region=REGION))
+    server = RemoteServer(fake.serve, modern=True, faults={"tools/call": strict("mcp-param-place")})
+    async with remote(server, fake) as rig:
+        with pytest.raises(RemoteError) as raised:
+            await rig.call("echo", region="a")
+        assert raised.value.error.message == "mcp-param-place is missing"
+        assert fake.count("tools/list") == 2
+        assert (await rig.status()).in_flight == 0
+    assert mirrored(server) == [{"mcp-param-region": "a"}]
+
+
+async def test_a_call_is_sent_again_only_once() -> None:
+    fake = modern(echo(region=REGION))
+    server = RemoteServer(fake.serve, modern=True, faults={"tools/call": strict("mcp-param-other")})
+    async with remote(server, fake) as rig:
+        await rig.wake()
+        fake.tools[0] = echo(region=REGION | {"x-mcp-header": "Place"})
+        with pytest.raises(RemoteError):
+            await rig.call("echo", region="a")
+    assert mirrored(server) == [{"mcp-param-region": "a"}, {"mcp-param-place": "a"}]
+
+
+async def test_a_call_refused_for_its_headers_keeps_its_deadline() -> None:
+    fake = modern(echo(region=REGION))
+    server = RemoteServer(fake.serve, modern=True, faults={"tools/call": strict("mcp-param-place")})
+    async with remote(server, fake) as rig:
+        await rig.wake()
+        fake.silent_at.add("tools/list")
+        with pytest.raises(CallTimedOut):
+            await rig.call("echo", deadline_s=0.5, region="a")
+        assert (await rig.status()).in_flight == 0
+
+
+async def test_a_server_that_drains_is_not_asked_for_its_list() -> None:
+    fake = modern(echo(region=REGION))
+    server = RemoteServer(fake.serve, modern=True)
+    refuse, asked = strict("mcp-param-place"), trio.Event()
+
+    async def late(request: Request) -> None:
+        asked.set()
+        await draining.wait()
+        await refuse(request)
+
+    draining = trio.Event()
+    server.faults["tools/call"] = late
+    async with remote(server, fake) as rig:
+
+        async def call() -> None:
+            with pytest.raises(RemoteError):
+                await rig.call("echo", region="a")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call)
+            await asked.wait()
+            nursery.start_soon(rig.sleep)
+            await rig.reach(State.DRAINING)
+            draining.set()
+        assert fake.count("tools/list") == 1
+
+
+async def test_a_legacy_server_that_uses_the_same_code_means_something_else() -> None:
+    fake = FakeServer(errors_at={"tools/call": {"code": -32020, "message": "mine"}})
+    async with running_server(fake) as rig:
+        with pytest.raises(RemoteError):
+            await rig.call("echo")
+    assert fake.count("tools/list") == 1

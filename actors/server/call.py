@@ -1,0 +1,43 @@
+"""One call of a server: what is asked, and how far it has come."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.kit import Mark, Reply
+from actors.messages import CallServer, Result
+from actors.protocol.jsonrpc import HEADER_MISMATCH, ErrorObject, RemoteError
+from actors.protocol.mirrors import Mirror
+from actors.protocol.versions import Era
+
+
+class Call(msgspec.Struct, eq=False):
+    """One request on its way; `deadline` is a moment of the trio clock, and so is `began`.
+
+    `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
+    `renewed`: the session for which it was sent was over, so it was not carried out. `refused`: its headers were not
+    those that the server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
+    """
+
+    number: int
+    message: CallServer
+    reply: Reply[Result]
+    size: int
+    began: float
+    deadline: float
+    questions: int = 0
+    left_s: float = 0.0
+    sent_at: float | None = None
+    mark: Mark | None = None
+    renewed: bool = False
+    refused: RemoteError | None = None
+    mirrors: tuple[Mirror, ...] | None = None
+
+    @property
+    def left(self) -> bool:
+        """Whether the server may know of it: it was sent, and bytes of it were written."""
+        return self.mark is not None and self.mark.passed
+
+    def is_outdated(self, error: ErrorObject, era: Era) -> bool:
+        """Say whether it is refused for its headers, for the first time (MCP 2026-07-28, streamable-http)."""
+        return era == "modern" and error.code == HEADER_MISMATCH and self.mirrors is None
