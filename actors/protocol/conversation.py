@@ -158,6 +158,7 @@ class Conversation:
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
+        self._subscription.drop(call)
         id_ = self._exchanges.end(call)
         if id_ is not None:
             self._out.cancel(id_, reason)

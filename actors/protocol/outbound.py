@@ -110,10 +110,8 @@ class Outbound:
         self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 
     def take_back(self, tag: Tag, reason: str) -> None:
-        """Take back a request of our own."""
-        id_ = self._ids.pop(tag, None)
-        if id_ is not None:
-            self.cancel(id_, reason)
+        """Take back a request of our own that was made."""
+        self.cancel(self._ids.pop(tag), reason)
 
     def id_of(self, tag: Tag) -> bytes:
         """Return the JSON text of the id of a request of our own; empty if there is none."""

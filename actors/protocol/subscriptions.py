@@ -68,6 +68,11 @@ class ServerSubscription:
         right = (uri in self._asked) == wish.wanted
         (self._waiting if right else self._later)[call] = wish
 
+    def drop(self, call: int) -> None:
+        """Forget a call that nobody waits for; what it asked for may come all the same."""
+        for wishes in (self._waiting, self._later):
+            wishes.pop(call, None)
+
     def acknowledged(self, params: msgspec.Raw) -> Listening | None:
         """Take an acknowledgement; None if it is not about the subscription that is being opened."""
         said, tag = changes.acknowledgement(params), self._opening

@@ -31,7 +31,7 @@ from supervisor.front.http.legacy import LegacyFront
 from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.refusal import ErrorResponse, refuse, refused_message
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import Sessions
+from supervisor.front.http.sessions import SWEEP_S, Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.doors import door_of
 from supervisor.front.mcp.listen import StreamLimit
@@ -112,8 +112,15 @@ class McpHttp:
         self._fronts: dict[str, _Fronts] = {}
 
     async def run(self) -> None:
-        """Keep late answers alive until cancelled. Without it requests are served, but late ones stay silent."""
-        await self._keep_alive.run()
+        """Keep late answers alive and end idle sessions, until cancelled. Without it, late ones stay silent."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._sweep)
+            await self._keep_alive.run()
+
+    async def _sweep(self) -> None:
+        while True:
+            await trio.sleep(SWEEP_S)
+            self.sessions.sweep()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""

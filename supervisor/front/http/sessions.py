@@ -11,7 +11,8 @@ Rules of this file:
 - One that was subscribed to resources ends with the daemon: what it was subscribed to is not kept, and its client could
   not be told so. Hence `ended` hears of it at once, and it ends rather than being forgotten.
 - Too many sessions: the longest idle is forgotten, not ended; its client comes back by its token, at its own cost.
-- No task: sessions are looked through when one is opened or asked for, oldest use first.
+- Sessions are looked through, oldest use first, when one is opened or asked for, and every `SWEEP_S`: servers are kept
+  awake for what they are subscribed to.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from supervisor.store import ALL_UNTIL
 
 NONCE_BYTES: Final = 16
 MAX_REMEMBERED: Final = 20_000
+SWEEP_S: Final = 60.0
 
 
 class HttpSession:
@@ -202,26 +204,26 @@ class Sessions:
         return self._admit(text, digest, claims, NOTHING_TOLD, door)
 
     def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions, door: str) -> HttpSession:
-        self._sweep()
+        self.sweep()
+        while len(self._live) >= self._max_sessions:
+            oldest = next(iter(self._live.values()))
+            self._forget(oldest) if oldest.kept else self.end(oldest)
         session = HttpSession(token.encode("ascii"), digest, claims, told, door)
         session.last_used = self._clock()
         self._live[session.token] = session
         return session
 
-    def _sweep(self) -> None:
-        """End what is idle and make room for one more; each session is looked at when it is the longest unused."""
+    def sweep(self) -> None:
+        """End what is idle; each session is looked at when it is the longest unused."""
         moment = self._clock()
         while self._live:
             oldest = next(iter(self._live.values()))
-            if moment - oldest.last_used > self._idle_s:
-                if not oldest.busy:
-                    self.end(oldest)
-                elif not self.touch(oldest):
-                    self._forget(oldest)
-            elif len(self._live) >= self._max_sessions:
-                self._forget(oldest) if oldest.kept else self.end(oldest)
-            else:
+            if moment - oldest.last_used <= self._idle_s:
                 return
+            if not oldest.busy:
+                self.end(oldest)
+            elif not self.touch(oldest):
+                self._forget(oldest)
 
     def _forget(self, session: HttpSession) -> None:
         self._live.pop(session.token, None)

@@ -23,7 +23,7 @@ class Rig:
     """A subscription and what is said for it."""
 
     def __init__(self) -> None:
-        self.out = Outbound("s1", lambda tool: ())
+        self.out = Outbound("s1", lambda name: ())
         self.subscription = ServerSubscription(self.out)
 
     def sent(self) -> list[dict[str, Any]]:
@@ -87,6 +87,19 @@ def test_what_is_asked_for_while_one_is_opened_costs_one_more_in_all() -> None:
     assert [(type(call), call.call) for call in told.calls] == [(CallAnswered, 3), (CallRefused, 4)]
 
 
+def test_a_call_that_nobody_waits_for_is_not_answered() -> None:
+    rig = Rig()
+    rig.open()
+    for call, uri in ((1, "a"), (2, "b"), (3, "b")):
+        rig.subscription.call(call, SUBSCRIBE, uri)
+    for call in (1, 2):
+        rig.subscription.drop(call)
+    (listen,) = rig.sent()
+    assert rig.acknowledge(listen["id"], "a") == Listening()
+    _, listen = rig.sent()
+    assert rig.acknowledge(listen["id"], "a", "b") == Listening(calls=(CallAnswered(3, DONE),))
+
+
 def test_what_is_not_told_of_is_refused_and_not_asked_for_again() -> None:
     rig = Rig()
     rig.open()
@@ -147,7 +160,14 @@ def test_one_that_is_refused_fails_its_calls_with_the_servers_error_and_the_old_
     rig.asked()
     assert rig.subscription.ended(FULL, "other listen") == ListenEnded(again=False, calls=(CallRefused(1, FULL.error),))
     rig.subscription.call(2, SUBSCRIBE, "b")
-    assert rig.asked()[1] == ["b"]
+    id_, uris = rig.asked()
+    assert uris == ["b"]
+    rig.acknowledge(id_, "b")
+    rig.sent()
+    rig.subscription.call(3, UNSUBSCRIBE, "b")
+    assert rig.asked()[1] == []
+    ended = rig.subscription.ended(FULL, "listen")
+    assert ended == ListenEnded(again=False, calls=(CallRefused(3, FULL.error),))
 
 
 @pytest.mark.parametrize("end", [FULL, UNKNOWN, AWAY, None])

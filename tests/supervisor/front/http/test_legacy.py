@@ -559,6 +559,19 @@ async def test_a_session_that_was_subscribed_to_resources_ends_with_the_daemon(a
     assert (await front.post(legacy("ping"), other)).status == 200
 
 
+async def test_a_client_that_went_away_without_a_word_is_subscribed_to_nothing_once_its_session_is_idle(
+    autojump_clock: MockClock,
+) -> None:
+    front = subscribing()
+    async with keeping_alive(front):
+        token = await front.initialize()
+        await front.post(legacy("resources/subscribe", {"uri": "file:///a"}), token)
+        await trio.sleep(front.settings.session_idle_s - 1)
+        assert front.service.left == []
+        await trio.sleep(100)
+        assert front.service.left == ["file:///a"]
+
+
 async def test_a_session_that_is_deleted_is_subscribed_to_nothing_any_more() -> None:
     front = subscribing()
     token = await front.initialize()
