@@ -58,6 +58,7 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     `members` are the JSON members of the params without their braces and without `_meta`; `meta` those of the client's
     `_meta` that may travel. `name` is what the request is about: a tool, a prompt, a URI. `deadline_s` counts from the
     arrival of the message. What the server says and asks meanwhile goes to `exchange`, as far as `interest` goes.
+    `retry` are the JSON members that answer what a modern server asked for by its result; a legacy one never gets them.
     """
 
     server: str
@@ -67,6 +68,7 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     name: str = ""
     interest: Interest = NOTHING
     exchange: Caller | None = None
+    retry: bytes = b""
     deadline_s: float = 60.0
     principal: Principal = LOCAL
 
@@ -136,7 +138,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     a call that names it is told so. `requires_reauth`: its operator has to log in there. `reason`: why it failed, in
     words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a server that
     recovered has none. `strays` are answers that matched nothing, `unheard` notifications about calls that went to
-    nobody: unwanted, of no known call, or too many for their client.
+    nobody: unwanted, of no known call, or too many for their client. `one_at_a_time`: its calls take turns, as it asked
+    something while several were in flight, and nothing says about which of them.
     """
 
     server: str
@@ -160,6 +163,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     noise: int = 0
     strays: int = 0
     unheard: int = 0
+    one_at_a_time: bool = False
     stderr: str = ""
     disabled: bool = False
     requires_reauth: bool = False

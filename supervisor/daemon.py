@@ -210,8 +210,10 @@ class Daemon:
             used=usage.add,
             clock=self._clock,
             subscribers=servers.subscribers,
+            key=self._data.key("request-state"),
         )
         core.start_soon(gateway.introduction.run)
+        core.start_soon(gateway.means.parking.run)
         counters = ConnectionCounters()
         view = View(
             version=__version__,

@@ -12,12 +12,11 @@ from typing import Final
 import msgspec
 
 from actors.protocol import changes, jsonrpc
+from actors.protocol.client_capabilities import NOBODY
 from actors.protocol.era import Action, Agree, Agreement, Identity, Negotiation, NoAgreement, Send
-from actors.protocol.exchanges import MESSAGE, NOTHING, PROGRESS, Exchanges, Interest
 from actors.protocol.facts import (
     AllListed,
     CallAnswered,
-    CallAsked,
     CallLost,
     CallMalformed,
     CallRefused,
@@ -28,14 +27,15 @@ from actors.protocol.facts import (
 )
 from actors.protocol.failure import GONE, OUTAGES, Failure
 from actors.protocol.framing import Oversized
-from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary
+from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary, announced
 from actors.protocol.mirrors import MirrorsOf, no_mirrors
 from actors.protocol.opening import Message, Opened
-from actors.protocol.outbound import CANCELLED, LISTENS, Outbound, Tag
+from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound, Tag
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Refused
-from actors.protocol.questions import Questions, cancelled_id
+from actors.protocol.questions import cancelled_id
 from actors.protocol.subscriptions import ServerSubscription
+from actors.protocol.unprompted import NOTES, Unprompted
 from actors.protocol.versions import BATCH_VERSION, Era
 
 INITIALIZED: Final = "notifications/initialized"
@@ -56,16 +56,16 @@ class Conversation:
         identity: Identity,
         known: Era | None,
         limits: ListLimits,
-        capabilities: frozenset[str] = frozenset(),
+        capabilities: bytes = NOBODY,
         mirrors_of: MirrorsOf = no_mirrors,
+        roots: bytes = b"",
     ) -> None:
         self._out = Outbound(prefix, mirrors_of)
         self.output: list[Outgoing] = self._out.messages
         self._identity = identity
         self._negotiation = Negotiation(identity, known, capabilities)
-        self._exchanges = Exchanges()
         self._subscription = ServerSubscription(self._out)
-        self._questions = Questions(capabilities)
+        self._unprompted = Unprompted(self._out, announced(msgspec.Raw(capabilities)), roots)
         self._limits = limits
         self._listing: ListWalk | None = None
         self.agreement: Agreement | None = None
@@ -79,7 +79,7 @@ class Conversation:
     @property
     def unheard(self) -> int:
         """Notifications about calls that went to nobody."""
-        return self._exchanges.unheard
+        return self._unprompted.unheard
 
     @property
     def probing(self) -> bool:
@@ -117,6 +117,7 @@ class Conversation:
     def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:
         """Go on with the walk when a page was read; returns the result of the last one."""
         self._out.forget(kind)
+        self._unprompted.listed()
         if self._listing is None:
             return None
         following = self._listing.on_page(kind, page, now)
@@ -144,29 +145,27 @@ class Conversation:
         """Ask for any answer at all: `ping`, or `server/discover` in the modern era, which has no ping."""
         self._out.ask("life", "server/discover" if self.era == "modern" else "ping")
 
-    def call(
-        self, call: int, method: str, members: bytes, meta: bytes, name: str = "", interest: Interest = NOTHING
-    ) -> None:
-        """Send a request for `call`. `members` and `meta` are JSON members without their braces, or empty.
-
-        `name` is what it is about, `interest` what its client wants to hear meanwhile.
-        """
-        if self.era == "modern" and method in changes.OF_RESOURCES:
-            self._subscription.call(call, method, name)
+    def call(self, call: int, asked: ClientRequest) -> None:
+        """Send a request of a client, known as `call` from now on."""
+        if self.era == "modern" and asked.method in changes.OF_RESOURCES:
+            self._subscription.call(call, asked.method, asked.name)
             return
-        self._exchanges.begin(call, self._out.call(call, method, members, meta, name, interest), interest)
+        self._unprompted.begin(call, self._out.call(call, asked), asked)
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
         self._subscription.drop(call)
-        id_ = self._exchanges.end(call)
+        id_ = self._unprompted.end(call, answered=False)
         if id_ is not None:
             self._out.cancel(id_, reason)
 
     def answer(self, id_: bytes, result: bytes | jsonrpc.ErrorObject) -> None:
         """Answer a question of the server: with a result, a JSON object, or an error; nothing if it is not open."""
-        if (message := self._questions.answer(id_, result)) is not None:
-            self._out.write(message)
+        self._unprompted.answer(id_, result)
+
+    def asker(self) -> int | None:
+        """Return the call that an open question of the server is about, if only one can have led to it."""
+        return self._unprompted.asker()
 
     def receive(self, message: Message, spoiled_by: str = "", stream: bytes = b"") -> Fact | None:
         """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC.
@@ -185,7 +184,7 @@ class Conversation:
             return ListsChanged(missed=True)
         match self._out.peer.settle(failure.id):
             case int(call):
-                self._exchanges.end(call)
+                self._unprompted.end(call)
                 return CallLost(call, failure)
             case str() if failure.bars:
                 return LoginWanted(failure.reason)
@@ -215,47 +214,33 @@ class Conversation:
         event = peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message)
         match event:
             case Answered(tag=int(call), result=result):
-                self._exchanges.end(call)
+                self._unprompted.end(call)
                 return CallAnswered(call, result)
             case Refused(tag=int(call), error=error):
-                self._exchanges.end(call)
+                self._unprompted.end(call)
                 return CallRefused(call, error)
             case Malformed(tag=int(call), reason=reason, done=done, over=over):
-                self._exchanges.end(call)
+                self._unprompted.end(call)
                 return CallMalformed(call, reason, done, over)
             case Notified(method=method, params=params):
                 return self._notified(method, params, stream)
             case Asked():
-                return self._asked(event, stream)
+                return None if self.era == "modern" else self._unprompted.asked(event, stream)
             case None:
                 return None
             case _:
                 return self._receive_own(event, message if not (spoiled_by or isinstance(message, Oversized)) else b"")
 
     def _notified(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
-        if method in (PROGRESS, MESSAGE):
-            return self._exchanges.noted(method, params, stream)
+        if method in NOTES:
+            return self._unprompted.noted(method, params, stream)
         if method == changes.ACKNOWLEDGED:
             return self._subscription.acknowledged(params)
         return self._cancelled(params) if method == CANCELLED else changes.told(method, params)
 
     def _cancelled(self, params: msgspec.Raw) -> Fact | None:
         tag = self._subscription.tag_of(id_ := cancelled_id(params))
-        return self._questions.withdrawn(id_) if tag is None else self._subscription.ended(None, tag)
-
-    def _asked(self, asked: Asked, stream: bytes) -> CallAsked | None:
-        """Answer a request of a legacy server, or say whom to ask; a modern one may not ask (it is ignored)."""
-        if self.era == "modern":
-            return None
-        if asked.method == "ping":
-            self._out.write(jsonrpc.success(asked.id, b"{}"))
-            return None
-        match self._questions.take(asked.id, asked.method, asked.params, self._exchanges.of(stream)):
-            case CallAsked() as question:
-                return question
-            case refusal:
-                self._out.write(jsonrpc.failure(asked.id, refusal.code, refusal.message))
-                return None
+        return self._unprompted.withdrawn(id_) if tag is None else self._subscription.ended(None, tag)
 
     def _receive_own(
         self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes | Opened

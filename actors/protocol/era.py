@@ -13,6 +13,7 @@ import enum
 import msgspec
 
 from actors.protocol import jsonrpc
+from actors.protocol.client_capabilities import NOBODY
 from actors.protocol.outline import extent
 from actors.protocol.versions import (
     LATEST_LEGACY,
@@ -100,10 +101,11 @@ class _Phase(enum.Enum):
 class Negotiation:
     """One negotiation on one process. `known` is the era this launch had before, None if never asked.
 
-    `capabilities` are declared to a legacy server: what it may ask. A modern one is told for each request.
+    `capabilities`, a JSON object, are declared to a legacy server: what it may ask. A modern one is told for each
+    request.
     """
 
-    def __init__(self, identity: Identity, known: Era | None, capabilities: frozenset[str] = frozenset()) -> None:
+    def __init__(self, identity: Identity, known: Era | None, capabilities: bytes = NOBODY) -> None:
         self._identity = identity
         self._capabilities = capabilities
         self._known = known
@@ -160,7 +162,7 @@ class Negotiation:
     def _initialize(self) -> Send:
         self._phase = _Phase.INITIALIZING
         info = msgspec.to_builtins(self._identity)
-        declared: dict[str, dict[str, object]] = {name: {} for name in sorted(self._capabilities)}
+        declared = msgspec.Raw(self._capabilities)
         params = {"protocolVersion": LATEST_LEGACY, "capabilities": declared, "clientInfo": info}
         return Send("initialize", jsonrpc.encode(params))
 

@@ -15,7 +15,9 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
+from actors.protocol.client_capabilities import NOBODY
 from actors.protocol.facts import CallNoted
+from actors.protocol.input_required import METHODS as ASKING
 from actors.protocol.jsonrpc import encode
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -30,14 +32,15 @@ MESSAGE: Final = "notifications/message"
 
 
 class Interest(msgspec.Struct, frozen=True):
-    """What a client wants to hear before the answer to its request.
+    """What a client wants to hear before the answer to its request, and what it can be asked.
 
     `progress` is the JSON text of its token, empty if it wants none. `log_level` is the least level of log messages;
-    None if it wants none, empty if it did not say.
+    None if it wants none, empty if it did not say. `capabilities` are what a modern server is told, a JSON object.
     """
 
     progress: bytes = b""
     log_level: LogLevel | Literal[""] | None = None
+    capabilities: bytes = NOBODY
 
 
 NOTHING: Final = Interest()
@@ -65,14 +68,20 @@ class Exchanges:
 
     def __init__(self) -> None:
         self._calls: dict[int, tuple[bytes, Interest]] = {}
+        self._asking: set[int] = set()
         self._progress: dict[int, float] = {}
         self._by_id: dict[bytes, int] = {}
         self.unheard = 0
 
-    def begin(self, call: int, id_: bytes, interest: Interest) -> None:
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def begin(self, call: int, id_: bytes, interest: Interest, method: str = "tools/call") -> None:
         """A call was sent as the request with this id (JSON text)."""
         self._calls[call] = (id_, interest)
         self._by_id[id_] = call
+        if method in ASKING:
+            self._asking.add(call)
 
     def end(self, call: int) -> bytes | None:
         """A call has its answer, or nobody waits for it any more. Return the id of its request if it was in flight."""
@@ -80,6 +89,7 @@ class Exchanges:
         if in_flight is None:
             return None
         del self._by_id[in_flight[0]]
+        self._asking.discard(call)
         if self._progress:
             self._progress.pop(call, None)
         return in_flight[0]
@@ -89,6 +99,11 @@ class Exchanges:
         if stream:
             return self._by_id.get(stream)
         return next(iter(self._calls)) if len(self._calls) == 1 else None
+
+    def asker(self) -> int | None:
+        """Return the only call in flight during which servers ask something; None if there is none, or several."""
+        asking = self._asking or self._calls
+        return next(iter(asking)) if len(asking) == 1 else None
 
     def noted(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         """Return a notification for the client of the call that it is about; None, and counted, if it is for nobody."""

@@ -57,9 +57,12 @@ class CallNoted(msgspec.Struct, frozen=True):
 
 
 class CallAsked(msgspec.Struct, frozen=True):
-    """The server asks something of the client of a call; `id` is the JSON text of its request's id."""
+    """The server asks something of the client of a call; `id` is the JSON text of its request's id.
 
-    call: int
+    `call` is None where several calls are in flight, and it is not known yet which one this is about.
+    """
+
+    call: int | None
     id: bytes
     method: str
     params: msgspec.Raw

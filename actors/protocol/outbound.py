@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 import msgspec
 
 from actors.protocol import jsonrpc
+from actors.protocol.client_capabilities import NOBODY
 from actors.protocol.era import Agreement, Identity
 from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNSAID, Interest
 from actors.protocol.listing import Kind, announced
@@ -26,6 +27,34 @@ Tag = int | Kind | ListenTag | Literal["negotiation", "life", "log level", "subs
 """What an answer is for: a call by its number, or something of our own."""
 
 
+class ClientRequest(Protocol):
+    """A request of a client for a server."""
+
+    @property
+    def method(self) -> str:
+        """The method."""
+
+    @property
+    def members(self) -> bytes:
+        """The JSON members of its params without braces, less `_meta`."""
+
+    @property
+    def meta(self) -> bytes:
+        """Those of its `_meta`."""
+
+    @property
+    def name(self) -> str:
+        """What it is about."""
+
+    @property
+    def interest(self) -> Interest:
+        """What its client wants to hear meanwhile."""
+
+    @property
+    def retry(self) -> bytes:
+        """The JSON members that answer what a modern server asked for before."""
+
+
 class Outbound:
     """The `messages` to one incarnation until somebody takes them. `prefix` makes its ids unlike those of any other.
 
@@ -39,7 +68,7 @@ class Outbound:
         self.messages: list[Outgoing] = []
         self._modern = False
         self._version = ""
-        self._meta = b""
+        self._identity = self._meta = b""
         self._logs = False
         self._log_level = len(LOG_LEVELS)
 
@@ -50,8 +79,8 @@ class Outbound:
         self._logs = not self._modern and "logging" in announced(agreement.capabilities)
         if self._modern:  # the members of `_meta` that every request carries (2026-07-28, basic/index "_meta")
             info = msgspec.to_builtins(identity)
-            meta = {META_VERSION: agreement.version, META_CAPABILITIES: {}, META_CLIENT_INFO: info}
-            self._meta = jsonrpc.encode(meta)[1:-1]
+            self._identity = jsonrpc.encode({META_VERSION: agreement.version, META_CLIENT_INFO: info})[1:-1]
+            self._meta = self._declaring(NOBODY)
 
     def write(self, message: bytes, *, method: str = "", id_: bytes = b"", cancels: bytes = b"") -> None:
         """Say something; see `Outgoing`."""
@@ -72,9 +101,12 @@ class Outbound:
         self.request(tag, method, b"{" + body + b"}" if body else None, self._version)
         return self._ids[tag]
 
-    def call(self, call: int, method: str, members: bytes, meta: bytes, name: str, interest: Interest) -> bytes:
-        """Send a request of a client. Return the id; see `Conversation.call`."""
-        id_ = self.peer.expect(call)
+    def call(self, call: int, asked: ClientRequest) -> bytes:
+        """Send a request of a client. Return the id."""
+        id_, method, name, members, meta = self.peer.expect(call), asked.method, asked.name, asked.members, asked.meta
+        interest = asked.interest
+        if asked.retry and self._modern:
+            members = b",".join(part for part in (members, asked.retry) if part)
         own = self._meta if interest is NOTHING or interest is UNSAID else self._telling(id_, interest)
         rest = b'"_meta":{' + own + (b"," if own and meta else b"") + meta + b"}" if own or meta else b""
         # Members may be large: they are copied once, by the transport.
@@ -88,7 +120,9 @@ class Outbound:
 
     def _telling(self, id_: bytes, interest: Interest) -> bytes:
         """Return what the `_meta` of a request has of ours, and see to it that the server tells what is wanted."""
-        parts = [self._meta] if self._meta else []
+        declares = self._modern and interest.capabilities != NOBODY
+        own = self._declaring(interest.capabilities) if declares else self._meta
+        parts = [own] if own else []
         if interest.progress:
             parts.append(b'"progressToken":' + id_)
         if interest.log_level and self._modern:
@@ -96,6 +130,10 @@ class Outbound:
         elif interest.log_level:
             self._lower_log_level(LOG_LEVELS.index(interest.log_level))
         return b",".join(parts)
+
+    def _declaring(self, capabilities: bytes) -> bytes:
+        """Return the members of `_meta` of a request whose client can be asked that much."""
+        return b'%b,"%b":%b' % (self._identity, META_CAPABILITIES.encode(), capabilities)
 
     def _lower_log_level(self, level: int) -> None:
         """Make a legacy server at least so talkative. What one client does not want is not told to it anyway."""

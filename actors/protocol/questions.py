@@ -1,36 +1,39 @@
 """The requests of a server that wait for an answer of ours: which it may make, and how many at a time. Pure.
 
-(MCP 2025-11-25 basic/lifecycle "Capability Negotiation", client/elicitation. A server of the modern era asks nothing.)
+(MCP 2025-11-25 basic/lifecycle "Capability Negotiation", client/elicitation, client/sampling, client/roots. A server of
+the modern era asks by results; see `input_required`.)
 """
 
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
+from actors.protocol.client_capabilities import ASKED_BY, ELICIT, FORM, URL, mode_of
 from actors.protocol.facts import CallAsked, QuestionWithdrawn
 from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, ErrorObject, failure, success
 
-MAX_OPEN: Final = 16
-MAX_QUESTION_BYTES: Final = 256 * 1024
-
-FORM: Final = "form"
-"""The only mode of elicitation that is declared: whoever asks a person to open an address has to be trusted more."""
-
-ASKED_BY: Final = {"elicitation/create": "elicitation"}
-"""Which capability of ours allows which request."""
-
-
-class _Mode(msgspec.Struct):
-    mode: str = FORM
+MAX_OPEN: Final = 64
+MAX_QUESTION_BYTES: Final = 4 * 1024 * 1024
+"""There may be images in a conversation that a model is to continue."""
+MAX_FORM_BYTES: Final = 256 * 1024
+CANCELLED: Final = b'{"action":"cancel"}'
+"""What an elicitation gets that nobody answers (MCP 2025-11-25, client/elicitation "Response Actions")."""
+SCHEMES: Final = ("https", "http")
+"""Of addresses that a person may be asked to open."""
 
 
 class _Cancelled(msgspec.Struct):
     request_id: msgspec.Raw = msgspec.field(name="requestId")
 
 
-_mode = msgspec.json.Decoder(_Mode)
+class _Address(msgspec.Struct):
+    url: str
+
+
+_address = msgspec.json.Decoder(_Address)
 _cancelled = msgspec.json.Decoder(_Cancelled)
 
 
@@ -41,17 +44,23 @@ class Questions:
         self._capabilities = capabilities
         self._open: set[bytes] = set()
 
-    def take(self, id_: bytes, method: str, params: msgspec.Raw, call: int | None) -> CallAsked | ErrorObject:
-        """Return a question for the client of a call, which stays open until it is settled; or why it is not asked."""
-        if ASKED_BY.get(method) not in self._capabilities:
+    def allows(self, method: str) -> bool:
+        """Say whether a server was told that it may ask this."""
+        return ASKED_BY.get(method) in self._capabilities
+
+    def take(
+        self, id_: bytes, method: str, params: msgspec.Raw, call: int | None, *, known: bool = True
+    ) -> CallAsked | ErrorObject:
+        """Return a question for the client of a call, which stays open until it is settled; or why it is not asked.
+
+        `known`: it is about some call, though perhaps not yet known which.
+        """
+        if not self.allows(method):
             return ErrorObject(METHOD_NOT_FOUND, f"{method[:100]} is not supported here")
-        if call is None:
-            text = "it is not known which call this is about: ask while exactly one is in flight"
-            return ErrorObject(METHOD_NOT_FOUND, text)
-        if len(memoryview(params)) > MAX_QUESTION_BYTES:
-            return ErrorObject(INVALID_PARAMS, f"a question of over {MAX_QUESTION_BYTES} bytes")
-        if not _is_form(params):
-            return ErrorObject(INVALID_PARAMS, "only questions with a form were declared")
+        if not known:
+            return ErrorObject(METHOD_NOT_FOUND, "there is nobody to ask while no call is in flight")
+        if (wrong := refusal(method, params)) is not None:
+            return ErrorObject(INVALID_PARAMS, wrong)
         if id_ in self._open or len(self._open) >= MAX_OPEN:
             return ErrorObject(INVALID_REQUEST, f"this id is in use, or {MAX_OPEN} questions wait for an answer")
         self._open.add(id_)
@@ -85,8 +94,24 @@ def cancelled_id(params: msgspec.Raw) -> bytes:
         return b""
 
 
-def _is_form(params: msgspec.Raw) -> bool:
+def refusal(method: str, params: msgspec.Raw) -> str | None:
+    """Return why nobody is asked this, whoever it is for; None if it may be asked."""
+    most = MAX_FORM_BYTES if method == ELICIT else MAX_QUESTION_BYTES
+    if len(params) > most:
+        return f"a question of over {most} bytes"
+    if method != ELICIT:
+        return None
+    mode = mode_of(params)
+    if mode not in (FORM, URL):
+        return "only questions with a form or an address were declared"
+    if mode == URL and not _may_be_opened(params):
+        return f"only addresses that begin with {' or '.join(SCHEMES)} are passed on to people"
+    return None
+
+
+def _may_be_opened(params: msgspec.Raw) -> bool:
     try:
-        return _mode.decode(params).mode == FORM
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        address = urlsplit(_address.decode(params).url)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
         return False
+    return address.scheme.lower() in SCHEMES and bool(address.hostname)

@@ -39,13 +39,13 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
-from actors.server.inbox import CallAbandoned, PageRead, QuestionAnswered, ServerMessage, TimerFired
+from actors.server.inbox import CallAbandoned, HoldEnded, PageRead, QuestionAnswered, ServerMessage, TimerFired
 from actors.server.incarnation import ProcessExit, Received, Written
 from actors.server.performer import Performer
 from actors.server.profile import Profile, Shared
 from actors.server.record import with_stderr
 
-OfIncarnation = Written | PageRead | QuestionAnswered | Spawned | SpawnRefused | Violated | ProcessExit
+OfIncarnation = Written | PageRead | QuestionAnswered | HoldEnded | Spawned | SpawnRefused | Violated | ProcessExit
 """What comes of one process, and counts only while that is the present one."""
 
 
@@ -111,6 +111,8 @@ class ServerActor(Actor[ServerMessage]):
             case QuestionAnswered():
                 self._traffic.answered(message)
                 self._watch_deadlines()
+            case HoldEnded():
+                self._traffic.hold_ended(message)
             case ProcessExit():
                 self._server.ended(message)
             case Spawned() | SpawnRefused() | Violated():

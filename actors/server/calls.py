@@ -21,6 +21,7 @@ from actors.server.call import Call
 from actors.server.deadlines import Deadlines
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
+from actors.server.turns import CallTurns
 from actors.server.unanswered import busy, late, lost, oversized, stopped, unusable
 
 _ENVELOPE_BYTES = 512
@@ -55,6 +56,7 @@ class Calls:
         self._waiting: dict[int, Call] = {}
         self._in_flight: dict[int, Call] = {}
         self._deadlines = Deadlines(self._is_due)
+        self.turns = CallTurns()
         self.waiting_bytes = 0
         self.total = self.failures = self.unheard = 0
         self._answered = False
@@ -81,7 +83,7 @@ class Calls:
 
         Raises `TooManyCalls`, and `CallTooLarge` for one that would never fit.
         """
-        size = len(message.members) + len(message.meta)
+        size = len(message.members) + len(message.meta) + len(message.retry) + len(message.interest.capabilities)
         if size > self._max_bytes:
             raise oversized(self._server, size, self._max_bytes)
         others = len(self._waiting) + len(self._in_flight)
@@ -101,8 +103,7 @@ class Calls:
     def send(self, link: Link, now: float) -> None:
         """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
         for call in self.sendable(self._max_in_flight, now, link.place):
-            message = call.message
-            link.talk.call(call.number, message.method, message.members, message.meta, message.name, message.interest)
+            link.talk.call(call.number, call.message)
 
     def sendable(self, limit: int, now: float, place: Callable[[int], Mark | None]) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
@@ -110,9 +111,8 @@ class Calls:
         `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
         first.
         """
-        while self._waiting and len(self._in_flight) < limit:
-            number, call = next(iter(self._waiting.items()))
-            wanted = not call.reply.settled
+        while len(self._in_flight) < limit and (call := self.turns.next(self._waiting, self._in_flight)) is not None:
+            number, wanted = call.number, not call.reply.settled
             if wanted and (mark := place(call.size)) is None:
                 return
             del self._waiting[number]

@@ -2,24 +2,35 @@
 
 A question is a task of its own, bounded in time. Nobody who is not asked has said yes: a question that finds no client,
 or no answer in time, is answered so.
+
+A question on a stream that all calls share may be about any of several. It is held until only one of them can have led
+to it, for `HOLD_S` at most, and never guessed. A server that was seen to ask so gets one such call at a time from then
+on (`turns`).
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import trio
 
 from actors.errors import SupervisorError
 from actors.kit import Address, StartSoon
 from actors.messages import Caller, Question
+from actors.protocol.client_capabilities import ELICIT
 from actors.protocol.facts import CallAsked
 from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError
+from actors.protocol.questions import CANCELLED
 from actors.server.calls import Calls
-from actors.server.inbox import QuestionAnswered, ServerMessage
+from actors.server.inbox import HoldEnded, QuestionAnswered, ServerMessage
 from actors.server.link import Link
 
-UNANSWERED = b'{"action":"cancel"}'
-"""What an elicitation gets that nobody answers (MCP 2025-11-25, client/elicitation "Response Actions")."""
-CANNOT_ASK = "the client that made this call cannot be asked"
+REJECTED: Final = -1
+"""The code of whatever else nobody answers (MCP 2025-11-25, client/sampling "Error Handling")."""
+CANNOT_ASK: Final = "the client that made this call cannot be asked"
+HOLD_S: Final = 5.0
+"""For the other calls to end, while it is not known which of them a question is about."""
+WHOSE: Final = "it is not known which call this is about; from now on one call at a time is sent: call again"
 
 
 class Dialogue:
@@ -33,18 +44,37 @@ class Dialogue:
         self._timeout_s = question_timeout_s
         self._post = post
         self._open: dict[bytes, trio.CancelScope] = {}
+        self._held: dict[bytes, CallAsked] = {}
 
     def ask(self, asked: CallAsked, link: Link) -> None:
         """Ask the client of a call, whose deadline waits meanwhile."""
+        if asked.call is None:
+            self._hold(asked, link)
+            return
         exchange = self._calls.pause(asked.call, link.heard)
         if exchange is None:
             link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
             return
         self._open[asked.id] = scope = trio.CancelScope()
-        self._start_soon(self._wait, scope, link.number, asked, exchange)
+        self._start_soon(self._wait, scope, link.number, asked, asked.call, exchange)
+
+    def call_ended(self, link: Link) -> None:
+        """A call has ended: perhaps it is known now whose the questions are that are held."""
+        if self._held and (call := link.talk.asker()) is not None:
+            held, self._held = self._held, {}
+            for asked in held.values():
+                self.withdraw(asked.id)
+                self.ask(CallAsked(call, asked.id, asked.method, asked.params), link)
+
+    def hold_ended(self, ended: HoldEnded, link: Link | None) -> None:
+        """It is still not known whose a question is."""
+        if self._held.pop(ended.id, None) is not None and link is not None and link.number == ended.incarnation:
+            self._open.pop(ended.id, None)
+            link.talk.answer(ended.id, ErrorObject(METHOD_NOT_FOUND, WHOSE))
 
     def withdraw(self, id_: bytes) -> None:
         """Do not ask any more: the server does not want the answer, or is gone."""
+        self._held.pop(id_, None)
         if (scope := self._open.pop(id_, None)) is not None:
             scope.cancel()
 
@@ -59,8 +89,21 @@ class Dialogue:
         for id_ in list(self._open):
             self.withdraw(id_)
 
-    async def _wait(self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, exchange: Caller) -> None:
-        result: bytes | ErrorObject = UNANSWERED
+    def _hold(self, asked: CallAsked, link: Link) -> None:
+        self._calls.turns.taken = True
+        self._held[asked.id] = asked
+        self._open[asked.id] = scope = trio.CancelScope()
+        self._start_soon(self._wait_for_others, scope, HoldEnded(link.number, asked.id))
+
+    async def _wait_for_others(self, scope: trio.CancelScope, ended: HoldEnded) -> None:
+        with scope:
+            await trio.sleep(HOLD_S)
+            await self._post.tell(ended)
+
+    async def _wait(
+        self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, call: int, exchange: Caller
+    ) -> None:
+        result: bytes | ErrorObject = _unanswered(asked.method)
         with scope, trio.move_on_after(self._timeout_s):
             try:
                 result = bytes(await exchange.ask(Question(asked.method, asked.params)).wait())
@@ -71,4 +114,9 @@ class Dialogue:
         withdrawn = scope.cancelled_caught
         if not withdrawn:
             self._open.pop(asked.id, None)
-        await self._post.tell(QuestionAnswered(incarnation, asked.call, asked.id, None if withdrawn else result))
+        await self._post.tell(QuestionAnswered(incarnation, call, asked.id, None if withdrawn else result))
+
+
+def _unanswered(method: str) -> bytes | ErrorObject:
+    """Return what a question gets that nobody answers in time: never a yes."""
+    return CANCELLED if method == ELICIT else ErrorObject(REJECTED, "nobody answered in time")

@@ -48,6 +48,13 @@ class QuestionAnswered(msgspec.Struct, frozen=True):
     result: bytes | ErrorObject | None
 
 
+class HoldEnded(msgspec.Struct, frozen=True):
+    """A question of the server was held for as long as is sensible, and it is still not known whose it is."""
+
+    incarnation: int
+    id: bytes
+
+
 ServerMessage = (
     CallServer
     | WakeServer
@@ -66,4 +73,5 @@ ServerMessage = (
     | Written
     | PageRead
     | QuestionAnswered
+    | HoldEnded
 )

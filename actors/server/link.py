@@ -156,5 +156,6 @@ class Launcher:
         if urgent:
             process.hurry()
         self._start_soon(process.run, self._starts)
-        talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, settings.capabilities, self._mirrors_of)
+        asks = (settings.capabilities, self._mirrors_of, settings.roots)
+        talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, *asks)
         return Link(process, talk)

@@ -155,6 +155,7 @@ class Record:
             noise=self.noise + (link.noise if link is not None else 0),
             strays=link.talk.strays if link is not None else 0,
             unheard=calls.unheard + (link.talk.unheard if link is not None else 0),
+            one_at_a_time=calls.turns.taken,
             requires_reauth=life.barred,
             reason=life.reason,
         )

@@ -34,7 +34,7 @@ from actors.server.change_stream import ChangeStream
 from actors.server.course import Course
 from actors.server.dialogue import Dialogue
 from actors.server.discovery import Discovery
-from actors.server.inbox import PageRead, QuestionAnswered
+from actors.server.inbox import HoldEnded, PageRead, QuestionAnswered
 from actors.server.incarnation import Received
 from actors.server.link import Link
 from actors.server.liveness import Liveness
@@ -91,9 +91,17 @@ class Traffic:
         self._dialogue.answered(answered, self._processes.link)
         self.pump()
 
+    def hold_ended(self, ended: HoldEnded) -> None:
+        """Take that a question was held in vain."""
+        self._dialogue.hold_ended(ended, self._processes.link)
+        self.pump()
+
     def abandon(self, call: int) -> None:
         """Nobody waits for a call any more."""
-        self._calls.abandon(call, self._processes.link)
+        link = self._processes.link
+        self._calls.abandon(call, link)
+        if link is not None:
+            self._dialogue.call_ended(link)
         self.pump()
 
     def _take(self, link: Link, meaning: Callable[[], Fact | None]) -> None:
@@ -108,6 +116,7 @@ class Traffic:
         link.heard = trio.current_time()
         if isinstance(fact, _ANSWERS):  # nearly all
             outdated = self._calls.settle(fact, link, link.heard)
+            self._dialogue.call_ended(link)
             if isinstance(fact, CallLost):
                 self._lost(fact.failure, link)
             elif outdated and self._course.life.serving:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError
 from actors.life.policy import RestartPolicy
+from actors.protocol.client_capabilities import NOBODY, OF_CLIENTS
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
@@ -25,7 +26,7 @@ from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 
-CAPABILITIES = {"none": frozenset[str](), "clients": frozenset({"elicitation"})}
+CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
 
 
@@ -92,6 +93,21 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         deployed = self.servers.get(server)
         own = deployed.config.call_timeout_s if deployed is not None else None
         return self.settings.call_timeout_s if own is None else own
+
+    def call_max_s(self, server: str) -> float:
+        """Return how long a call of a server may take, all questions to its client included."""
+        deployed = self.servers.get(server)
+        return max(self.call_timeout_s(server), 0.0 if deployed is None else deployed.config.call_max_s)
+
+    def question_timeout_s(self, server: str) -> float:
+        """Return how long a client may take to answer what a server asks."""
+        deployed = self.servers.get(server)
+        return 0.0 if deployed is None else deployed.config.question_timeout_s
+
+    def asks(self, server: str) -> bool:
+        """Say whether a server may ask anything at all."""
+        deployed = self.servers.get(server)
+        return deployed is not None and deployed.config.ask != "none"
 
     def mask(self, server: str) -> Callable[[str], str]:
         """Return what hides the secrets of a server."""

@@ -17,9 +17,10 @@ from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.protocol import jsonrpc
+from actors.protocol.client_capabilities import NOBODY, declared, lacking
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
+from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import RemoteError
-from actors.protocol.questions import ASKED_BY
 from actors.protocol.versions import META_LOG_LEVEL
 from supervisor.service.client import Client
 from supervisor.service.updates import Updates
@@ -48,7 +49,6 @@ class _Meta(msgspec.Struct):
 
 _meta = msgspec.json.Decoder(_Meta)
 _level = msgspec.json.Decoder(LogLevel)
-_capabilities = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _error = msgspec.json.Decoder(jsonrpc.ErrorObject)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -101,9 +101,22 @@ class Exchange:
     `voice` is None where nothing can be said before the answer; `questions` where the client has no session.
     `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot. `asking` are the
     questions that were asked. `updates` is where changes of resources are noted, None where they could not be told.
+    `retry` is what a request says that is made again, None where it is not; `wish` what the client wants to hear.
     """
 
-    __slots__ = ("_questions", "_voice", "asking", "client", "id", "log_level", "method", "params", "updates")
+    __slots__ = (
+        "_questions",
+        "_voice",
+        "asking",
+        "client",
+        "id",
+        "log_level",
+        "method",
+        "params",
+        "retry",
+        "updates",
+        "wish",
+    )
 
     def __init__(
         self,
@@ -116,6 +129,7 @@ class Exchange:
         questions: QuestionTable | None = None,
         log_level: LogLevel | Literal[""] | None = None,
         updates: Updates | None = None,
+        retry: Retry | None = None,
     ) -> None:
         self.client = client
         self.id = id_
@@ -123,12 +137,29 @@ class Exchange:
         self.params = params
         self.log_level = log_level
         self.updates = updates
+        self.retry = retry
+        self.wish = NOTHING
         self._voice = voice
         self._questions = questions
         self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS
 
-    def interest(self, meta: msgspec.Raw) -> Interest:
-        """Return what the client wants to hear meanwhile; `meta` is the `_meta` of its request."""
+    @property
+    def capabilities(self) -> bytes:
+        """What the client can be asked meanwhile, as a server of the modern era is told: a JSON object."""
+        if self.client.era == "legacy" and (self._voice is None or self._questions is None):
+            return NOBODY
+        return declared(self.client.capabilities)
+
+    def interest(self, meta: msgspec.Raw, *, asked: bool = True) -> Interest:
+        """Return what the client wants to hear meanwhile; `meta` is the `_meta` of its request.
+
+        `asked`: it may be asked something, too, as far as it can be.
+        """
+        self.wish = wish = self._wish(meta)
+        capabilities = self.capabilities if asked else NOBODY
+        return wish if capabilities == NOBODY else Interest(wish.progress, wish.log_level, capabilities)
+
+    def _wish(self, meta: msgspec.Raw) -> Interest:
         if self._voice is None:
             return NOTHING
         token, level = b"", self.log_level
@@ -163,8 +194,8 @@ class Exchange:
         voice, questions = self._voice, self._questions
         if voice is None or questions is None or self.client.era == "modern":
             raise CannotAsk("the client that made this call cannot be asked")
-        if not _declares(self.client.capabilities, ASKED_BY.get(question.method, question.method)):
-            raise CannotAsk(f"the client that made this call did not declare that it answers {question.method}")
+        if lacks := lacking(self.client.capabilities, question.method, question.params):
+            raise CannotAsk(f"the client that made this call did not declare {lacks}")
         id_ = questions.add(reply)
         if id_ is None:
             raise CannotAsk(f"the client has {MAX_OPEN} questions that it has not answered")
@@ -191,11 +222,3 @@ def _level_of(raw: msgspec.Raw) -> LogLevel | None:
         return _level.decode(raw) if len(raw) else None
     except _UNREADABLE:
         return None
-
-
-def _declares(capabilities: msgspec.Raw, name: str) -> bool:
-    """Whether a client declares a capability, whatever its value (`{}` counts, `null` does not)."""
-    try:
-        return bytes(_capabilities.decode(capabilities).get(name, msgspec.Raw(b"null"))) != b"null"
-    except _UNREADABLE:
-        return False

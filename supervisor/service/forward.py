@@ -18,7 +18,9 @@ from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer, is_json, plain
 from supervisor.servers.deployment import Deployment
 from supervisor.service.exchange import Exchange
+from supervisor.service.parking import Parking
 from supervisor.service.relay import as_tool_result, fit, passes, relayed, travelling_meta
+from supervisor.service.round_trips import RoundTrips
 
 MAX_META_BYTES = 65_536
 MAX_ERROR_BYTES = 1_048_576
@@ -37,9 +39,10 @@ class Forwarder:
         router: Address[RouterMessage],
         deployment: Latest[Deployment],
         bench: Workbench,
+        parking: Parking,
     ) -> None:
         self._bench = bench
-        self._router = router
+        self._round_trips = RoundTrips(router, deployment, bench, parking)
         self._deployment = deployment
 
     def timeout_s(self, server: str) -> float:
@@ -65,7 +68,8 @@ class Forwarder:
         `name` is what it is about: a tool, a prompt, a URI. `members` are JSON members of the params without braces;
         `since` is when the request came, by the trio clock; `uri` is what a `resources/read` is about, as the client
         wrote it. `written`: the era of the server, if its errors are to reach a client of that era as they are. Raises
-        `SupervisorError`, and `RemoteError` in the codes of the client's era. A checkpoint.
+        `SupervisorError`, `RemoteError` in the codes of the client's era, and `InputNeeded` for a client that is to
+        answer something first. A checkpoint.
         """
         client = exchange.client
         if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
@@ -76,14 +80,14 @@ class Forwarder:
             members=members,
             meta=travelling_meta(meta) if len(meta) > len(b"{}") else b"",
             name=name,
-            interest=exchange.interest(meta),
+            interest=exchange.interest(meta, asked=self._deployment.value.asks(server)),
             exchange=exchange,
             deadline_s=max(0.0, since + self._deployment.value.call_timeout_s(server) - trio.current_time()),
             principal=client.principal,
         )
         refused: RemoteError | None = None
         try:
-            result: Result = await self._router.ask(message)
+            result: Result = await self._round_trips.result(exchange, message)
         except RemoteError as remote:
             refused = within_limits(remote)
         if refused is not None:

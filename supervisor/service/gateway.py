@@ -42,7 +42,8 @@ class Gateway:
     """Implements `supervisor.service.port.Service`: the door of the meta-tools. `means` are for the other doors, too.
 
     `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
-    `clock` gives unix time in seconds. What `introduction` says is kept up to date as long as it runs.
+    `clock` gives unix time in seconds, `key` seals what clients carry. What `introduction` says is kept up
+    to date as long as it runs.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class Gateway:
         used: Used,
         subscribers: Subscribers,
         clock: Callable[[], float] = time.time,
+        key: bytes,
     ) -> None:
         self.changes: Latest[Any] = catalogue
-        self.means = means = Means(router, catalogue, statuses, deployment, used, clock, subscribers)
+        self.means = means = Means(router, catalogue, statuses, deployment, used, clock, subscribers, key)
         self._visible = means.visible
         self._deployment = deployment
         self._bench = bench = means.bench

@@ -18,6 +18,7 @@ from supervisor.host.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.arrival import Arrival
 from supervisor.service.forward import Forwarder
+from supervisor.service.parking import Parking
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.visible import Visible
 
@@ -28,7 +29,10 @@ REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
 
 
 class Means:
-    """The parts that all doors share. `clock` gives unix time in seconds; `used` is told of each call that ended."""
+    """The parts that all doors share. `clock` gives unix time in seconds; `used` is told of each call that ended.
+
+    `key` seals the states of parked calls; `parking.run` has to run somewhere.
+    """
 
     def __init__(
         self,
@@ -39,6 +43,7 @@ class Means:
         used: Used,
         clock: Callable[[], float],
         subscribers: Subscribers,
+        key: bytes,
     ) -> None:
         self.catalogue = catalogue
         self.deployment = deployment
@@ -46,7 +51,8 @@ class Means:
         self.bench = Workbench()
         self.visible = Visible(catalogue, statuses)
         self.arrival = Arrival(router, self.visible, clock)
-        self.forward = Forwarder(router, deployment, self.bench)
+        self.parking = Parking(key)
+        self.forward = Forwarder(router, deployment, self.bench, self.parking)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible)
 
     @contextmanager

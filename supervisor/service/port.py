@@ -21,6 +21,7 @@ from actors.protocol.naming import NAMED_BY
 from supervisor.host.workbench import beside
 from supervisor.service.exchange import Exchange
 from supervisor.service.relay import MISSING_CAPABILITY
+from supervisor.service.rounds import InputNeeded
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class Service(Protocol):
         Its `params` are empty (`b""`) where it had none. With `initialize` the client is who it will be in the session,
         its version negotiated. Never handles `subscriptions/listen` or notifications: those belong to the transport.
         Raises `SupervisorError` for our and the client's failures and `jsonrpc.RemoteError` for an error that a server
-        answered. A checkpoint if it waits for anything.
+        answered; `InputNeeded` where the client is to answer something first. A checkpoint if it waits for anything.
         """
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
@@ -111,6 +112,8 @@ async def answer(service: Service, exchange: Exchange) -> Answer:
         if len(result) < LARGE_BYTES:
             return Answer(jsonrpc.success(id_, result))
         return Answer(await beside(lambda: jsonrpc.success(id_, result)))  # a join of so many bytes gives up the lock
+    except InputNeeded as incomplete:
+        return Answer(jsonrpc.success(id_, incomplete.result))
     except SupervisorError as error:
         return failure(id_, error)
     except jsonrpc.RemoteError as error:

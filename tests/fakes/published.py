@@ -207,6 +207,7 @@ async def served(
         version="1.0",
         used=lambda *_: None,
         subscribers=subscribers,
+        key=bytes(32),
         clock=trio.current_time,
     )
     with trio.fail_after(6000):

@@ -73,7 +73,7 @@ class ModernFront:
     ) -> None:
         late = self._keep_alive.add(send, None) if accepts.stream_named else None
         client = client_of(request, principal)
-        exchange = Exchange(client, request.id, request.method, request.params, voice=late)
+        exchange = Exchange(client, request.id, request.method, request.params, voice=late, retry=request.retry)
         answers: list[Answer] = []
         try:
             async with trio.open_nursery() as nursery:

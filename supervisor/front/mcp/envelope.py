@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from actors.protocol.exchanges import LogLevel
+from actors.protocol.input_required import METHODS, RESPONSES, STATE, Retry
 from actors.protocol.jsonrpc import NO_RAW, encode
 from actors.protocol.naming import NAMED_BY
 from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
@@ -43,13 +44,21 @@ class Meta(
     log_level: msgspec.Raw = NO_RAW
 
 
-class Enveloped(msgspec.Struct, frozen=True, rename={"meta": "_meta", "task_id": "taskId"}):
-    """The members of parameters that a header may repeat, as JSON texts; empty where there are none."""
+class Enveloped(
+    msgspec.Struct,
+    frozen=True,
+    rename={"meta": "_meta", "task_id": "taskId", "responses": RESPONSES, "state": STATE},
+):
+    """The members of parameters that a header may repeat, and of a request made again, as JSON texts; empty where there
+    are none.
+    """
 
     meta: msgspec.Raw = NO_RAW
     name: msgspec.Raw = NO_RAW
     uri: msgspec.Raw = NO_RAW
     task_id: msgspec.Raw = NO_RAW
+    responses: msgspec.Raw = NO_RAW
+    state: msgspec.Raw = NO_RAW
 
 
 class _ClientInfo(msgspec.Struct, frozen=True):
@@ -127,6 +136,13 @@ def named(method: str, params: Enveloped) -> str | None:
         case "taskId":
             return text_of(params.task_id)
     return None
+
+
+def retry_of(method: str, params: Enveloped) -> Retry | None:
+    """Return what a request says that is made again (MCP 2026-07-28, basic/patterns/mrtr); None if it is not."""
+    if method not in METHODS or not (params.responses or params.state):
+        return None
+    return Retry(params.responses, params.state)
 
 
 def log_level(raw: msgspec.Raw) -> LogLevel | None:

@@ -22,6 +22,7 @@ from actors.errors import CallTooLarge, ProtocolViolation
 from actors.protocol import jsonrpc
 from actors.protocol.exchanges import LogLevel
 from actors.protocol.fragment import request_id
+from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PARSE_ERROR, JsonRpcMessage
 from actors.protocol.versions import META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSIONS, Era
 from actors.protocol.weight import LARGE_BYTES, TooHeavy, examine
@@ -39,6 +40,7 @@ from supervisor.front.mcp.envelope import (
     key_of,
     log_level,
     named,
+    retry_of,
     text_of,
 )
 
@@ -58,13 +60,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModernRequest(Request, frozen=True, kw_only=True):
-    """A modern request, and what its `_meta` says. `named`: what it is about, see `envelope.NAMED_BY`."""
+    """A modern request, and what its `_meta` says. `named`: what it is about, see `envelope.NAMED_BY`; `retry`: what it
+    says if it is made again.
+    """
 
     version: str
     name: str = ""
     capabilities: msgspec.Raw
     log_level: LogLevel | None = None
     named: str | None = None
+    retry: Retry | None = None
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
@@ -259,6 +264,7 @@ def _modern(envelope: JsonRpcMessage, meta: Meta, params: Enveloped) -> Notifica
         capabilities=meta.capabilities,
         log_level=log_level(meta.log_level),
         named=about,
+        retry=retry_of(method, params),
     )
 
 

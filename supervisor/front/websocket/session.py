@@ -200,6 +200,7 @@ class SocketSession:
             questions=self._questions,
             log_level=self._log_level if client.era == "legacy" else None,
             updates=self._updates if client.era == "legacy" else None,
+            retry=request.retry if isinstance(request, ModernRequest) else None,
         )
         unanswered = _Unanswered(request, exchange, trio.CancelScope(), share)
         self._unanswered.add(unanswered)

@@ -21,6 +21,7 @@ from actors.errors import InvalidArguments, MalformedRequest, UnknownMethod, Unk
 from actors.kit import Latest
 from actors.principal import Principal
 from actors.protocol.changes import subscribable
+from actors.protocol.input_required import RESPONSES, STATE
 from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import MEMBERS
 from supervisor.host.workbench import beside
@@ -179,7 +180,8 @@ class Everything:
         about: str,
         since: float,
     ) -> bytes:
-        rest = encode({name: value for name, value in members.items() if name != "_meta"})[1:-1]
+        left_out = {"_meta"} if exchange.retry is None else {"_meta", RESPONSES, STATE}
+        rest = encode({name: value for name, value in members.items() if name not in left_out})[1:-1]
         return await self._means.forward.ask(
             exchange,
             server,

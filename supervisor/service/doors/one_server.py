@@ -119,7 +119,7 @@ class OneServer:
 
     async def _passed_on(self, exchange: Exchange) -> bytes:
         since, params, method = trio.current_time(), exchange.params, exchange.method
-        parts = await self._means.bench.run(len(params) // _PARTS_COST, parts_of, method, params)
+        parts = await self._means.bench.run(len(params) // _PARTS_COST, parts_of, method, params, exchange.retry)
         if method != "tools/call":
             return await self._answered(exchange, parts, since)
         return await shown(self._means, exchange, partial(self._called, exchange, parts, since))

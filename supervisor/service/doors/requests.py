@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from actors.errors import InvalidArguments
+from actors.protocol.input_required import RESPONSES, STATE, Retry
 from actors.protocol.jsonrpc import encode
 from actors.protocol.naming import NAMED_BY
 
@@ -30,8 +31,11 @@ class Parts(NamedTuple):
     name: str
 
 
-def parts_of(method: str, params: msgspec.Raw) -> Parts:
-    """Return the parts of params, which are an object or empty. Raises `InvalidArguments`."""
+def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Parts:
+    """Return the parts of params, which are an object or empty, without what belongs to a `retry`, if it is one.
+
+    Raises `InvalidArguments`.
+    """
     text = bytes(params)
     if not text:
         return Parts(b"", NO_META, "")
@@ -41,6 +45,9 @@ def parts_of(method: str, params: msgspec.Raw) -> Parts:
         return Parts(text.strip()[1:-1].strip(), NO_META, "")
     members = members_of(params)
     meta = members.pop("_meta", NO_META)
+    if retry is not None:
+        members.pop(RESPONSES, None)
+        members.pop(STATE, None)
     return Parts(encode(members)[1:-1], meta, text_of(members.get(about)) if about is not None else "")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from actors.messages import CallServer
 from actors.protocol import facts
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Agreement, Identity, NoAgreement
@@ -41,6 +42,9 @@ class Line:
             self.versions[message.method] = message.version
         return [json.loads(message.body) for message in messages]
 
+    def call(self, number: int, method: str, members: bytes, meta: bytes = b"") -> None:
+        self.talk.call(number, CallServer(server="s", method=method, members=members, meta=meta))
+
     def say(self, **message: Any) -> facts.Fact | None:
         return self.talk.receive(json.dumps({"jsonrpc": "2.0", **message}).encode())
 
@@ -72,7 +76,7 @@ def ready(era: Era) -> Line:
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_a_call_goes_there_and_its_answer_comes_back(era: Era) -> None:
     line = ready(era)
-    line.talk.call(7, "tools/call", b'"name":"t","arguments":{}', b'"traceparent":"x"')
+    line.call(7, "tools/call", b'"name":"t","arguments":{}', b'"traceparent":"x"')
     (sent,) = line.sent()
     assert (sent["params"]["name"], sent["params"]["_meta"]["traceparent"]) == ("t", "x")
     assert (VERSION in sent["params"]["_meta"]) is (era == "modern")
@@ -84,7 +88,7 @@ def test_a_call_goes_there_and_its_answer_comes_back(era: Era) -> None:
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_a_call_without_params_is_well_formed(era: Era) -> None:
     line = ready(era)
-    line.talk.call(1, "ping", b"", b"")
+    line.call(1, "ping", b"", b"")
     (sent,) = line.sent()
     assert ("_meta" in sent["params"]) is (era == "modern")
 
@@ -166,7 +170,7 @@ def test_a_call_whose_answer_looks_like_a_page_is_answered() -> None:
     line = ready("legacy")
     line.talk.list_all(0.0)
     id_ = line.sent()[0]["id"]
-    line.talk.call(1, "tools/call", b'"name":"t"', b"")
+    line.call(1, "tools/call", b'"name":"t"', b"")
     (sent,) = line.sent()
     arrived = line.say(id=sent["id"], result={"id": id_})
     assert isinstance(arrived, PageArrived)
@@ -176,7 +180,7 @@ def test_a_call_whose_answer_looks_like_a_page_is_answered() -> None:
 
 def test_a_cancelled_call_is_told_with_our_id_and_its_late_answer_is_dropped() -> None:
     line = ready("legacy")
-    line.talk.call(1, "tools/call", b'"name":"t"', b"")
+    line.call(1, "tools/call", b'"name":"t"', b"")
     (sent,) = line.sent()
     line.talk.cancel(1, "why")
     line.talk.cancel(1, "why")
@@ -197,7 +201,7 @@ def test_a_cancelled_call_is_told_with_our_id_and_its_late_answer_is_dropped() -
 )
 def test_a_call_that_fails_is_a_fact_too(answer: dict[str, Any], kind: type[Any]) -> None:
     line = ready("modern")
-    line.talk.call(3, "tools/call", b'"name":"t"', b"")
+    line.call(3, "tools/call", b'"name":"t"', b"")
     (sent,) = line.sent()
     fact = line.say(id=sent["id"], **answer)
     assert isinstance(fact, kind)
@@ -242,7 +246,7 @@ def test_a_modern_server_may_not_ask() -> None:
 def test_ids_of_one_process_are_never_used_twice() -> None:
     line = ready("legacy")
     for call in range(50):
-        line.talk.call(call, "ping", b"", b"")
+        line.call(call, "ping", b"", b"")
     line.talk.list_all(0.0)
     ids = [message["id"] for message in line.sent()]
     assert len(set(ids)) == len(ids)
@@ -313,7 +317,7 @@ def test_a_message_says_in_which_revision_it_is_written() -> None:
 
 def test_a_call_that_is_lost_is_lost_once() -> None:
     line = ready("legacy")
-    line.talk.call(7, "tools/call", b"", b"")
+    line.call(7, "tools/call", b"", b"")
     (sent,) = line.sent()
     lost = failure(sent, "crashed")
     assert line.talk.lost(lost) == facts.CallLost(7, lost)
@@ -347,7 +351,7 @@ def test_who_wants_a_login_says_so_to_whatever_is_asked() -> None:
         (sent,) = line.sent()
         assert line.talk.lost(replace(failure(sent, "unauthorized"), login=True)) == facts.LoginWanted("no")
     line = ready("legacy")
-    line.talk.call(7, "tools/call", b"", b"")
+    line.call(7, "tools/call", b"", b"")
     (sent,) = line.sent()
     lost = replace(failure(sent, "unauthorized"), login=True)
     assert line.talk.lost(lost) == facts.CallLost(7, lost)

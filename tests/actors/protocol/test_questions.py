@@ -7,14 +7,14 @@ import pytest
 
 from actors.protocol.facts import CallAsked, QuestionWithdrawn
 from actors.protocol.jsonrpc import ErrorObject
-from actors.protocol.questions import MAX_OPEN, MAX_QUESTION_BYTES, Questions, cancelled_id
+from actors.protocol.questions import MAX_FORM_BYTES, MAX_OPEN, MAX_QUESTION_BYTES, Questions, cancelled_id
 
 PARAMS = msgspec.Raw(b'{"message":"Sure?"}')
 METHOD = "elicitation/create"
 
 
 def questions() -> Questions:
-    return Questions(frozenset({"elicitation"}))
+    return Questions(frozenset({"elicitation", "roots"}))
 
 
 def test_a_question_about_a_call_is_for_its_client_until_it_is_settled() -> None:
@@ -29,10 +29,14 @@ def test_a_question_about_a_call_is_for_its_client_until_it_is_settled() -> None
     [
         ("sampling/createMessage", PARAMS, 5, -32601, "sampling/createMessage is not supported here"),
         ("x" * 1000, PARAMS, 5, -32601, "x" * 100 + " is not supported here"),
-        (METHOD, PARAMS, None, -32601, "it is not known which call this is about"),
-        (METHOD, msgspec.Raw(b'{"mode":"url","url":"https://evil.example"}'), 5, -32602, "only questions with a form"),
+        (METHOD, msgspec.Raw(b'{"mode":"voice"}'), 5, -32602, "only questions with a form"),
         (METHOD, msgspec.Raw(b"[]"), 5, -32602, "only questions with a form"),
-        (METHOD, msgspec.Raw(b'"' + b"x" * MAX_QUESTION_BYTES + b'"'), 5, -32602, "a question of over 262144 bytes"),
+        (METHOD, msgspec.Raw(b'{"mode":"url"}'), 5, -32602, "only addresses that begin with https or http"),
+        (METHOD, msgspec.Raw(b'{"mode":"url","url":"javascript:alert(1)"}'), 5, -32602, "only addresses that"),
+        (METHOD, msgspec.Raw(b'{"mode":"url","url":"file:///etc/passwd"}'), 5, -32602, "only addresses that"),
+        (METHOD, msgspec.Raw(b'{"mode":"url","url":"https://[x"}'), 5, -32602, "only addresses that"),
+        (METHOD, msgspec.Raw(b'"' + b"x" * MAX_FORM_BYTES + b'"'), 5, -32602, "a question of over 262144 bytes"),
+        ("roots/list", msgspec.Raw(b'"' + b"x" * MAX_QUESTION_BYTES + b'"'), 5, -32602, "a question of over 4194304"),
     ],
 )
 def test_what_is_not_asked_says_why(method: str, params: msgspec.Raw, call: int | None, code: int, text: str) -> None:
@@ -40,6 +44,19 @@ def test_what_is_not_asked_says_why(method: str, params: msgspec.Raw, call: int 
     assert isinstance(refused, ErrorObject)
     assert refused.code == code
     assert refused.message.startswith(text)
+
+
+@pytest.mark.parametrize("url", ["https://example.com/pay", "HTTP://localhost:8000/x"])
+def test_a_person_may_be_asked_to_open_an_address(url: str) -> None:
+    params = msgspec.Raw(msgspec.json.encode({"mode": "url", "url": url, "message": "Pay", "elicitationId": "1"}))
+    assert questions().take(b"1", METHOD, params, 5) == CallAsked(5, b"1", METHOD, params)
+
+
+def test_a_question_may_be_of_one_of_several_calls_but_not_of_none() -> None:
+    assert questions().take(b"1", METHOD, PARAMS, None) == CallAsked(None, b"1", METHOD, PARAMS)
+    refused = questions().take(b"1", METHOD, PARAMS, None, known=False)
+    assert isinstance(refused, ErrorObject)
+    assert (refused.code, refused.message) == (-32601, "there is nobody to ask while no call is in flight")
 
 
 def test_a_server_that_was_told_that_it_may_not_ask_is_refused() -> None:

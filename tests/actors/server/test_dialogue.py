@@ -13,13 +13,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
+from actors.protocol.client_capabilities import OF_CLIENTS
 from actors.protocol.exchanges import Interest
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.server import ServerSettings
 from tests.actors.server.rig import running_server
 from tests.fakes.mcp_server import FakeServer
 
-ASKING = ServerSettings(capabilities=frozenset({"elicitation"}), question_timeout_s=100, call_max_s=1000)
+ASKING = ServerSettings(capabilities=OF_CLIENTS, question_timeout_s=100, call_max_s=1000)
 LOGGING: dict[str, Any] = {"tools": {}, "logging": {}}
 
 
@@ -103,7 +104,7 @@ async def test_a_question_waits_for_the_caller_and_the_answer_goes_back(autojump
         reply.answer(msgspec.Raw(b'{"action":"accept","content":{"a":1e2}}'))
     assert got[0]["got"]["result"] == {"action": "accept", "content": {"a": 100}}
     initialize = next(message for message in rig.fake.messages if message["method"] == "initialize")
-    assert initialize["params"]["capabilities"] == {"elicitation": {}}
+    assert initialize["params"]["capabilities"] == json.loads(OF_CLIENTS)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ async def test_a_caller_that_does_not_answer_is_said_to_the_server(
     async with running_server(settings=ASKING) as rig:
         assert (await rig.call("ask", exchange=Refusing()))["got"]["error"]["code"] == code
         assert (await rig.call("ask"))["got"]["error"]["code"] == -32601  # there is nobody to ask
-        assert (await rig.call("ask", exchange=Caller(), method="roots/list"))["got"]["error"]["code"] == -32601
+        assert (await rig.call("ask", exchange=Caller(), method="roots/sort"))["got"]["error"]["code"] == -32601
 
 
 async def test_a_question_that_nobody_answers_is_cancelled_in_time(autojump_clock: MockClock) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import trio_test
 
+from actors.messages import CallServer
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
 from actors.protocol.listing import ListLimits
@@ -21,7 +22,7 @@ from actors.transport.lines import line_of, write_lines
 
 def sent(members: bytes, meta: bytes = b"") -> bytes:
     talk = Conversation("s1", Identity(version="1"), "legacy", ListLimits())
-    talk.call(1, "tools/call", members, meta)
+    talk.call(1, CallServer(server="s", method="tools/call", members=members, meta=meta))
     (message,) = talk.output
     return line_of(message)
 

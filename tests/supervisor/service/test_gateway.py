@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 import msgspec
@@ -51,6 +51,7 @@ from supervisor.host.workbench import Workbench
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway
+from supervisor.service.parking import Parking
 from supervisor.service.port import answer
 from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder
@@ -58,6 +59,7 @@ from tests.fakes.exchanges import exchange
 from tests.fakes.failures import failure
 from tests.fakes.lines import Lines
 from tests.fakes.published import Nothing, uncounted
+from tests.fakes.router import FakeRouter
 
 NO_META = msgspec.Raw(b"")
 LEGACY = Client(version="2025-11-25")
@@ -210,6 +212,7 @@ async def gateway(
             version="1.0",
             used=lambda who, name, tool, good, _: used.append((name, tool, good)),
             subscribers=Subscribers(),
+            key=bytes(32),
         ),
         server,
         registry,
@@ -347,16 +350,15 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
             ERRORS["refuses"] = usual
 
 
+def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
+    """One before a server that gives this answer."""
+    return Forwarder(FakeRouter(answer).address, deployment(), Workbench(), Parking(bytes(32)))
+
+
 @both
 async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault(era: Era) -> None:
-    class Deep:
-        """In place of a router."""
-
-        async def ask(self, message: CallServer) -> Result:
-            await trio.lowlevel.checkpoint()
-            return Result(msgspec.Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b',"resultType":"x"}'), era)
-
-    forward = Forwarder(cast("Any", Deep()), deployment(), Workbench())
+    deep = msgspec.Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b',"resultType":"x"}')
+    forward = forwarder(lambda _: Result(deep, era))
     client = LEGACY if era == "modern" else MODERN
     with pytest.raises(ServerError) as caught:
         await forward.ask(
@@ -369,14 +371,8 @@ async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault
 @both
 @pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get", "completion/complete"])
 async def test_a_result_with_an_integer_of_5000_digits_breaks_no_client(era: Era, method: str) -> None:
-    class Numerous:
-        """In place of a router."""
-
-        async def ask(self, message: CallServer) -> Result:
-            await trio.lowlevel.checkpoint()
-            return Result(msgspec.Raw(b'{"content":[],"structuredContent":{"n":%b}}' % (b"7" * 5000)), era)
-
-    forward = Forwarder(cast("Any", Numerous()), deployment(), Workbench())
+    numerous = msgspec.Raw(b'{"content":[],"structuredContent":{"n":%b}}' % (b"7" * 5000))
+    forward = forwarder(lambda _: Result(numerous, era))
     for client in (LEGACY, MODERN):
         with pytest.raises(ProtocolViolation, match="over 4,300 digits, which hardly any client") as caught:
             await forward.ask(
@@ -386,14 +382,10 @@ async def test_a_result_with_an_integer_of_5000_digits_breaks_no_client(era: Era
 
 
 async def test_an_error_with_an_integer_of_5000_digits_arrives_without_its_data() -> None:
-    class Numerous:
-        """In place of a router."""
+    def numerous(_: CallServer) -> Result:
+        raise RemoteError(ErrorObject(-32050, "no", msgspec.Raw(b'{"n":%b}' % (b"7" * 5000))))
 
-        async def ask(self, message: CallServer) -> Result:
-            await trio.lowlevel.checkpoint()
-            raise RemoteError(ErrorObject(-32050, "no", msgspec.Raw(b'{"n":%b}' % (b"7" * 5000))))
-
-    forward = Forwarder(cast("Any", Numerous()), deployment(), Workbench())
+    forward = forwarder(numerous)
     with pytest.raises(RemoteError) as caught:
         await forward.ask(
             exchange(LEGACY, "tools/call"), "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time()

@@ -1,0 +1,120 @@
+"""What a server says of its own accord while it works: notes and questions about calls, and whose they are. Pure.
+
+Whose a question is must be known: by the stream it came on, by the token of a call that it repeats, or because only
+one call is in flight that can have led to it. Where several can, whoever takes the fact finds out: its `call` is None.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from actors.protocol import jsonrpc
+from actors.protocol.client_capabilities import LIST_ROOTS
+from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
+from actors.protocol.facts import CallAsked, CallNoted, QuestionWithdrawn
+from actors.protocol.outbound import ClientRequest, Outbound
+from actors.protocol.peer import Asked
+from actors.protocol.questions import Questions
+
+NOTES: Final = (PROGRESS, MESSAGE)
+NO_ROOTS: Final = b'{"roots":[]}'
+
+
+class _Meta(msgspec.Struct):
+    token: str = msgspec.field(name="progressToken", default="")
+
+
+class _Params(msgspec.Struct):
+    meta: _Meta = msgspec.field(name="_meta", default_factory=_Meta)
+
+
+_params = msgspec.json.Decoder(_Params)
+
+
+class Unprompted:
+    """The notes and questions of one incarnation of a server. `allowed`: the capabilities that were declared to it.
+
+    `roots` is the result that it gets for `roots/list`, whoever calls; empty if clients are asked.
+    """
+
+    def __init__(self, out: Outbound, allowed: frozenset[str], roots: bytes = b"") -> None:
+        self._out = out
+        self._exchanges = Exchanges()
+        self._questions = Questions(allowed)
+        self._roots = roots
+        self._at_work = False
+
+    @property
+    def unheard(self) -> int:
+        """Notes that went to nobody."""
+        return self._exchanges.unheard
+
+    def begin(self, call: int, id_: bytes, asked: ClientRequest) -> None:
+        """A call was sent as the request with this id (JSON text)."""
+        self._exchanges.begin(call, id_, asked.interest, asked.method)
+
+    def end(self, call: int, *, answered: bool = True) -> bytes | None:
+        """A call has its answer, or nobody waits for it; see `Exchanges.end`."""
+        self._at_work = self._at_work or answered
+        return self._exchanges.end(call)
+
+    def listed(self) -> None:
+        """The server has answered something after its handshake: what it asks from now on is about calls."""
+        self._at_work = True
+
+    def noted(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
+        """Take a note; see `Exchanges.noted`."""
+        return self._exchanges.noted(method, params, stream)
+
+    def withdrawn(self, id_: bytes) -> QuestionWithdrawn | None:
+        """Close a question that the server does not want answered any more."""
+        return self._questions.withdrawn(id_)
+
+    def asker(self) -> int | None:
+        """Return the only call that can have led to a question on a stream that all share; None if it is not known."""
+        return self._exchanges.asker()
+
+    def asked(self, asked: Asked, stream: bytes) -> CallAsked | None:
+        """Take a question of a legacy server: answer it, or return whose client is to be asked."""
+        if asked.method == "ping":
+            self._out.write(jsonrpc.success(asked.id, b"{}"))
+            return None
+        if (roots := self._known_roots(asked, stream)) is not None:
+            self._out.write(jsonrpc.success(asked.id, roots))
+            return None
+        call = self._exchanges.of(stream) if stream else self._named(asked.params) or self.asker()
+        known = call is not None or (not stream and len(self._exchanges) > 0)
+        match self._questions.take(asked.id, asked.method, asked.params, call, known=known):
+            case CallAsked() as question:
+                return question
+            case refusal:
+                self._out.write(jsonrpc.failure(asked.id, refusal.code, refusal.message))
+                return None
+
+    def answer(self, id_: bytes, result: bytes | jsonrpc.ErrorObject) -> None:
+        """Answer a question with a result, a JSON object, or an error; nothing if it is not open."""
+        if (message := self._questions.answer(id_, result)) is not None:
+            self._out.write(message)
+
+    def _known_roots(self, asked: Asked, stream: bytes) -> bytes | None:
+        """Return the roots where no client is asked for them: they are configured, or this is about no call.
+
+        Servers ask for them as soon as they are initialized, and share what they get among all calls.
+        """
+        if asked.method != LIST_ROOTS or not self._questions.allows(LIST_ROOTS):
+            return None
+        if self._roots:
+            return self._roots
+        return None if stream or (self._at_work and len(self._exchanges)) else NO_ROOTS
+
+    def _named(self, params: msgspec.Raw) -> int | None:
+        """Return the call whose progress token a question repeats (our id of it); None if it repeats none."""
+        if b"progressToken" not in bytes(params):
+            return None
+        try:
+            token = _params.decode(params).meta.token
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        return self._exchanges.of(jsonrpc.encode(token)) if token else None

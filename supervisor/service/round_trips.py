@@ -1,0 +1,240 @@
+"""A call with everything that is asked before it has its result, whatever the eras of client and server.
+
+| client | server | how it is asked |
+| --- | --- | --- |
+| legacy | legacy | by requests; see `Exchange.ask`, and `actors/server/dialogue.py` |
+| modern | modern | by an incomplete result and a second request, which pass as they are |
+| modern | legacy | the call is parked; see `Parking` and `Rounds` |
+| legacy | modern | the questions of an incomplete result are requests to the client, whose answers are a second call |
+
+(MCP 2026-07-28, basic/patterns/mrtr; 2025-11-25, client/elicitation, client/sampling, client/roots.)
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.errors import CallTimedOut, CannotAsk, ProtocolViolation, TooManyCalls
+from actors.kit import Address, Latest, Reply
+from actors.messages import CallServer, Question, Result
+from actors.protocol import input_required
+from actors.protocol.client_capabilities import ELICIT, lacking, mode_of
+from actors.protocol.input_required import METHODS, InputRequest, Retry
+from actors.protocol.jsonrpc import RemoteError, encode
+from actors.protocol.questions import CANCELLED, refusal
+from actors.router import Message as RouterMessage
+from supervisor.host.workbench import Workbench
+from supervisor.servers.deployment import Deployment
+from supervisor.service.exchange import Exchange
+from supervisor.service.parking import GRACE_S, Parked, Parking, digest_of
+from supervisor.service.relay import URL_ELICITATION_REQUIRED
+from supervisor.service.rounds import InputNeeded, Rounds
+
+MAX_ROUNDS: Final = 10
+"""Incomplete results to one request, as the official SDKs have it."""
+PACE_S: Final = 0.25
+"""Between requests that a server wants made again without asking for anything."""
+_DIGEST_COST: Final = 16
+"""So many bytes cost as much, to be digested, as one that a model wrote."""
+_ANSWERS_COST: Final = 16
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class _Elicitations(msgspec.Struct):
+    elicitations: list[dict[str, msgspec.Raw]]
+
+
+_elicitations = msgspec.json.Decoder(_Elicitations)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class RoundTrips:
+    """Asks servers through the router, and clients where their servers ask back."""
+
+    def __init__(
+        self, router: Address[RouterMessage], deployment: Latest[Deployment], bench: Workbench, parking: Parking
+    ) -> None:
+        self._router = router
+        self._deployment = deployment
+        self._bench = bench
+        self._parking = parking
+
+    async def result(self, exchange: Exchange, message: CallServer) -> Result:
+        """Return the result of a call, which is complete.
+
+        Raises `InputNeeded` for a client that is to answer something first, and what a call may raise. A checkpoint.
+        """
+        if exchange.client.era == "modern" and message.method in METHODS:
+            result = await self._of_modern(exchange, message)
+            if input_required.is_incomplete(result.body):
+                raise InputNeeded(bytes(result.body))
+            return result
+        result = await self._router.ask(message)
+        if result.era == "modern" and message.method in METHODS:
+            return await self._completed(exchange, message, result)
+        return result
+
+    # Modern clients -------------------------------------------------------------------------------------------------
+
+    async def _of_modern(self, exchange: Exchange, message: CallServer) -> Result:
+        retry = exchange.retry
+        if retry is not None:
+            state = input_required.state_of(retry)
+            if self._parking.is_ours(state):
+                return await self._gone_on(exchange, message, retry, state)
+            message = msgspec.structs.replace(message, retry=retry.members())
+        return await self._begun(exchange, message)
+
+    async def _begun(self, exchange: Exchange, message: CallServer) -> Result:
+        rounds = Rounds(exchange)
+        reply = self._router.request(msgspec.structs.replace(message, exchange=rounds))
+        try:
+            return await self._round(rounds, reply, exchange, message)
+        except RemoteError as error:
+            requests = _addresses(error) if error.error.code == URL_ELICITATION_REQUIRED else {}
+            if not requests or lacking(exchange.client.capabilities, ELICIT, next(iter(requests.values())).params):
+                raise
+        state = self._parking.park(await self._parked(exchange, message, rounds, None))
+        raise InputNeeded(input_required.required(requests, state))
+
+    async def _gone_on(self, exchange: Exchange, message: CallServer, retry: Retry, state: str) -> Result:
+        digest = await self._digest(message)
+        answers = await self._bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
+        name, parked = self._parking.find(state, exchange.client.principal, digest)
+        self._parking.take(name)
+        if parked.reply is None:
+            return await self._begun(exchange, message)
+        parked.rounds.go_on(exchange, answers)
+        return await self._round(parked.rounds, parked.reply, exchange, message)
+
+    async def _round(self, rounds: Rounds, reply: Reply[Result], exchange: Exchange, message: CallServer) -> Result:
+        """Wait for the result, or for something to ask. Raises `InputNeeded`. Cancelling it abandons the call."""
+        try:
+            while not await rounds.settled(reply):
+                parked = await self._parked(exchange, message, rounds, reply)
+                try:
+                    state = self._parking.park(parked)
+                except CannotAsk:
+                    rounds.close()
+                    continue
+                rounds.pause()
+                raise InputNeeded(input_required.required(rounds.open, state))
+        except (trio.Cancelled, TooManyCalls):
+            reply.abandon()
+            raise
+        return await reply.wait()
+
+    async def _parked(
+        self, exchange: Exchange, message: CallServer, rounds: Rounds, reply: Reply[Result] | None
+    ) -> Parked:
+        expires = trio.current_time() + self._deployment.value.question_timeout_s(message.server) + GRACE_S
+        return Parked(exchange.client.principal, await self._digest(message), expires, reply, rounds)
+
+    async def _digest(self, message: CallServer) -> bytes:
+        cost = len(message.members) // _DIGEST_COST
+        return await self._bench.run(cost, digest_of, message.server, message.method, message.members)
+
+    # Legacy clients of modern servers -------------------------------------------------------------------------------
+
+    async def _completed(self, exchange: Exchange, message: CallServer, result: Result) -> Result:
+        """Ask the client whatever the server wants to know, until a result is complete."""
+        deployment, server = self._deployment.value, message.server
+        with trio.move_on_after(deployment.call_max_s(server)):
+            for _ in range(MAX_ROUNDS):
+                if not input_required.is_incomplete(result.body):
+                    return result
+                required = _read(result, server)
+                retry = Retry(state=required.state)
+                if required.requests:
+                    answers = await self._answers(exchange, server, required.requests)
+                    retry = Retry(responses=msgspec.Raw(encode(answers)), state=required.state)
+                else:
+                    await trio.sleep(PACE_S)
+                deadline_s = deployment.call_timeout_s(server)
+                again = msgspec.structs.replace(message, retry=retry.members(), deadline_s=deadline_s)
+                result = await self._router.ask(again)
+            if not input_required.is_incomplete(result.body):
+                return result
+            text = f"server {server!r} asked for input {MAX_ROUNDS} times during one call"
+            raise ProtocolViolation(text, server=server, outcome="unknown")
+        text = f"server {server!r} asked for input, and had no result in {deployment.call_max_s(server):.0f} s"
+        raise CallTimedOut(text, server=server, outcome="unknown")
+
+    async def _answers(
+        self, exchange: Exchange, server: str, requests: dict[str, InputRequest]
+    ) -> dict[str, msgspec.Raw]:
+        """Return what the client answers to all questions, which are asked at the same time.
+
+        Nobody who does not answer has said yes. Raises `CannotAsk` where the server could not do with that.
+        """
+        replies: dict[str, Reply[msgspec.Raw]] = {}
+        answers: dict[str, msgspec.Raw] = {}
+        try:
+            for key, request in requests.items():
+                if (wrong := refusal(request.method, request.params)) is not None:
+                    raise ProtocolViolation(f"server {server!r} asked {wrong}", server=server, outcome="unknown")
+                replies[key] = exchange.ask(Question(request.method, _for_legacy(request)))
+            with trio.move_on_after(self._deployment.value.question_timeout_s(server)):
+                for key, reply in replies.items():
+                    answers[key] = await _answer(requests[key].method, reply, server)
+        finally:
+            for reply in replies.values():
+                reply.abandon()
+        for key, request in requests.items():
+            if key not in answers:
+                answers[key] = _unanswered(request.method, server)
+        return answers
+
+
+async def _answer(method: str, reply: Reply[msgspec.Raw], server: str) -> msgspec.Raw:
+    try:
+        return await reply.wait()
+    except CannotAsk as error:
+        raise CannotAsk(f"server {server!r} asked for input: {error.message}", server=server) from None
+    except RemoteError as error:
+        if method == ELICIT:
+            return msgspec.Raw(CANCELLED)
+        text = f"server {server!r} asked for input ({method}), and the client refused: {error.error.message[:200]}"
+        raise CannotAsk(text, server=server) from None
+
+
+def _unanswered(method: str, server: str) -> msgspec.Raw:
+    if method == ELICIT:
+        return msgspec.Raw(CANCELLED)
+    raise CannotAsk(f"server {server!r} asked for input ({method}), and nobody answered in time", server=server)
+
+
+def _for_legacy(request: InputRequest) -> msgspec.Raw:
+    """Return the params of a question for a client of 2025-11-25, where whoever asks for a visit gives it an id."""
+    if request.method != ELICIT or mode_of(request.params) != "url":
+        return request.params
+    members = _members.decode(request.params)
+    if "elicitationId" in members:
+        return request.params
+    return msgspec.Raw(encode({**members, "elicitationId": secrets.token_urlsafe(16)}))
+
+
+def _read(result: Result, server: str) -> input_required.InputRequired:
+    try:
+        return input_required.read(result.body)
+    except ProtocolViolation as error:
+        raise ProtocolViolation(f"server {server!r} {error.message}", server=server, outcome="unknown") from None
+
+
+def _addresses(error: RemoteError) -> dict[str, InputRequest]:
+    """Return the questions of an error that wants addresses visited before the request is made again (-32042)."""
+    try:
+        wanted = _elicitations.decode(error.error.data).elicitations[: input_required.MAX_REQUESTS]
+    except _UNREADABLE:
+        return {}
+    requests = {}
+    for number, members in enumerate(wanted, 1):
+        params = msgspec.Raw(encode({name: value for name, value in members.items() if name != "elicitationId"}))
+        if refusal(ELICIT, params) is None:
+            requests[f"question-{number}"] = InputRequest(ELICIT, params)
+    return requests

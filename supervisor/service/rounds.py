@@ -1,0 +1,141 @@
+"""What a server asks during a call whose client gets no requests, collected until somebody makes a round of it.
+
+One round is what a client is given to answer at a time. Between two rounds the call has no exchange: what the server
+tells meanwhile goes to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.errors import CannotAsk
+from actors.kit import Reply
+from actors.messages import Note, Question, Result
+from actors.protocol.client_capabilities import lacking
+from actors.protocol.exchanges import PROGRESS
+from actors.protocol.input_required import InputRequest
+from actors.protocol.jsonrpc import encode
+from supervisor.service.exchange import Exchange
+
+MAX_OPEN: Final = 32
+MAX_QUESTIONS: Final = 256
+"""Of one call, all its rounds together."""
+TOGETHER_S: Final = 0.04
+"""For the questions that a server asks at the same time."""
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class InputNeeded(Exception):
+    """A request is over without a complete result; `result` is what its client gets, as JSON text."""
+
+    def __init__(self, result: bytes) -> None:
+        super().__init__()
+        self.result = result
+
+
+class Rounds:
+    """One call of a client that is asked by its answers; implements `actors.messages.Caller`."""
+
+    __slots__ = ("_asked", "_client", "_exchange", "_open", "_turn")
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange: Exchange | None = exchange
+        self._client = exchange.client
+        self._open: dict[str, tuple[Question, Reply[msgspec.Raw]]] = {}
+        self._asked = 0
+        self._turn: trio.Event | None = None
+
+    @property
+    def open(self) -> dict[str, InputRequest]:
+        """The questions that nobody has answered, by their keys."""
+        return {key: InputRequest(question.method, question.params) for key, (question, _) in self._open.items()}
+
+    def note(self, note: Note) -> bool:
+        """Tell the client something, if one of its requests is here; see `actors.messages.Caller.note`."""
+        exchange = self._exchange
+        if exchange is None:
+            return False
+        if self._asked == 0:  # nearly always: its first request is the only one
+            return exchange.note(note)
+        if note.method != PROGRESS:
+            return exchange.wish.log_level is not None and exchange.note(note)
+        token = exchange.wish.progress  # each request has a token of its own
+        if not token:
+            return False
+        members = {**_members.decode(note.params), "progressToken": msgspec.Raw(token)}
+        return exchange.note(Note(note.method, encode(members)))
+
+    def ask(self, question: Question) -> Reply[msgspec.Raw]:
+        """Keep a question for the next round; see `actors.messages.Caller.ask`."""
+        reply: Reply[msgspec.Raw] = Reply()
+        refusal = self._refusal(question)
+        if refusal:
+            reply.fail(CannotAsk(refusal))
+            return reply
+        self._asked += 1
+        key = f"question-{self._asked}"
+        self._open[key] = (question, reply)
+        reply.on_abandon(lambda: self._withdraw(key))
+        if self._turn is not None:
+            self._turn.set()
+        return reply
+
+    def _refusal(self, question: Question) -> str:
+        lacks = lacking(self._client.capabilities, question.method, question.params)
+        if lacks:
+            return f"the client that made this call did not declare {lacks}"
+        if len(self._open) >= MAX_OPEN or self._asked >= MAX_QUESTIONS:
+            return f"{len(self._open)} questions wait for an answer, {self._asked} were asked during this call"
+        return ""
+
+    async def settled(self, reply: Reply[Result]) -> bool:
+        """Wait until a call has its result, or there is something to ask; return whether it has its result.
+
+        Cancelling it abandons the call. A checkpoint if it waits.
+        """
+        self._turn = turn = trio.Event()
+        try:
+            reply.on_settled(turn.set)
+            if self._open:
+                turn.set()
+            await turn.wait()
+            if not reply.settled:
+                await self._gather(reply)
+        except trio.Cancelled:
+            reply.abandon()
+            raise
+        finally:
+            self._turn = None
+        return reply.settled
+
+    async def _gather(self, reply: Reply[Result]) -> None:
+        """Wait a moment for what is asked at the same time, or for the result."""
+        over = trio.Event()
+        reply.on_settled(over.set)
+        with trio.move_on_after(TOGETHER_S):
+            await over.wait()
+
+    def pause(self) -> None:
+        """The client gets a round of questions: its request is over."""
+        self._exchange = None
+
+    def go_on(self, exchange: Exchange, answers: Mapping[str, msgspec.Raw]) -> None:
+        """The client has made its request again. Questions without an answer stay open, other answers mean nothing."""
+        self._exchange, self._client = exchange, exchange.client
+        for key, answer in answers.items():
+            if (asked := self._open.pop(key, None)) is not None:
+                asked[1].answer(answer)
+
+    def close(self) -> None:
+        """Nobody answers any more."""
+        for key in list(self._open):
+            _, reply = self._open.pop(key)
+            reply.fail(CannotAsk("nobody came back with an answer"))
+
+    def _withdraw(self, key: str) -> None:
+        self._open.pop(key, None)
