@@ -12,8 +12,7 @@ from typing import Final
 import msgspec
 
 from actors.protocol import changes, jsonrpc
-from actors.protocol.client_capabilities import NOBODY
-from actors.protocol.era import Action, Agree, Agreement, Identity, Negotiation, NoAgreement, Send
+from actors.protocol.era import NOBODY_ASKED, Action, Agree, Agreement, Identity, Negotiation, NoAgreement, Send, Terms
 from actors.protocol.facts import (
     AllListed,
     CallAnswered,
@@ -46,8 +45,7 @@ _UNHEEDED: Final = ("life", "log level", "subscribe")
 class Conversation:
     """One process's worth of MCP. `prefix` makes the ids of this incarnation unlike those of any other.
 
-    `capabilities` are what a server may ask of clients (MCP 2025-11-25, "Capability Negotiation"). Whoever hands the
-    `output` over clears it. `era` is the one that was agreed on, legacy before that.
+    Whoever hands the `output` over clears it. `era` is the one that was agreed on, legacy before that.
     """
 
     def __init__(
@@ -56,16 +54,15 @@ class Conversation:
         identity: Identity,
         known: Era | None,
         limits: ListLimits,
-        capabilities: bytes = NOBODY,
+        terms: Terms = NOBODY_ASKED,
         mirrors_of: MirrorsOf = no_mirrors,
-        roots: bytes = b"",
     ) -> None:
         self._out = Outbound(prefix, mirrors_of)
         self.output: list[Outgoing] = self._out.messages
         self._identity = identity
-        self._negotiation = Negotiation(identity, known, capabilities)
+        self._negotiation = Negotiation(identity, known, terms)
         self._subscription = ServerSubscription(self._out)
-        self._unprompted = Unprompted(self._out, announced(msgspec.Raw(capabilities)), roots)
+        self._unprompted = Unprompted(self._out, announced(msgspec.Raw(terms.capabilities)), terms.roots)
         self._limits = limits
         self._listing: ListWalk | None = None
         self.agreement: Agreement | None = None

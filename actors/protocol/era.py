@@ -9,6 +9,7 @@ after any answer says nothing about the era: it is an outage.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import msgspec
 
@@ -38,6 +39,22 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = "mcpvisor"
     version: str = "0"
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server is told of our clients, and what we insist on.
+
+    `capabilities`, a JSON object, are declared to a legacy server: what it may ask. A modern one is told for each
+    request. `roots` is the result that it gets for `roots/list`; empty where clients are asked. `only` is the era that
+    it has to speak, None if that is to be found out.
+    """
+
+    capabilities: bytes = NOBODY
+    roots: bytes = b""
+    only: Era | None = None
+
+
+NOBODY_ASKED: Final = Terms()
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,27 +116,22 @@ class _Phase(enum.Enum):
 
 
 class Negotiation:
-    """One negotiation on one process. `known` is the era this launch had before, None if never asked.
+    """One negotiation on one process. `known` is the era this launch had before, None if never asked."""
 
-    `capabilities`, a JSON object, are declared to a legacy server: what it may ask. A modern one is told for each
-    request.
-    """
-
-    def __init__(self, identity: Identity, known: Era | None, capabilities: bytes = NOBODY) -> None:
+    def __init__(self, identity: Identity, known: Era | None, terms: Terms = NOBODY_ASKED) -> None:
         self._identity = identity
-        self._capabilities = capabilities
-        self._known = known
-        self._phase = _Phase.INITIALIZING if known == "legacy" else _Phase.PROBING
+        self._terms = terms
+        self._phase = _Phase.INITIALIZING if (terms.only or known) == "legacy" else _Phase.PROBING
         self._reprobed = False
 
     @property
     def probing(self) -> bool:
         """True while the first probe is unanswered: an exit or silence now says something about the era."""
-        return self._phase is _Phase.PROBING
+        return self._phase is _Phase.PROBING and self._terms.only is None
 
     def start(self) -> Send:
         """Return the first request."""
-        return self._probe(MODERN_VERSIONS[-1]) if self.probing else self._initialize()
+        return self._probe(MODERN_VERSIONS[-1]) if self._phase is _Phase.PROBING else self._begin()
 
     def on_result(self, result: msgspec.Raw) -> Action:
         """Call with the result of the request sent last."""
@@ -149,7 +161,7 @@ class Negotiation:
 
     def _on_initialize_error(self, error: jsonrpc.ErrorObject, supported: list[str] | None) -> Action:
         # -32022 to `initialize` is positive evidence of the modern era: a slow start made us think otherwise.
-        if supported is not None and not self._reprobed:
+        if supported is not None and not self._reprobed and self._terms.only is None:
             self._reprobed = True
             self._phase = _Phase.REPROBING
             return self._probe(_newest(MODERN_VERSIONS, supported) or MODERN_VERSIONS[-1])
@@ -159,10 +171,15 @@ class Negotiation:
         meta = {META_VERSION: version, META_CAPABILITIES: {}, META_CLIENT_INFO: msgspec.to_builtins(self._identity)}
         return Send("server/discover", jsonrpc.encode({"_meta": meta}), version)
 
-    def _initialize(self) -> Send:
+    def _initialize(self) -> Send | NoAgreement:
+        if self._terms.only == "modern":
+            return NoAgreement("it does not answer server/discover as a server of the modern era does (setting `era`)")
+        return self._begin()
+
+    def _begin(self) -> Send:
         self._phase = _Phase.INITIALIZING
         info = msgspec.to_builtins(self._identity)
-        declared = msgspec.Raw(self._capabilities)
+        declared = msgspec.Raw(self._terms.capabilities)
         params = {"protocolVersion": LATEST_LEGACY, "capabilities": declared, "clientInfo": info}
         return Send("initialize", jsonrpc.encode(params))
 

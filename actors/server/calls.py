@@ -22,7 +22,7 @@ from actors.server.deadlines import Deadlines
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
 from actors.server.turns import CallTurns
-from actors.server.unanswered import busy, late, lost, oversized, stopped, unusable
+from actors.server.unanswered import WAITS_FOR_AN_ANSWER, busy, late, lost, oversized, stopped, unusable
 
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
@@ -286,7 +286,9 @@ class Calls:
             call = self._in_flight.get(number) or self._waiting.get(number)
             if call is not None:
                 took_s = None if call.sent_at is None else now - call.began
-                self.fail(call, late(call.message, took_s, why, retry_after_s))
+                taking_turns = took_s is None and self.turns.taken and self.in_flight
+                error = busy(self._server, WAITS_FOR_AN_ANSWER) if taking_turns else None
+                self.fail(call, error or late(call.message, took_s, why, retry_after_s))
                 if self.drop(number):
                     sent.append(call)
         return sent

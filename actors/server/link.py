@@ -156,6 +156,5 @@ class Launcher:
         if urgent:
             process.hurry()
         self._start_soon(process.run, self._starts)
-        asks = (settings.capabilities, self._mirrors_of, settings.roots)
-        talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, *asks)
+        talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, settings.terms, self._mirrors_of)
         return Link(process, talk)

@@ -20,6 +20,7 @@ from actors.messages import CallServer
 from actors.protocol.facts import CallMalformed
 from actors.protocol.failure import Failure
 
+WAITS_FOR_AN_ANSWER = "it does one call at a time, and the present one waits for somebody to answer a question"
 Hide = Callable[[str], str]
 """Hides the secrets of a server in a text."""
 

@@ -38,6 +38,9 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
     configured = {name: value for name, value in server.env.items() if name not in server.passed}
     environment = {**environ, **configured}
     logins = {} if server.oauth == OAuthConfig() else {"oauth": msgspec.to_builtins(server.oauth)}
+    told = {"roots": server.roots} if server.roots else {}
+    if server.era != "auto":
+        told["era"] = (server.era,)
     # JSON with sorted keys: no two launches give the same text. Its \u escapes take values that are not UTF-8, too.
     launch = json.dumps(
         {
@@ -50,6 +53,7 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
             "headers": dict(server.headers),
             "ask": server.ask,
             **logins,
+            **told,
         },
         sort_keys=True,
     )

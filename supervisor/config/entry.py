@@ -7,7 +7,8 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from supervisor.config.oauth import OAuthConfig
-from supervisor.config.units import MIB, Ask, Count, Kind, PositiveSeconds, Restart, Seconds, Size
+from supervisor.config.roots import MAX_ROOTS
+from supervisor.config.units import MIB, Ask, Count, Eras, Kind, PositiveSeconds, Restart, Seconds, Size
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
@@ -82,10 +83,24 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     ask: Annotated[
         Ask,
         Meta(
-            description="Whom the server may ask for input while it works on a call (elicitation): the client that "
-            "made the call, or nobody."
+            description="Whom the server may ask something while it works on a call (elicitation, sampling, roots): "
+            "the client that made the call, or nobody."
         ),
     ] = "clients"
+    roots: Annotated[
+        Annotated[tuple[str, ...], Meta(max_length=MAX_ROOTS)],
+        Meta(
+            description="Directories that the server is told of as its roots, instead of those of the client; "
+            "a relative one starts at the configuration file's directory."
+        ),
+    ] = ()
+    era: Annotated[
+        Eras,
+        Meta(
+            description="The era of the protocol: up to 2025-11-25 (legacy), since 2026-07-28 (modern), or what the "
+            "server is found to speak, the modern one first."
+        ),
+    ] = "auto"
     question_timeout_s: Annotated[
         PositiveSeconds, Meta(description="Time for the client to answer; then the question counts as cancelled.")
     ] = 300.0

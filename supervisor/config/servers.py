@@ -24,6 +24,7 @@ from supervisor.config.keys import FOREIGN, is_comment, name_fault, nearest, sug
 from supervisor.config.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.oauth import OAuthConfig, check, translated
 from supervisor.config.remarks import Remark, remarks
+from supervisor.config.roots import root_uri
 from supervisor.config.structs import Settings
 from supervisor.config.units import Kind
 from supervisor.config.values import Findings, build, keys_of
@@ -169,6 +170,13 @@ class _Entry:
             self._problem(below, error.message, error.hint)
             return text
 
+    def _root(self, below: KeyPath, text: str) -> str:
+        try:
+            return root_uri(self._home(below, self._expanded(below, text)), self._around.directory)
+        except ValueError as error:
+            self._problem(below, str(error))
+            return text
+
     def _expand(self) -> None:
         if self._own.get("disabled"):
             return
@@ -184,6 +192,7 @@ class _Entry:
                 own[key] = self._home((key,), own[key])
         if own.get("cwd"):
             own["cwd"] = str(self._around.directory / own["cwd"])
+        own["roots"] = [self._root(("roots", at), text) for at, text in enumerate(own.get("roots", ()))]
 
     def _home(self, below: KeyPath, text: str) -> str:
         try:

@@ -22,8 +22,13 @@ Kind = Literal["stdio", "http", "sse", "websocket"]
 """How a server is reached. `http` is MCP's Streamable HTTP, `sse` the older HTTP+SSE."""
 
 Restart = Literal["transient", "permanent", "temporary"]
-Ask = Literal["none", "clients"]
 """OTP's words: restart only after a failure, always, never."""
+
+Ask = Literal["none", "clients"]
+"""Whom servers may ask."""
+
+Eras = Literal["auto", "legacy", "modern"]
+"""Which era of the protocol a server is spoken to in."""
 
 Grant = Literal["authorization_code", "client_credentials"]
 """How tokens are got (RFC 6749 1.3): a user says yes, or the client has rights of its own."""

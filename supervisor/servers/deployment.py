@@ -19,12 +19,15 @@ from actors.catalogue.resolution import ServerNames
 from actors.errors import ConfigError
 from actors.life.policy import RestartPolicy
 from actors.protocol.client_capabilities import NOBODY, OF_CLIENTS
+from actors.protocol.era import Terms
+from actors.protocol.jsonrpc import encode
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
 from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
+from supervisor.config.roots import listed
 
 CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
@@ -166,7 +169,11 @@ def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
         settings=replace(
             msgspec.convert(config, ServerSettings, from_attributes=True),
             installer=installer,
-            capabilities=CAPABILITIES[config.ask],
+            terms=Terms(
+                capabilities=CAPABILITIES[config.ask],
+                roots=encode(listed(config.roots)) if config.roots else b"",
+                only=None if config.era == "auto" else config.era,
+            ),
             refresh_asleep=config.kind != "stdio" if config.refresh_asleep is None else config.refresh_asleep,
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),

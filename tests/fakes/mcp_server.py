@@ -64,6 +64,7 @@ class FakeServer:
     starts: int = 0
     exits: int = 0
     asked: list[list[str]] = field(default_factory=list)
+    _questions: int = 0
     messages: list[dict[str, Any]] = field(default_factory=list)
     peer: MemoryPeer | None = None
     cancelled: trio.Event = field(default_factory=trio.Event)
@@ -222,6 +223,7 @@ class FakeServer:
             await self._send(peer, {"id": message["id"], "result": 7})
             return
         if name == "crash":
+            await trio.sleep(arguments.get("pause_s", 0))
             raise Exits(3)
         if name == "refuse":
             await self._send(peer, {"id": message["id"], "error": {"code": -32602, "message": "refused"}})
@@ -246,7 +248,8 @@ class FakeServer:
 
     async def _ask(self, peer: MemoryPeer, arguments: dict[str, Any]) -> Any:
         """Ask for input, and return the whole answer."""
-        id_ = len(self.messages)
+        self._questions += 1
+        id_ = 1000 + self._questions
         self._answers[id_] = answer = Latest[Any](None)
         params = {"message": arguments.get("message", "Sure?"), "requestedSchema": {"type": "object", "properties": {}}}
         await self._send(peer, {"id": id_, "method": arguments.get("method", "elicitation/create"), "params": params})

@@ -33,7 +33,7 @@ BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
 OWN = {
     HttpSettings: {"path"},
     ServeSettings: {"send_timeout_s", "graceful_timeout_s", "frames"},
-    ServerSettings: {"installer", "capabilities"},
+    ServerSettings: {"installer", "terms"},
     HttpLimits: {"stop_s"},
     ProcessLimits: {"reap_s", "stderr_ring_bytes"},
 }

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.protocol.era import Action, Agree, Identity, Negotiation, NoAgreement, Send
+from actors.protocol.era import Action, Agree, Identity, Negotiation, NoAgreement, Send, Terms
 from actors.protocol.jsonrpc import ErrorObject
 from actors.protocol.versions import Era
 
@@ -121,6 +121,35 @@ def test_the_verdict_follows_the_table(answers: list[Any], expected: str) -> Non
 )
 def test_what_is_remembered_is_asked_first(known: Era | None, answers: list[Any], expected: str) -> None:
     assert verdict(answers, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("only", "answers", "expected"),
+    [
+        ("legacy", [initialized()], "legacy"),
+        ("legacy", [unsupported(MODERN)], "none"),
+        ("modern", [discovered(MODERN)], "modern"),
+        ("modern", [error(-32601)], "none"),
+        ("modern", [unsupported(FUTURE, MODERN), discovered(MODERN)], "modern"),
+        ("modern", [discovered(FUTURE)], "none"),
+    ],
+)
+def test_an_era_that_is_insisted_on_is_the_only_one(only: Era, answers: list[Any], expected: str) -> None:
+    for known in ("legacy", "modern", None):
+        negotiation = Negotiation(Identity(), known, Terms(only=only))
+        assert not negotiation.probing
+        action: Action = negotiation.start()
+        for answer in answers:
+            if isinstance(answer, ErrorObject):
+                action = negotiation.on_error(answer)
+            else:
+                action = negotiation.on_result(msgspec.Raw(json.dumps(answer).encode()))
+        match action:
+            case Agree(agreement=agreement):
+                assert agreement.era == expected
+            case _:
+                assert isinstance(action, NoAgreement)
+                assert expected == "none"
 
 
 def test_silence_under_the_first_probe_wants_a_fresh_process() -> None:

@@ -14,7 +14,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer
-from actors.kit import Mailbox, Starts
+from actors.kit import Mailbox, Reply, Starts
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
@@ -26,6 +26,7 @@ from actors.messages import (
     Refreshed,
     RefreshServer,
     RestartServer,
+    Result,
     ServerChanged,
     ServerListed,
     ServerStatus,
@@ -79,6 +80,18 @@ class Rig:
         **arguments: Any,
     ) -> Any:
         """Call a tool and return its structured content."""
+        result = await self.submit(tool, deadline_s, exchange, interest, **arguments).wait()
+        return msgspec.json.decode(result.body)["structuredContent"]
+
+    def submit(
+        self,
+        tool: str,
+        deadline_s: float = 60.0,
+        exchange: Caller | None = None,
+        interest: Interest = NOTHING,
+        **arguments: Any,
+    ) -> Reply[Result]:
+        """Call a tool, and return where its answer will be."""
         members = b'"name":' + json.dumps(tool).encode() + b',"arguments":' + json.dumps(arguments).encode()
         message = CallServer(
             server="s",
@@ -89,8 +102,7 @@ class Rig:
             exchange=exchange,
             deadline_s=deadline_s,
         )
-        result = await self.actor.address.ask(message)
-        return msgspec.json.decode(result.body)["structuredContent"]
+        return self.actor.address.request(message)
 
     async def watch(self, uri: str, method: str = SUBSCRIBE) -> Any:
         """Subscribe to a resource, or end that, and return the result."""

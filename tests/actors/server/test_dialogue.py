@@ -10,17 +10,19 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.errors import CallTimedOut, CannotAsk
+from actors.errors import CallTimedOut, CannotAsk, ServerExited, TooManyCalls
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.protocol.client_capabilities import OF_CLIENTS
+from actors.protocol.era import Terms
 from actors.protocol.exchanges import Interest
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.server import ServerSettings
+from actors.server.dialogue import HOLD_S
 from tests.actors.server.rig import running_server
 from tests.fakes.mcp_server import FakeServer
 
-ASKING = ServerSettings(capabilities=OF_CLIENTS, question_timeout_s=100, call_max_s=1000)
+ASKING = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), question_timeout_s=100, call_max_s=1000)
 LOGGING: dict[str, Any] = {"tools": {}, "logging": {}}
 
 
@@ -198,3 +200,88 @@ async def test_progress_puts_the_deadline_off_and_only_so_far(autojump_clock: Mo
         assert trio.current_time() - began == pytest.approx(200)
         with pytest.raises(CallTimedOut, match="within 60 s"):
             await rig.call("progress", 60, progress=[1, 2, 3], pause_s=50)  # nobody wanted to hear of it
+
+
+async def asking(rig: Any, caller: Caller, results: list[Any], **arguments: Any) -> None:
+    results.append((await rig.call("ask", exchange=caller, **arguments))["got"])
+
+
+async def test_of_several_calls_none_is_asked_until_only_one_can_be_meant(autojump_clock: MockClock) -> None:
+    caller, other = Caller(), Caller()
+    got: list[Any] = []
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        slow = rig.submit("sleep", exchange=other, s=3)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(asking, rig, caller, got)
+        began = trio.current_time()
+        await caller.asked.wait()
+        assert trio.current_time() - began == pytest.approx(3)
+        assert slow.settled
+        caller.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+    assert got[0]["result"] == {"action": "accept"}
+    assert other.questions == []
+
+
+async def test_where_it_stays_unknown_the_server_is_told_and_calls_take_turns(autojump_clock: MockClock) -> None:
+    callers = [Caller() for _ in range(4)]
+    got: list[Any] = []
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        for caller in callers[:2]:
+            nursery.start_soon(asking, rig, caller, got)
+        await trio.sleep(HOLD_S - 0.1)
+        assert got == []
+        assert (await rig.status()).one_at_a_time
+        await trio.sleep(0.2)
+        assert [each["error"]["code"] for each in got] == [-32601, -32601]
+        assert "it is not known which call this is about" in got[0]["error"]["message"]
+        for caller in callers[2:]:
+            nursery.start_soon(asking, rig, caller, got)
+            await callers[2].asked.wait()
+        await wait_all_tasks_blocked()
+        assert not callers[3].asked.is_set()
+        assert (await rig.status()).waiting == 1
+        callers[2].questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+        await callers[3].asked.wait()
+        callers[3].questions[0][1].answer(msgspec.Raw(b'{"action":"decline"}'))
+    assert [each["result"]["action"] for each in got[2:]] == ["accept", "decline"]
+    assert callers[0].questions == callers[1].questions == []
+
+
+async def test_a_call_whose_turn_does_not_come_is_told_why(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ASKING) as rig:
+        calls = [rig.submit("ask", exchange=Caller()) for _ in range(2)]
+        await trio.sleep(HOLD_S + 1)
+        assert all(call.settled for call in calls)
+        rig.submit("ask", exchange=Caller())
+        await wait_all_tasks_blocked()
+        with pytest.raises(TooManyCalls, match="one call at a time, and the present one waits for somebody"):
+            await rig.call("ask", exchange=Caller(), deadline_s=10)
+
+
+async def test_a_call_that_is_taken_back_is_not_meant_any_more(autojump_clock: MockClock) -> None:
+    caller = Caller()
+    got: list[Any] = []
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        slow = rig.submit("sleep", exchange=Caller(), s=50)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(asking, rig, caller, got)
+        await wait_all_tasks_blocked()
+        slow.abandon()
+        await caller.asked.wait()
+        caller.questions[0][1].answer(msgspec.Raw(b"{}"))
+    assert got[0]["result"] == {}
+
+
+async def test_a_question_that_is_held_ends_with_its_process(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ASKING) as rig:
+        calls = [rig.submit("crash", exchange=Caller(), pause_s=1), rig.submit("ask", exchange=Caller())]
+        for call in calls:
+            with pytest.raises(ServerExited):
+                await call.wait()
+        await trio.sleep(HOLD_S + 1)
+
+
+async def test_a_sample_that_nobody_makes_is_an_error_in_time(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ASKING) as rig:
+        got = (await rig.call("ask", exchange=Caller(), method="sampling/createMessage"))["got"]
+    assert got["error"] == {"code": -1, "message": "nobody answered in time"}

@@ -34,6 +34,9 @@ def digest(**changes: Any) -> str:
         {"url": "v"},
         {"headers": {"H": "i"}},
         {"kind": "sse"},
+        {"roots": ("file:///a",)},
+        {"era": "legacy"},
+        {"ask": "none"},
     ],
 )
 def test_whatever_the_process_can_see_changes_the_digest(changes: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, parse
 from supervisor.config.keys import FOREIGN, name_fault, nearest, suggest_name
 from supervisor.config.limits import MAX_LAUNCH_BYTES, MAX_STRING_BYTES
+from supervisor.config.roots import listed, root_uri
 from supervisor.config.servers import KINDS
 from supervisor.config.values import MAX_PROBLEMS, expectation, keys_of
 
@@ -331,3 +332,27 @@ def test_a_setting_of_a_type_that_has_no_words_is_a_bug_of_ours() -> None:
         expectation(msgspec.inspect.AnyType())
     with pytest.raises(TypeError, match="int is not a struct"):
         keys_of(int)
+
+
+def test_roots_are_uris_of_directories() -> None:
+    written = ["${HOME}/a b", "project", "/srv", "file:///x%20y", "~/docs"]
+    assert server({"command": "c", "roots": written}).roots == (
+        "file:///home/me/a%20b",
+        "file:///etc/mcp/project",
+        "file:///srv",
+        "file:///x%20y",
+        "file:///home/me/docs",
+    )
+
+
+def test_a_root_that_is_no_directory_is_a_problem_with_its_place() -> None:
+    (problem,) = parse_entry({"command": "c", "roots": ["/a", "https://example.com"]}).problems
+    assert "mcpServers.s.roots[1]: a root is a directory, or a URI that begins with file://" in str(problem)
+    with pytest.raises(ValueError, match="absolute"):
+        root_uri("a", PurePath())
+
+
+def test_roots_are_told_with_the_names_of_their_directories() -> None:
+    assert listed(("file:///srv/a%20b/", "file:///")) == {
+        "roots": [{"uri": "file:///srv/a%20b/", "name": "a b"}, {"uri": "file:///", "name": "/"}]
+    }
