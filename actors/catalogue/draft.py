@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import msgspec
+
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.pages import MAX_PROBLEMS, Entry, Known, ListPage, ListRoom, key_of
 from actors.catalogue.validation import MAX_DESCRIPTION
 from actors.protocol.era import Agreement
-from actors.protocol.listing import METHODS, Kind, Listed, ListLimits
+from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, announced
 
 E = TypeVar("E", Tool, Resource, Prompt)
 
@@ -64,19 +66,21 @@ class Draft:
 
     def offer(self, agreement: Agreement, listed: Listed) -> Offer:
         """Return what the server offers; what it offered before stays in lists that were not read to their end."""
+        tools = self._list("tools", Tool, listed)
         return Offer(
-            tools=self._list("tools", Tool, listed),
+            tools=tools,
             resources=self._list("resources", Resource, listed),
             templates=self._list("templates", Resource, listed),
             prompts=self._list("prompts", Prompt, listed),
             instructions=agreement.instructions[:MAX_DESCRIPTION],
             server_info=agreement.server_info,
-            capabilities=agreement.capabilities,
+            capabilities=_with_tools(agreement.capabilities) if tools else agreement.capabilities,
             answer=agreement.answer,
             era=agreement.era,
             version=agreement.version,
             problems=(*listed.problems, *self._problems)[:MAX_PROBLEMS],
             partial="tools" in listed.missing,
+            circular=tuple(sorted(listed.circular)),
             good_for_s=self._good_for_s,
         )
 
@@ -105,3 +109,12 @@ class Draft:
     def _note(self, problem: str) -> None:
         if len(self._problems) < MAX_PROBLEMS:
             self._problems.append(problem)
+
+
+def _with_tools(capabilities: msgspec.Raw) -> msgspec.Raw:
+    """Return the capabilities of a server that has tools; some do not announce them."""
+    declared = announced(capabilities)
+    if "tools" in declared:
+        return capabilities
+    members = msgspec.json.decode(capabilities, type=dict[str, msgspec.Raw]) if declared else {}
+    return msgspec.Raw(msgspec.json.encode({**members, "tools": {}}))

@@ -14,6 +14,7 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
+from actors.protocol.listing import Kind
 from actors.protocol.mirrors import Mirror
 from actors.protocol.versions import Era
 
@@ -71,7 +72,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `partial`: the list of tools was not read to its end. `read_at`: when it was, in unix seconds; 0 if never, or if
     what was read is in doubt. `good_for_s`: for how long the server says that its lists are good; 0 if it says nothing.
-    `barred`: names of tools that must not be called as they are reached, see `Tool.misplaced`.
+    `barred`: names of tools that must not be called as they are reached, see `Tool.misplaced`. `circular`: lists whose
+    pages have no end at the server; all of them is here.
     `answer` is what the server answered to the handshake, as it wrote it; an empty object if an earlier version read
     the offer.
     """
@@ -88,6 +90,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: str = ""
     problems: tuple[str, ...] = ()
     barred: tuple[str, ...] = ()
+    circular: tuple[Kind, ...] = ()
     token_counts: dict[str, int] = {}
     tokens_exact: bool = False
     partial: bool = False

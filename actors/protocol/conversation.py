@@ -97,16 +97,12 @@ class Conversation:
         """Begin the handshake."""
         self._follow(self._negotiation.start())
 
-    def list_all(self, now: float) -> AllListed | None:
-        """Begin a walk over all lists; returns its (empty) result at once if the server announces none.
-
-        `now` is in seconds of the clock that `on_page` is told, too.
-        """
+    def list_all(self, now: float) -> None:
+        """Begin a walk over all lists; `now` is in seconds of the clock that `on_page` is told, too."""
         capabilities = self.agreement.capabilities if self.agreement else msgspec.Raw(b"{}")
         self._listing = ListWalk(capabilities, self._limits, now)
         for kind, params in self._listing.first():
             self._ask_page(self._listing, kind, params)
-        return self._finish_listing()
 
     def _ask_page(self, listing: ListWalk, kind: Kind, params: bytes | None) -> None:
         listing.asked(kind, self._out.ask(kind, METHODS[kind], params))

@@ -3,6 +3,7 @@
 Bounds, so that no server can keep us walking: entries and bytes of each list, and the time of the walk; and the walk of
 one list ends when a page brings nothing new. Conclusions are never drawn from the cursors themselves (the specification
 forbids it); an empty string is a valid cursor. A list that was not read to its end is `missing`, and it is said why.
+A server that announces no list at all is asked for tools: some have them and say nothing.
 """
 
 from __future__ import annotations
@@ -82,9 +83,13 @@ class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """How a walk ended. `missing`: lists that could not be had to their end; `problems` say why, for operators."""
+    """How a walk ended. `missing`: lists that could not be had to their end; `problems` say why, for operators.
+
+    `circular`: lists that were, but whose pages go on with nothing new.
+    """
 
     missing: frozenset[Kind] = frozenset()
+    circular: frozenset[Kind] = frozenset()
     problems: tuple[str, ...] = ()
 
 
@@ -96,7 +101,10 @@ class ListWalk:
         self._limits = limits
         self._begun = now
         self._open: set[Kind] = {kind for kind in METHODS if CAPABILITIES[kind] in declared}
+        self._unannounced = not self._open
+        self._open |= {"tools"} if self._unannounced else set()
         self._missing: set[Kind] = set()
+        self._circular: set[Kind] = set()
         self._problems: list[str] = []
         self._ids: dict[Kind, bytes] = {}
         self._arrived: set[Kind] = set()
@@ -145,6 +153,8 @@ class ListWalk:
             self.on_failure(kind, page.failure)
             return None
         more = page.cursor is not None and page.fresh
+        if page.cursor is not None and not page.fresh:
+            self._circular.add(kind)
         late = more and now - self._begun > self._limits.max_s
         if page.cut or late:
             self._cut(kind, page.cut or f"{self._limits.max_s:g} s")
@@ -156,6 +166,8 @@ class ListWalk:
     def on_failure(self, kind: Kind, reason: str) -> None:
         """The list of that kind could not be had to its end; what came before is kept."""
         self._open.discard(kind)
+        if self._unannounced:
+            return
         self._missing.add(kind)
         if kind != "templates":  # many servers declare resources and have no templates/list
             self._problems.append(f"{METHODS[kind]}: {reason}")
@@ -172,7 +184,9 @@ class ListWalk:
 
     def result(self) -> Listed:
         """Return how it ended."""
-        return Listed(missing=frozenset(self._missing), problems=tuple(self._problems))
+        return Listed(
+            missing=frozenset(self._missing), circular=frozenset(self._circular), problems=tuple(self._problems)
+        )
 
     def _cut(self, kind: Kind, reached: str) -> None:
         self._missing.add(kind)

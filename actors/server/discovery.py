@@ -96,7 +96,7 @@ class Discovery:
         self._stop_reading()
         self._draft = self._lists.begin(now)
         self._timers.start(Timer.LISTING, self._settings.discovery_timeout_s)
-        self._follow(link, link.talk.list_all(now))
+        link.talk.list_all(now)
 
     def changed(self, link: Link) -> None:
         """The server says that a list changed."""

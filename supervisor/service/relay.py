@@ -42,7 +42,13 @@ _RESERVED_PREFIX = re.compile(r"[^./]+\.(?:modelcontextprotocol|mcp)(?:\.[^/]*)?
 
 
 class _Kind(msgspec.Struct):
+    kind: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b"null"))
+
+
+class _Lifetime(msgspec.Struct):
     kind: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b'"complete"'))
+    ttl: msgspec.Raw = msgspec.field(name="ttlMs", default=msgspec.Raw(b""))
+    scope: msgspec.Raw = msgspec.field(name="cacheScope", default=msgspec.Raw(b""))
 
 
 class _Data(msgspec.Struct):
@@ -54,6 +60,7 @@ class _Required(msgspec.Struct):
 
 
 _kind = msgspec.json.Decoder(_Kind)
+_lifetime = msgspec.json.Decoder(_Lifetime)
 _required = msgspec.json.Decoder(_Required)
 _data = msgspec.json.Decoder(_Data)
 
@@ -78,13 +85,28 @@ def fit(result: Result, era: Era, server: str) -> bytes:
         shown = kind[:40].decode(errors="replace")
         text = f"server {server!r} answered with a result of type {shown}, which this client cannot take"
         raise ServerError(text, server=server, outcome="unknown")
-    return body if era == "modern" else _without_modern_members(body)
+    if era == "legacy":
+        return _without_modern_members(body)
+    return body if kind != b"null" else with_member(without(body, "resultType"), b'"resultType":"complete"')
 
 
 def with_member(body: bytes, member: bytes) -> bytes:
     """Return a JSON object with one member put in front; `body` must be an object."""
     rest = body.lstrip()[1:]
     return b"{" + member + (b"" if rest.lstrip()[:1] == b"}" else b",") + rest
+
+
+def with_lifetime(body: bytes, written: Era) -> bytes:
+    """Return a complete result with how long it holds: not at all, where its server does not say it as it must.
+
+    (2026-07-28 server/utilities/caching: `ttlMs` and `cacheScope` are required.) `written`: the era of the server.
+    """
+    said = _lifetime.decode(body)
+    if bytes(said.kind) != b'"complete"':
+        return body
+    if written == "modern" and bytes(said.ttl).isdigit() and bytes(said.scope) in (b'"public"', b'"private"'):
+        return body
+    return with_member(without(body, "ttlMs", "cacheScope"), b'"ttlMs":0,"cacheScope":"private"')
 
 
 def without(body: bytes, *names: str) -> bytes:

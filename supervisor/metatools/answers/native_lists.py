@@ -19,6 +19,7 @@ from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
 from actors.protocol.jsonrpc import encode
+from supervisor.metatools.answers import well_formed
 from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
 from supervisor.metatools.texts import clean, clean_json, cleaned, shorten
 
@@ -176,7 +177,9 @@ def native_page(
 
 def native_definition(catalogue: Catalogue, server: str, item: Tool | Resource | Prompt) -> dict[str, Any]:
     """Return the definition of a resource or a prompt under its name at the door of the meta-tools."""
-    definition: dict[str, Any] = msgspec.json.decode(item.definition, type=dict[str, msgspec.Raw])
+    written = msgspec.json.decode(item.definition, type=well_formed.Members)
+    kind: Listed = "prompts" if isinstance(item, Prompt) else "resources"
+    definition: dict[str, Any] = dict(well_formed.definition(written, kind, "legacy"))
     if isinstance(item, Prompt):
         definition["name"] = catalogue.prompt_name(server, item.name)
     elif isinstance(item, Resource):

@@ -10,6 +10,9 @@ import msgspec
 from actors.catalogue.naming import resource_uri
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Entry
+from actors.protocol.listing import Kind
+from actors.protocol.versions import Era
+from supervisor.metatools.answers import well_formed
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.service.doors.namespaced import Namespace, Uris
 
@@ -37,17 +40,20 @@ class Names(msgspec.Struct, frozen=True):
     prompts: Namespace
     uris: Uris
 
-    def definition_of(self, server: str, item: Tool | Prompt | Resource) -> dict[str, Any]:
+    def definition_of(self, era: Era, server: str, item: Tool | Prompt | Resource) -> dict[str, Any]:
         """Return the definition of what a server offers, under its name here; all else is the server's own."""
+        kind: Kind = "resources"
         if isinstance(item, Tool):
+            kind = "tools"
             member, name, own = "name", self.tools.name_of(server, item.name), item.name
         elif isinstance(item, Prompt):
+            kind = "prompts"
             member, name, own = "name", self.prompts.name_of(server, item.name), item.name
         elif item.template:  # nobody knows whose URIs fit it
             member, name, own = "uriTemplate", resource_uri(server, item.uri), item.uri
         else:
             member, name, own = "uri", self.uris.name_of(server, item.uri), item.uri
-        definition: dict[str, Any] = _members.decode(item.definition)
+        definition: dict[str, Any] = dict(well_formed.definition(_members.decode(item.definition), kind, era))
         definition[member] = name
         definition["_meta"] = self._meta(server, own, definition.get("_meta"))
         return definition

@@ -110,8 +110,9 @@ class Everything:
         seen = await self._visible.discovered(client, self._means.deployment.value.settings.first_discovery_wait_s)
         names = await self._names.of(seen)
         cursor, weight = native_lists.cursor_of(exchange.params), native_lists.weight(seen, kind)
+        define = partial(names.definition_of, client.era)
         page, following = await self._means.bench.run(
-            weight, native_lists.native_page, seen, kind, cursor, names.definition_of, MAX_PAGE_BYTES
+            weight, native_lists.native_page, seen, kind, cursor, define, MAX_PAGE_BYTES
         )
         more = {} if following is None else {"nextCursor": following}
         body = await self._means.bench.run(weight, encode, {MEMBERS[kind]: page, **more})

@@ -25,10 +25,9 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 def initialized(server: str, offer: Offer, version: str) -> bytes:
     """Return the result of `initialize` for a client with which `version` was agreed on."""
-    said = _said(offer, "legacy")
-    if not said:
-        said = {"capabilities": b"{}", "serverInfo": _info(server, offer), **_rest(offer)}
-    return encode({**said, "protocolVersion": version, "capabilities": capabilities(offer)})
+    said = _said(offer, "legacy") or {"capabilities": b"{}", "serverInfo": b"", **_rest(offer)}
+    own = {"protocolVersion": version, "capabilities": capabilities(offer), "serverInfo": _info(server, offer)}
+    return encode({**said, **own})
 
 
 def discovered(server: str, offer: Offer) -> bytes:
@@ -54,7 +53,8 @@ def capabilities(offer: Offer) -> msgspec.Raw:
 
 def _said(offer: Offer, era: Era) -> dict[str, Any]:
     """Return what the server answered to us, if that was in this era; empty if not, or if it is not known any more."""
-    return dict(_object(offer.answer)) if offer.era == era else {}
+    said = _object(offer.answer) if offer.era == era else {}
+    return {name: value for name, value in said.items() if bytes(value) != b"null"}
 
 
 def _rest(offer: Offer) -> dict[str, Any]:

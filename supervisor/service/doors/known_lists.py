@@ -14,6 +14,8 @@ import msgspec
 from actors.catalogue.offer import Offer
 from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, announced
+from actors.protocol.versions import Era
+from supervisor.metatools.answers import well_formed
 
 KINDS: Final[dict[str, Kind]] = {method: kind for kind, method in METHODS.items()}
 """What each method lists."""
@@ -29,6 +31,7 @@ class _Paged(msgspec.Struct):
 
 
 _paged = msgspec.json.Decoder(_Paged)
+_members = msgspec.json.Decoder(well_formed.Members)
 
 
 def position_of(params: msgspec.Raw) -> int | None:
@@ -48,13 +51,15 @@ def is_whole(offer: Offer, kind: Kind) -> bool:
     return not offer.problems and not offer.partial and CAPABILITIES[kind] in announced(offer.capabilities)
 
 
-def page(offer: Offer, kind: Kind, position: int) -> bytes:
-    """Return one page of a list: the JSON text of a result."""
+def page(offer: Offer, kind: Kind, position: int, era: Era) -> bytes:
+    """Return one page of a list for clients of an era: the JSON text of a result, without what the era adds to it."""
     entries = getattr(offer, kind)
     parts: list[bytes] = []
     size = 0
     for entry in islice(entries, position, position + PAGE_SIZE):
-        parts.append(bytes(entry.definition))
+        written = _members.decode(entry.definition)
+        proper = well_formed.definition(written, kind, era)
+        parts.append(bytes(entry.definition) if proper is written else encode(proper))
         size += len(parts[-1])
         if size > MAX_BYTES:
             break

@@ -20,6 +20,7 @@ from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES, subscribable
+from supervisor.metatools.answers import well_formed
 from supervisor.metatools.servers.availability import refusal
 from supervisor.metatools.texts import clean
 from supervisor.service.client import Client
@@ -29,7 +30,7 @@ from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.means import Means
 from supervisor.service.port import Revisions
-from supervisor.service.relay import with_member
+from supervisor.service.relay import with_lifetime, with_member
 
 CACHED: Final = frozenset({*known_lists.KINDS, "resources/read"})
 """Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
@@ -37,6 +38,8 @@ NOT_PASSED: Final = frozenset({"logging/setLevel", *OF_RESOURCES})
 """What needs more than one request and its answer: a session of the client, with which the server has none."""
 _PARTS_COST: Final = 64
 """So many bytes of params cost as much as one that a model wrote."""
+_LIST_COST: Final = 16
+"""So many bytes of a list do."""
 
 
 class OneServer:
@@ -103,12 +106,13 @@ class OneServer:
         if position is None:
             return None
         offer = await self._offer(exchange.client)
-        if not (kind == "tools" and offer.barred):  # else the server would list them, too
+        # What the server itself would list, but must not: what cannot be called, and pages without end.
+        if not ((kind == "tools" and offer.barred) or kind in offer.circular):
             if position == 0 and self._awake(principal):
                 return None
             if not known_lists.is_whole(offer, kind):
                 return None
-        body = known_lists.page(offer, kind, position)
+        body = known_lists.page(offer, kind, position, exchange.client.era)
         if exchange.client.era == "legacy":
             return body
         return with_member(body, b'"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % greeting.OWN_TTL_MS)
@@ -151,9 +155,10 @@ class OneServer:
             uri=parts.name if method == "resources/read" else "",
             written=written,
         )
-        if client.era == "modern" and written == "legacy" and method in CACHED:
-            return with_member(body, b'"ttlMs":0,"cacheScope":"private"')
-        return body
+        if method in known_lists.KINDS:
+            kind = known_lists.KINDS[method]
+            body = await self._means.bench.run(len(body) // _LIST_COST, well_formed.page, body, kind, client.era)
+        return with_lifetime(body, written) if client.era == "modern" and method in CACHED else body
 
 
 def _unknown(exchange: Exchange) -> UnknownMethod:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from actors.catalogue.draft import Draft
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
@@ -165,6 +166,27 @@ def test_problems_are_bounded_over_pages_too() -> None:
         draft.add("tools", page(*range(start, start + MAX_PROBLEMS)))
     problems = draft.offer(AGREEMENT, Listed()).problems
     assert len(problems) == len(set(problems)) == MAX_PROBLEMS
+
+
+@pytest.mark.parametrize(
+    ("announced", "tools", "told"),
+    [
+        ({}, [GOOD], {"tools": {}}),
+        ([], [GOOD], {"tools": {}}),
+        ({"tools": None, "logging": {"a": 1}}, [GOOD], {"tools": {}, "logging": {"a": 1}}),
+        ({"tools": {"listChanged": True}}, [GOOD], {"tools": {"listChanged": True}}),
+        ({"logging": {}}, [], {"logging": {}}),
+    ],
+)
+def test_tools_that_are_not_announced_are_a_capability(announced: Any, tools: list[Any], told: Any) -> None:
+    draft = Draft(LIMITS, None)
+    draft.add("tools", page(*tools))
+    agreement = replace(AGREEMENT, capabilities=msgspec.Raw(json.dumps(announced).encode()))
+    assert json.loads(bytes(draft.offer(agreement, Listed()).capabilities)) == told
+
+
+def test_lists_whose_pages_have_no_end_are_known() -> None:
+    assert offer_of(GOOD, listed=Listed(circular=frozenset({"tools", "prompts"}))).circular == ("prompts", "tools")
 
 
 CUT = Listed(missing=frozenset({"tools"}))

@@ -117,7 +117,7 @@ def test_a_malformed_answer_to_the_probe_is_no_evidence() -> None:
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_all_lists_are_walked(era: Era) -> None:
     line = ready(era)
-    assert line.talk.list_all(0.0) is None
+    line.talk.list_all(0.0)
     asked = {message["method"]: message for message in line.sent()}
     assert list(asked) == ["tools/list", "resources/list", "resources/templates/list"]
     assert line.say(id=asked["tools/list"]["id"], result={"tools": []}) == PageArrived(

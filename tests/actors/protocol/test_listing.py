@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.protocol.listing import Kind, ListLimits, ListWalk, PageSummary
+from actors.protocol.listing import Kind, Listed, ListLimits, ListWalk, PageSummary
 
 ALL = msgspec.Raw(b'{"tools":{},"resources":{},"prompts":{}}')
 TOOLS = msgspec.Raw(b'{"tools":{}}')
@@ -27,17 +27,22 @@ def walking(capabilities: msgspec.Raw = TOOLS, **limits: Any) -> ListWalk:
         (ALL, ["tools", "resources", "templates", "prompts"]),
         (TOOLS, ["tools"]),
         (msgspec.Raw(b'{"tools":null,"prompts":{"listChanged":true}}'), ["prompts"]),
-        (msgspec.Raw(b"{}"), []),
-        (msgspec.Raw(b"null"), []),
-        (msgspec.Raw(b"[1]"), []),
-        (msgspec.Raw(b""), []),
-        (msgspec.Raw(b'{"tools":{},"\xff":{}}'), []),
     ],
 )
 def test_only_what_is_announced_is_asked_for(capabilities: msgspec.Raw, kinds: list[str]) -> None:
     listing = walking(capabilities)
     assert [kind for kind, _ in listing.first()] == kinds
-    assert listing.done is (not kinds)
+    assert not listing.done
+
+
+@pytest.mark.parametrize(
+    "text", [b"{}", b'{"tools":null,"logging":{}}', b"null", b"[1]", b"", b'{"tools":{},"\xff":{}}']
+)
+def test_a_server_that_announces_no_list_is_asked_for_tools_and_may_refuse(text: bytes) -> None:
+    listing = walking(msgspec.Raw(text))
+    assert listing.first() == [("tools", None)]
+    assert listing.on_page("tools", page(failure="-32601 no such method"), 0.0) is None
+    assert (listing.done, listing.result()) == (True, Listed())
 
 
 def test_a_page_with_a_cursor_is_followed_by_the_next_one() -> None:
@@ -65,7 +70,7 @@ def test_a_page_that_brings_nothing_new_ends_the_walk() -> None:
     listing = walking()
     assert listing.on_page("tools", page(cursor="1", fresh=False), 0.0) is None
     assert listing.done
-    assert listing.result().problems == ()
+    assert listing.result() == Listed(circular=frozenset({"tools"}))
 
 
 def test_after_half_a_minute_no_further_page_is_asked_for() -> None:

@@ -173,12 +173,17 @@ async def test_a_modern_server_tells_of_changes_too(autojump_clock: MockClock) -
         assert rig.listed == [["echo"], ["new"]]
 
 
-async def test_a_server_without_lists_is_ready_with_nothing(autojump_clock: MockClock) -> None:
-    async with running_server(FakeServer(capabilities={})) as rig:
-        await rig.wake()
-        assert rig.actor.life.state is State.READY
-        await wait_all_tasks_blocked()
-        assert rig.listed == [[]]
+async def test_a_server_that_announces_no_list_is_ready_with_what_tools_it_has_all_the_same(
+    autojump_clock: MockClock,
+) -> None:
+    for refuses in (True, False):
+        refusal = {"tools/list": {"code": -32601, "message": "Method not found"}} if refuses else {}
+        async with running_server(FakeServer(capabilities={}, errors_at=refusal)) as rig:
+            await rig.wake()
+            assert rig.actor.life.state is State.READY
+            await wait_all_tasks_blocked()
+            assert rig.listed == [[] if refuses else ["echo"]]
+            assert rig.of(ServerListed)[-1].offer.problems == ()
 
 
 # Lists that are long, broken or late ---------------------------------------------------------------------------------

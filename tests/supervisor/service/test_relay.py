@@ -20,6 +20,7 @@ from supervisor.service.relay import (
     passes,
     relayed,
     travelling_meta,
+    with_lifetime,
     with_member,
 )
 
@@ -43,6 +44,33 @@ def test_a_modern_client_gets_the_type_of_a_legacy_result() -> None:
     assert fit(result(b" { } "), "modern", "s").replace(b" ", b"") == b'{"resultType":"complete"}'
     found = fit(result(b"{" + ALIEN + b"}"), "modern", "s")
     assert found == b'{"resultType":"complete",' + ALIEN + b"}"
+
+
+@pytest.mark.parametrize("said", [b"", b'"resultType":null,'])
+def test_a_modern_result_whose_server_does_not_say_its_type_is_complete(said: bytes) -> None:
+    body = b"{" + said + ALIEN + b"}"
+    assert fit(result(body, "modern"), "modern", "s") == b'{"resultType":"complete",' + ALIEN + b"}"
+    assert fit(result(body, "modern"), "legacy", "s") == b"{" + ALIEN + b"}"
+
+
+LASTING = b'{"ttlMs":5,"cacheScope":"public",' + ALIEN + b"}"
+AT_ONCE = b'{"ttlMs":0,"cacheScope":"private",' + ALIEN + b"}"
+
+
+@pytest.mark.parametrize(
+    ("body", "written", "told"),
+    [
+        (LASTING, "modern", LASTING),
+        (LASTING, "legacy", AT_ONCE),
+        (b"{" + ALIEN + b"}", "modern", AT_ONCE),
+        (b"{" + ALIEN + b"}", "legacy", AT_ONCE),
+        (LASTING.replace(b"5", b"-5", 1), "modern", AT_ONCE),
+        (LASTING.replace(b"public", b"all", 1), "modern", AT_ONCE),
+        (b'{"resultType":"input_required"}', "modern", b'{"resultType":"input_required"}'),
+    ],
+)
+def test_a_complete_result_says_for_how_long_it_holds(body: bytes, written: Era, told: bytes) -> None:
+    assert with_lifetime(body, written) == told
 
 
 def test_a_legacy_result_with_a_type_of_its_own_gets_no_second_one() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import Offer, Tool
-from actors.protocol.versions import META_SERVER_INFO
+from actors.protocol.versions import META_SERVER_INFO, Era
 from supervisor.service.doors import greeting, known_lists
 
 
@@ -60,6 +60,16 @@ def test_only_what_gets_through_is_announced(declared: Any, told: Any) -> None:
     assert json.loads(bytes(greeting.capabilities(Offer(capabilities=raw(declared))))) == told
 
 
+def test_what_is_null_in_an_answer_is_not_told() -> None:
+    answer = raw({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": None, "instructions": None})
+    told = json.loads(greeting.initialized("s", Offer(answer=answer, version="2025-06-18"), "2025-11-25"))
+    assert told == {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "serverInfo": {"name": "s", "version": "2025-06-18"},
+    }
+
+
 def test_capabilities_that_all_get_through_stay_the_bytes_they_were() -> None:
     declared = msgspec.Raw(b'{ "tools" : {} , "n": 1.0 }')
     assert greeting.capabilities(Offer(capabilities=declared)) is declared
@@ -69,7 +79,8 @@ def test_capabilities_that_all_get_through_stay_the_bytes_they_were() -> None:
 
 
 def offer_of(count: int, size: int = 10, **more: Any) -> Offer:
-    tools = [Tool(name=f"t{n}", definition=raw({"name": f"t{n}", "x": "y" * size})) for n in range(count)]
+    rest = {"inputSchema": {"type": "object"}, "x": "y" * size}
+    tools = [Tool(name=f"t{n}", definition=raw({"name": f"t{n}", **rest})) for n in range(count)]
     return Offer(tools=tuple(tools), capabilities=raw({"tools": {}}), **more)
 
 
@@ -80,7 +91,7 @@ def test_pages_have_everything_once_as_it_was(count: int, size: int, pages: int)
     while True:
         position = known_lists.position_of(params)
         assert position is not None
-        page = json.loads(known_lists.page(offer, "tools", position))
+        page = json.loads(known_lists.page(offer, "tools", position, "legacy"))
         listed += page["tools"]
         seen += 1
         if "nextCursor" not in page:
@@ -88,6 +99,15 @@ def test_pages_have_everything_once_as_it_was(count: int, size: int, pages: int)
         params = raw({"cursor": page["nextCursor"], "_meta": {}})
     assert listed == [json.loads(bytes(tool.definition)) for tool in offer.tools]
     assert seen == pages
+
+
+def test_a_definition_is_told_as_its_clients_era_has_it() -> None:
+    (tool,) = offer_of(1).tools
+    written = {**json.loads(bytes(tool.definition)), "execution": {"taskSupport": "forbidden"}}
+    offer = Offer(tools=(Tool(name="t0", definition=raw(written)),))
+    eras: tuple[Era, ...] = ("legacy", "modern")
+    listed = [json.loads(known_lists.page(offer, "tools", 0, era))["tools"] for era in eras]
+    assert listed == [[written], [json.loads(bytes(tool.definition))]]
 
 
 OTHERS = ["", "5", "known:5", *(f"mcpvisor:known:{rest}" for rest in ("", "-1", "1 ", "123456789")), 5]

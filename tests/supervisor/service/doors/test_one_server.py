@@ -369,3 +369,17 @@ async def test_a_tool_that_must_not_be_called_as_it_is_reached_is_not_listed_eit
         failed = await rig.result(LEGACY, "tools/call", {"name": "tool0"})
         assert "cannot be called over HTTP" in failed["content"][0]["text"]
         assert rig.server.asked == []
+
+
+@both
+async def test_a_list_whose_pages_have_no_end_is_told_as_it_is_known(era: Era) -> None:
+    async with door(era) as rig:
+        known = rig.running.registry.catalogue
+        circular = replace(known.value.entries["whole"].offer, circular=("tools",))
+        known.set(replace(known.value, entries={"whole": Entry.make("whole", "http", circular)}))
+        assert [tool["name"] for tool in (await rig.result(LEGACY, "tools/list"))["tools"]] == [
+            tool["name"] for tool in TOOLS
+        ]
+        assert rig.server.asked == []
+        assert (await rig.result(LEGACY, "prompts/list"))["prompts"] == []
+        assert rig.server.methods() == ["prompts/list"]

@@ -1,0 +1,101 @@
+"""Definitions and pages of lists as the protocol has them, where what a server wrote is not quite that. Pure.
+
+Clients check what they are given, and one wrong member can cost them a whole list. So what they cannot take goes, or is
+put right; everything else stays as it was written, and a page with nothing wrong in it stays the same bytes:
+
+- a tool's schema without `type` gets `"type": "object"` (2025-11-25 server/tools: it is required);
+- members that are `null`, which no optional member may be, are left out: those of a definition, of its `annotations`,
+  of the arguments of a prompt, and of the page (a cursor that is `null` is none);
+- of two definitions of one name the first stays;
+- `execution` of a tool is of 2025-11-25 alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from actors.protocol.jsonrpc import encode
+from actors.protocol.listing import MEMBERS, Kind
+from actors.protocol.versions import Era
+
+OBJECT: Final = b'{"type":"object"'
+_KEYS: Final[dict[Kind, str]] = {"tools": "name", "resources": "uri", "templates": "uriTemplate", "prompts": "name"}
+_NULL: Final = msgspec.Raw(b"null")
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+Members = dict[str, msgspec.Raw]
+_members = msgspec.json.Decoder(Members)
+_entries = msgspec.json.Decoder(list[msgspec.Raw])
+_listed = msgspec.json.Decoder(list[Members])
+
+
+def definition(members: Members, kind: Kind, era: Era) -> Members:
+    """Return a definition for clients of an era; the same one if there is nothing wrong with it."""
+    proper = _without_nulls(members)
+    if kind == "tools":
+        proper = _tool(proper, era)
+    for name, put_right in (("annotations", _object), ("arguments", _array)):
+        if b"null" in bytes(proper.get(name, b"")):
+            proper = {**proper, name: put_right(proper[name])}
+    return members if proper == members else proper
+
+
+def page(body: bytes, kind: Kind, era: Era) -> bytes:
+    """Return the result of a list for clients of an era; what cannot be read is the server's mistake, and stays it."""
+    try:
+        result = _members.decode(body)
+        entries = _entries.decode(result[MEMBERS[kind]])
+        written = [_members.decode(entry) for entry in entries]
+    except (*_UNREADABLE, KeyError):
+        return body
+    proper: dict[bytes | int, Members] = {}
+    for number, each in enumerate(written):
+        key = each.get(_KEYS[kind])
+        proper.setdefault(number if key is None else bytes(key), definition(each, kind, era))
+    rest = _without_nulls(result)
+    if rest == result and len(proper) == len(written) and all(map(_same, proper.values(), written)):
+        return body
+    return encode({**rest, MEMBERS[kind]: list(proper.values())})
+
+
+def _same(one: Members, other: Members) -> bool:
+    return one is other
+
+
+def _without_nulls(members: Members) -> Members:
+    return {name: value for name, value in members.items() if value != _NULL}
+
+
+def _tool(members: Members, era: Era) -> Members:
+    schema = members.get("inputSchema", msgspec.Raw(b"{}"))
+    proper = {**members, "inputSchema": _typed(schema)}
+    if era == "modern":
+        proper.pop("execution", None)
+    return proper
+
+
+def _typed(schema: msgspec.Raw) -> msgspec.Raw:
+    """Return a schema with a type; the same one if it has one, or is no object."""
+    try:
+        members = _members.decode(schema)
+    except _UNREADABLE:
+        return schema
+    if "type" in members:
+        return schema
+    return msgspec.Raw(OBJECT + (b"," + bytes(schema).lstrip()[1:] if members else b"}"))
+
+
+def _object(raw: msgspec.Raw) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(encode(_without_nulls(_members.decode(raw))))
+    except _UNREADABLE:
+        return raw
+
+
+def _array(raw: msgspec.Raw) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(encode([_without_nulls(each) for each in _listed.decode(raw)]))
+    except _UNREADABLE:
+        return raw
