@@ -1,0 +1,142 @@
+"""Clients of both eras at any door, over HTTP: small, and strict about what their era forbids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+
+from actors.protocol.versions import META_SERVER_INFO
+from tests.fakes.asgi import JSON_HEADERS, legacy, modern, modern_headers
+
+MODERN_MEMBERS = ("resultType", "ttlMs", "cacheScope")
+CACHED = (
+    "server/discover",
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "resources/read",
+)
+NAMED = {"tools/call": "name", "resources/read": "uri", "prompts/get": "name"}
+FORBIDDEN_CODES = {"modern": (-32002, -32042), "legacy": (-32020, -32021, -32022)}
+"""2026-07-28, basic/index "Error Codes"; what is new in it means nothing to older clients."""
+MAX_PAGES = 20
+
+
+class NoResult(Exception):
+    """What was asked for is refused; the text says how."""
+
+
+class EraClient:
+    """A client at one door. `wrong` is what it must not have been told."""
+
+    def __init__(self, http: httpx2.AsyncClient, path: str, era: str) -> None:
+        self.wrong: list[str] = []
+        self._http = http
+        self._path = path
+        self._era = era
+        self._session: dict[str, str] = {}
+
+    async def greet(self) -> dict[str, Any]:
+        """Begin, and return what the server says of itself."""
+        if self._era == "modern":
+            return await self.result("server/discover")
+        params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        answer = await self._post(legacy("initialize", params), JSON_HEADERS)
+        greeting = given("initialize", self._checked("initialize", answer))
+        self._session = {"mcp-session-id": answer.headers["mcp-session-id"]}
+        await self._post(legacy("notifications/initialized", id_=None), {**JSON_HEADERS, **self._session})
+        return greeting
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Ask, and return the whole answer."""
+        if self._era == "legacy":
+            answer = await self._post(legacy(method, params), {**JSON_HEADERS, **self._session})
+        else:
+            named = params[NAMED[method]] if method in NAMED else None
+            answer = await self._post(modern(method, params), modern_headers(method, named))
+        return self._checked(method, answer)
+
+    async def result(self, method: str, **params: Any) -> dict[str, Any]:
+        """Ask, and return the result. Raises `NoResult`."""
+        return given(method, await self.ask(method, **params))
+
+    async def tools(self) -> list[dict[str, Any]]:
+        """Return all tools, page by page."""
+        tools: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        for _ in range(MAX_PAGES):
+            page = await self.result("tools/list", **params)
+            tools += page["tools"]
+            if "nextCursor" not in page:
+                return tools
+            params = {"cursor": page["nextCursor"]}
+        self.wrong.append("tools/list: pages without end")
+        return tools
+
+    async def call(self, name: str, **arguments: Any) -> str:
+        """Call a tool, and return the first text of what it gives."""
+        result = await self.result("tools/call", name=name, arguments=arguments)
+        return str(result["content"][0]["text"])
+
+    async def _post(self, body: bytes, headers: dict[str, str]) -> httpx2.Response:
+        return await self._http.post(self._path, content=body, headers=headers, timeout=30)
+
+    def _checked(self, method: str, answer: httpx2.Response) -> dict[str, Any]:
+        message: dict[str, Any] = said(answer)
+        if "error" in message and message["error"]["code"] in FORBIDDEN_CODES[self._era]:
+            self.wrong.append(f"{method}: code {message['error']['code']}")
+        problems = _odd(method, message.get("result", {}), self._era) if "result" in message else ()
+        self.wrong += [f"{method}: {problem}" for problem in problems]
+        return message
+
+
+def given(method: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of an answer. Raises `NoResult`."""
+    if "result" not in answer:
+        raise NoResult(f"{method}: {answer}")
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+def said(answer: httpx2.Response) -> Any:
+    """Return the message that answers a request, as JSON or as the last event of a stream."""
+    if answer.headers["content-type"].startswith("text/event-stream"):
+        lines = [line for line in answer.text.splitlines() if line.startswith("data: ")]
+        return json.loads(lines[-1].removeprefix("data: "))
+    return answer.json() if answer.content else {}
+
+
+def _odd(method: str, result: dict[str, Any], era: str) -> Iterator[str]:
+    """Say what of a result its era does not know."""
+    if era == "legacy":
+        yield from (f"{name} in a legacy result" for name in MODERN_MEMBERS if name in result)
+        if META_SERVER_INFO in (result.get("_meta") or {}):
+            yield "serverInfo in the _meta of a legacy result"
+    else:
+        if result.get("resultType") != "complete":
+            yield f"resultType {result.get('resultType')!r}"
+        if method in CACHED and not (isinstance(result.get("ttlMs"), int) and result["ttlMs"] >= 0):
+            yield f"ttlMs {result.get('ttlMs')!r}"
+        if method in CACHED and result.get("cacheScope") not in ("public", "private"):
+            yield f"cacheScope {result.get('cacheScope')!r}"
+    yield from (f"{name} is null" for name, value in result.items() if value is None)
+    if "tasks" in (result.get("capabilities") or {}):
+        yield "the capability tasks"
+    if method == "initialize" and not {"name", "version"} <= result.get("serverInfo", {}).keys():
+        yield "no serverInfo"
+    names = [tool["name"] for tool in result.get("tools", [])]
+    yield from (f"{name} twice" for name in set(names) if names.count(name) > 1)
+    for tool in result.get("tools", []):
+        yield from _odd_tool(tool, era)
+
+
+def _odd_tool(tool: dict[str, Any], era: str) -> Iterator[str]:
+    if (tool.get("inputSchema") or {}).get("type") != "object":
+        yield f"{tool['name']}: a schema that is of no object"
+    if era == "modern" and "execution" in tool:
+        yield f"{tool['name']}: execution"
+    yield from (f"{tool['name']}: {name} is null" for name, value in tool.items() if value is None)
