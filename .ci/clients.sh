@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the environments of the official clients for tests/e2e, once: .cache/mcp1 (Python SDK 1.x, the WebSocket client,
-# a published server) and, where there is Node.js 20 or later, .cache/ts (both TypeScript clients). Everything is pinned.
+# a published server) and, where there is Node.js 20 or later, .cache/ts (both TypeScript clients) and .cache/conformance
+# (the official conformance suite, with a later Node.js from PyPI if need be). Everything is pinned.
 # A run that finds what the pins ask for does nothing; one that was interrupted is repeated from the start.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,11 +20,14 @@ if ! made .cache/mcp1 "$pins/mcp1.txt"; then
 fi
 
 if ! node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)' 2>/dev/null; then
-    echo "clients.sh: no Node.js 20 or later: the TypeScript clients will be reported as not run" >&2
-elif ! made .cache/ts "$pins/package.json" "$pins/package-lock.json"; then
+    echo "clients.sh: no Node.js 20 or later: the TypeScript clients and conformance will be reported as not run" >&2
+    exit
+fi
+if ! made .cache/ts "$pins/package.json" "$pins/package-lock.json"; then
     rm -rf .cache/ts
     mkdir -p .cache/ts
     cp "$pins/package.json" "$pins/package-lock.json" .cache/ts/
     npm ci --prefix .cache/ts --silent --no-audit --no-fund --ignore-scripts
     sha256sum "$pins/package.json" "$pins/package-lock.json" >.cache/ts/made-of
 fi
+.cache/mcp1/bin/python -m tests.conformance.installation

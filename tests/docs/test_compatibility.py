@@ -1,4 +1,4 @@
-"""The versions in docs/compatibility.md are those that the end-to-end tests pin."""
+"""The versions in docs/compatibility.md are those that the tests pin."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import json
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / "tests" / "e2e" / "clients"
+SUITES = ROOT / "tests" / "conformance" / "pins"
 PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
 
 
@@ -29,6 +32,12 @@ def test_the_page_names_the_installed_packages_of_the_sdk_2() -> None:
         assert f"| {server} | {version(server)} |" in PAGE
 
 
-def test_the_lock_file_names_no_registry() -> None:
-    lock = json.loads((CLIENTS / "package-lock.json").read_text())
+def test_the_page_names_the_pinned_conformance_suites() -> None:
+    for pin in json.loads((SUITES / "package.json").read_text())["dependencies"].values():
+        assert pin.removeprefix("npm:@modelcontextprotocol/conformance@") in PAGE
+
+
+@pytest.mark.parametrize("pins", [CLIENTS, SUITES])
+def test_the_lock_file_names_no_registry(pins: Path) -> None:
+    lock = json.loads((pins / "package-lock.json").read_text())
     assert all("resolved" not in package for package in lock["packages"].values())

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.conformance.installation import Installation
 from tests.e2e.daemons import ROOT
 
 CLIENTS = Path(__file__).with_name("clients")
@@ -41,6 +42,13 @@ def node() -> str | None:
         return None
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     return program if int(version.strip().lstrip("v").partition(".")[0]) >= OLDEST_NODE else None
+
+
+def conformance() -> Installation:
+    """The official conformance suite, a Node.js that can run it, and the reference server."""
+    installation = Installation(CACHE / "conformance")
+    assert installation.complete, f"{installation.directory} is missing: run .ci/clients.sh first"
+    return installation
 
 
 def _made(directory: Path) -> Path:

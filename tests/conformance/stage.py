@@ -1,0 +1,92 @@
+"""The two sides of a comparison: the reference server by itself, and the same behind a door of a daemon."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import trio
+
+from tests.conformance.installation import ROOT, Installation
+from tests.conformance.suites import Era
+from tests.e2e.daemons import running
+
+Transport = Literal["stdio", "http"]
+NAME = "reference"
+REVISIONS: dict[Era, str] = {"legacy": "2025-11-25", "modern": "2026-07-28"}
+
+
+class Role(NamedTuple):
+    """How the reference server behaves; with the overlay it asks in its own era what the tools of the other ask."""
+
+    era: Era
+    overlay: bool = False
+
+    def command(self, transport: Transport) -> list[str]:
+        """How it is started."""
+        overlay = ["--overlay"] if self.overlay else []
+        return [
+            sys.executable,
+            "-m",
+            "tests.conformance.reference",
+            "--era",
+            self.era,
+            "--transport",
+            transport,
+            *overlay,
+        ]
+
+
+class Stage:
+    """Starts either of them for a block, and gives its address."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._log = installation.directory / "reference.log"
+        self._paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(installation.reference)])}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the reference server is started with."""
+        return os.environ | self._paths
+
+    @contextmanager
+    def server(self, role: Role) -> Iterator[str]:
+        """Run the reference server over HTTP."""
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(
+                role.command("http"), stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment
+            )
+        try:
+            assert process.stdout is not None
+            port = process.stdout.readline().strip()
+            assert port, f"the reference server did not start, see {self._log}"
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            process.kill()
+            process.communicate()
+
+    @contextmanager
+    def door(self, role: Role, transport: Transport) -> Iterator[str]:
+        """Run a daemon with the reference server behind it.
+
+        Raises:
+            AssertionError: The server is not there, or the daemon speaks another revision with it.
+        """
+        with ExitStack() as stack:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
+            if transport == "http":
+                entry: dict[str, Any] = {"url": stack.enter_context(self.server(role))}
+            else:
+                command, *arguments = role.command("stdio")
+                entry = {"command": command, "args": arguments, "env": self._paths}
+            daemon = stack.enter_context(running(directory, {NAME: entry}))
+            trio.run(daemon.ready)
+            row = trio.run(daemon.servers)[NAME]
+            assert row.get("protocol_version") == REVISIONS[role.era], row
+            yield f"{daemon.url}/mcp/servers/{NAME}"

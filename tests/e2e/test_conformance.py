@@ -1,0 +1,40 @@
+"""The official conformance suite, directly and through a door. `python -m tests.conformance` shows it as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.comparison import differences
+from tests.conformance.runner import Runner
+from tests.conformance.stage import Transport
+from tests.conformance.suites import REQUIREMENTS, SUITES
+from tests.e2e import environments
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def runner() -> Runner:
+    if environments.node() is None:
+        pytest.skip("no Node.js 20 or later")
+    return Runner(environments.conformance())
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+@pytest.mark.parametrize(
+    ("transport", "across"),
+    [
+        pytest.param("stdio", False, id="stdio"),
+        pytest.param("http", False, id="http"),
+        pytest.param("stdio", True, id="across-eras"),
+    ],
+)
+def test_what_passes_directly_passes_through_the_door(
+    runner: Runner, name: str, transport: Transport, across: bool
+) -> None:
+    ((_, rows),) = runner.compare(SUITES[name], [transport], across=across)
+    scored = [row for row in rows if row.is_scored]
+    assert len(scored) >= 30
+    assert [row.scenario for row in scored if not row.passes_directly] == []
+    assert [row.scenario for row in scored if row.is_wrong] == [], "\n".join(differences(rows))
+    assert [row.scenario for row in scored if row.reason and row.passes_through] == [], "off the list of known.py"
