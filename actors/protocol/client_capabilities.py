@@ -73,6 +73,12 @@ def declared(capabilities: msgspec.Raw) -> bytes:
     return _declared(bytes(capabilities))
 
 
+def with_elicitation(capabilities: bytes) -> bytes:
+    """Return capabilities as `declared` returns them, with forms and addresses if they have no elicitation at all."""
+    members = _object(msgspec.Raw(capabilities))
+    return encode({"elicitation": {FORM: {}, URL: {}}, **members})
+
+
 def mode_of(params: msgspec.Raw) -> str | None:
     """Return the mode of an elicitation; None if it cannot be read."""
     try:

@@ -42,10 +42,14 @@ class InputRequired(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """What a request says that is made again: its answers and the state, as JSON texts; empty where there is none."""
+    """What a request says that is made again: its answers and the state, as JSON texts; empty where there is none.
+
+    `ours`: the state can be none of the server's.
+    """
 
     responses: msgspec.Raw = msgspec.field(name=RESPONSES, default=NONE)
     state: msgspec.Raw = msgspec.field(name=STATE, default=NONE)
+    ours: bool = False
 
     def members(self) -> bytes:
         """Return them as JSON members without braces."""

@@ -84,7 +84,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         Ask,
         Meta(
             description="Whom the server may ask something while it works on a call (elicitation, sampling, roots): "
-            "the client that made the call, or nobody."
+            "nobody, the client that made the call, or through `execute_mcp_tool` also one that cannot be asked."
         ),
     ] = "clients"
     roots: Annotated[

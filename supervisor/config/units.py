@@ -24,8 +24,8 @@ Kind = Literal["stdio", "http", "sse", "websocket"]
 Restart = Literal["transient", "permanent", "temporary"]
 """OTP's words: restart only after a failure, always, never."""
 
-Ask = Literal["none", "clients"]
-"""Whom servers may ask."""
+Ask = Literal["none", "clients", "everyone"]
+"""Whom servers may ask: nobody, clients that say that they can be asked, or through their models all others, too."""
 
 Eras = Literal["auto", "legacy", "modern"]
 """Which era of the protocol a server is spoken to in."""

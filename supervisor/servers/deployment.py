@@ -29,7 +29,7 @@ from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.roots import listed
 
-CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS}
+CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
 
 
@@ -111,6 +111,11 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         """Say whether a server may ask anything at all."""
         deployed = self.servers.get(server)
         return deployed is not None and deployed.config.ask != "none"
+
+    def asks_everyone(self, server: str) -> bool:
+        """Say whether a server may ask through the results of meta-tools, where a client cannot be asked."""
+        deployed = self.servers.get(server)
+        return deployed is not None and deployed.config.ask == "everyone"
 
     def mask(self, server: str) -> Callable[[str], str]:
         """Return what hides the secrets of a server."""

@@ -17,7 +17,7 @@ from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.protocol import jsonrpc
-from actors.protocol.client_capabilities import NOBODY, declared, lacking
+from actors.protocol.client_capabilities import NOBODY, declared, lacking, with_elicitation
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import RemoteError
@@ -150,13 +150,15 @@ class Exchange:
             return NOBODY
         return declared(self.client.capabilities)
 
-    def interest(self, meta: msgspec.Raw, *, asked: bool = True) -> Interest:
+    def interest(self, meta: msgspec.Raw, *, asked: bool = True, by_result: bool = False) -> Interest:
         """Return what the client wants to hear meanwhile; `meta` is the `_meta` of its request.
 
-        `asked`: it may be asked something, too, as far as it can be.
+        `asked`: it may be asked something, too, as far as it can be; `by_result`: otherwise by what it is answered.
         """
         self.wish = wish = self._wish(meta)
         capabilities = self.capabilities if asked else NOBODY
+        if by_result:
+            capabilities = with_elicitation(capabilities)
         return wish if capabilities == NOBODY else Interest(wish.progress, wish.log_level, capabilities)
 
     def _wish(self, meta: msgspec.Raw) -> Interest:
@@ -181,6 +183,14 @@ class Exchange:
         """Tell the client something; see `actors.messages.Caller.note`."""
         return self._voice is not None and self._voice.say(jsonrpc.notification(note.method, note.params))
 
+    def lacks(self, question: Question) -> str:
+        """Return why the client cannot be asked this; empty if it can."""
+        legacy = self.client.era == "legacy"
+        if legacy and (self._voice is None or self._questions is None):
+            return "the client that made this call cannot be asked"
+        lacks = lacking(self.client.capabilities, question.method, question.params)
+        return f"the client that made this call did not declare {lacks}" if lacks else ""
+
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         """Ask the client something; see `actors.messages.Caller.ask`."""
         reply: Reply[msgspec.Raw] = Reply()
@@ -191,11 +201,11 @@ class Exchange:
         return reply
 
     def _ask(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
+        if refused := self.lacks(question):
+            raise CannotAsk(refused)
         voice, questions = self._voice, self._questions
         if voice is None or questions is None or self.client.era == "modern":
             raise CannotAsk("the client that made this call cannot be asked")
-        if lacks := lacking(self.client.capabilities, question.method, question.params):
-            raise CannotAsk(f"the client that made this call did not declare {lacks}")
         id_ = questions.add(reply)
         if id_ is None:
             raise CannotAsk(f"the client has {MAX_OPEN} questions that it has not answered")

@@ -62,6 +62,7 @@ class Forwarder:
         era: Era | None = None,
         uri: str = "",
         written: Era | None = None,
+        by_result: bool = False,
     ) -> bytes:
         """Send one request to a server and return its result, fitted to `era` (default: the client's).
 
@@ -69,9 +70,10 @@ class Forwarder:
         `since` is when the request came, by the trio clock; `uri` is what a `resources/read` is about, as the client
         wrote it. `written`: the era of the server, if its errors are to reach a client of that era as they are. Raises
         `SupervisorError`, `RemoteError` in the codes of the client's era, and `InputNeeded` for a client that is to
-        answer something first. A checkpoint.
+        answer something first; with `by_result` also `AskedByResult`, where the server may. A checkpoint.
         """
-        client = exchange.client
+        client, deployment = exchange.client, self._deployment.value
+        by_result = by_result and deployment.asks_everyone(server)
         if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
             await self._bench.run(len(members) // CHECKED_COST, check, members, meta)
         message = CallServer(
@@ -80,14 +82,14 @@ class Forwarder:
             members=members,
             meta=travelling_meta(meta) if len(meta) > len(b"{}") else b"",
             name=name,
-            interest=exchange.interest(meta, asked=self._deployment.value.asks(server)),
+            interest=exchange.interest(meta, asked=deployment.asks(server), by_result=by_result),
             exchange=exchange,
             deadline_s=max(0.0, since + self._deployment.value.call_timeout_s(server) - trio.current_time()),
             principal=client.principal,
         )
         refused: RemoteError | None = None
         try:
-            result: Result = await self._round_trips.result(exchange, message)
+            result: Result = await self._round_trips.result(exchange, message, by_result=by_result)
         except RemoteError as remote:
             refused = within_limits(remote)
         if refused is not None:

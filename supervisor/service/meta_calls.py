@@ -15,14 +15,14 @@ import msgspec
 
 from actors.catalogue.resolution import MAX_PATH_CHARS, Unknown, bounded
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import MalformedRequest, SupervisorError
+from actors.errors import InvalidArguments, MalformedRequest, SupervisorError
 from actors.kit import Latest
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.search.text import squash
 from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import definitions
-from supervisor.metatools.answers import native_lists, unmet
+from supervisor.metatools.answers import native_lists, questions, unmet
 from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
 from supervisor.metatools.arguments import execution, resources, tools
@@ -36,6 +36,7 @@ from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
 from supervisor.service.introduction import Introduction
 from supervisor.service.resources import NO_META, Reading
+from supervisor.service.rounds import AskedByResult
 from supervisor.service.tool_calls import ToolCalls
 from supervisor.service.visible import Visible
 
@@ -102,7 +103,7 @@ class MetaCalls:
             case definitions.EXECUTE:
                 execute = execution.execute
                 wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
-                return await self._tools.call(exchange, wanted, call.meta)
+                return await self._executed(exchange, wanted, call.meta)
             case definitions.DISCOVER:
                 return self._own(client, await self._discover(client, given))
             case definitions.LIST_RESOURCES:
@@ -111,6 +112,19 @@ class MetaCalls:
                 return self._own(client, await self._reading.for_model(exchange, given, call.meta))
         direct = execution.Execute(tool_path=bounded(name), arguments=given)
         return await self._tools.call(exchange, direct, call.meta)
+
+    async def _executed(self, exchange: Exchange, wanted: execution.Execute, meta: msgspec.Raw) -> bytes:
+        """Call a tool, whose server may ask a client by a result that cannot be asked in any other way."""
+        try:
+            return await self._tools.call(exchange, wanted, meta, by_result=True)
+        except MalformedRequest as error:
+            if wanted.continuation is None:
+                raise
+            said = error.message.replace("requestState", "continuation")
+            raise InvalidArguments(said, outcome=error.outcome) from None
+        except AskedByResult as asked:
+            told = questions.told(asked.server, asked.questions, asked.state, asked.expires_s)
+        return self._own(exchange.client, told)
 
     def _meant(self, client: Client, name: str) -> str:
         """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""

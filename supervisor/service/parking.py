@@ -29,6 +29,8 @@ from actors.errors import CannotAsk, MalformedRequest
 from actors.kit import Reply
 from actors.messages import Result
 from actors.principal import Principal
+from actors.protocol.input_required import InputRequired
+from supervisor.metatools.arguments.continuation import PREFIX
 from supervisor.service.rounds import Rounds
 
 MAX_PARKED: Final = 1024
@@ -36,7 +38,6 @@ MAX_PARKED_OF_ONE: Final = 256
 """Of one principal."""
 GRACE_S: Final = 2.0
 """A question has its own time, after which the server is answered; its call has this time more."""
-PREFIX: Final = "mcpvisor-"
 _LABEL: Final = b"mcp-request-state"
 _NAME_BYTES: Final = 16
 _MAC_BYTES: Final = 16
@@ -46,7 +47,8 @@ _MAX_CHARS: Final = 160
 class Parked(msgspec.Struct, frozen=True, eq=False):
     """A call that waits. `digest` is that of its request, `expires` a moment of the trio clock.
 
-    `reply` is None where nothing is under way: the request is made anew when its client has done what it was asked to.
+    `reply` is None where nothing is under way: the request is made anew when its client has done what it was asked to,
+    with its answers if they are those that a modern server `required`.
     """
 
     principal: Principal
@@ -54,6 +56,7 @@ class Parked(msgspec.Struct, frozen=True, eq=False):
     expires: float
     reply: Reply[Result] | None
     rounds: Rounds
+    required: InputRequired | None = None
 
 
 class Parking:

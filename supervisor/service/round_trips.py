@@ -6,6 +6,7 @@
 | modern | modern | by an incomplete result and a second request, which pass as they are |
 | modern | legacy | the call is parked; see `Parking` and `Rounds` |
 | legacy | modern | the questions of an incomplete result are requests to the client, whose answers are a second call |
+| cannot be asked | any | by an ordinary result with a continuation, where the entry allows it (`ask`) |
 
 (MCP 2026-07-28, basic/patterns/mrtr; 2025-11-25, client/elicitation, client/sampling, client/roots.)
 """
@@ -13,6 +14,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -22,17 +24,18 @@ from actors.errors import CallTimedOut, CannotAsk, ProtocolViolation, TooManyCal
 from actors.kit import Address, Latest, Reply
 from actors.messages import CallServer, Question, Result
 from actors.protocol import input_required
-from actors.protocol.client_capabilities import ELICIT, lacking, mode_of
-from actors.protocol.input_required import METHODS, InputRequest, Retry
+from actors.protocol.client_capabilities import ELICIT, mode_of
+from actors.protocol.input_required import METHODS, InputRequest, InputRequired, Retry
 from actors.protocol.jsonrpc import RemoteError, encode
 from actors.protocol.questions import CANCELLED, refusal
 from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench
+from supervisor.metatools.answers.questions import is_secret
 from supervisor.servers.deployment import Deployment
 from supervisor.service.exchange import Exchange
 from supervisor.service.parking import GRACE_S, Parked, Parking, digest_of
 from supervisor.service.relay import URL_ELICITATION_REQUIRED
-from supervisor.service.rounds import InputNeeded, Rounds
+from supervisor.service.rounds import AskedByResult, InputNeeded, Rounds
 
 MAX_ROUNDS: Final = 10
 """Incomplete results to one request, as the official SDKs have it."""
@@ -64,76 +67,115 @@ class RoundTrips:
         self._bench = bench
         self._parking = parking
 
-    async def result(self, exchange: Exchange, message: CallServer) -> Result:
-        """Return the result of a call, which is complete.
+    async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:
+        """Return the result of a call, which is complete. `by_result`: a client may be asked by what it is answered.
 
-        Raises `InputNeeded` for a client that is to answer something first, and what a call may raise. A checkpoint.
+        Raises `InputNeeded` or `AskedByResult` for a client that is to answer something first, and what a call may
+        raise. A checkpoint.
         """
-        if exchange.client.era == "modern" and message.method in METHODS:
-            result = await self._of_modern(exchange, message)
-            if input_required.is_incomplete(result.body):
-                raise InputNeeded(bytes(result.body))
+        if message.method in METHODS:
+            if by_result or exchange.client.era == "modern":
+                return await self._in_rounds(exchange, message, by_result=by_result)
+            result = await self._router.ask(message)
+            if result.era == "modern":
+                return await self._completed(exchange, message, result)
             return result
-        result = await self._router.ask(message)
-        if result.era == "modern" and message.method in METHODS:
-            return await self._completed(exchange, message, result)
-        return result
+        return await self._router.ask(message)
 
-    # Modern clients -------------------------------------------------------------------------------------------------
+    # Clients that are asked by answers ------------------------------------------------------------------------------
 
-    async def _of_modern(self, exchange: Exchange, message: CallServer) -> Result:
+    async def _in_rounds(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
         retry = exchange.retry
         if retry is not None:
             state = input_required.state_of(retry)
-            if self._parking.is_ours(state):
+            if retry.ours or self._parking.is_ours(state):
                 return await self._gone_on(exchange, message, retry, state)
             message = msgspec.structs.replace(message, retry=retry.members())
-        return await self._begun(exchange, message)
+        return await self._begun(exchange, message, by_result=by_result)
 
-    async def _begun(self, exchange: Exchange, message: CallServer) -> Result:
-        rounds = Rounds(exchange)
+    async def _begun(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
+        rounds = Rounds(exchange, by_result=by_result)
         reply = self._router.request(msgspec.structs.replace(message, exchange=rounds))
         try:
-            return await self._round(rounds, reply, exchange, message)
+            result = await self._round(rounds, reply, exchange, message)
         except RemoteError as error:
             requests = _addresses(error) if error.error.code == URL_ELICITATION_REQUIRED else {}
-            if not requests or lacking(exchange.client.capabilities, ELICIT, next(iter(requests.values())).params):
+            question = next(iter(requests.values()), None)
+            if question is None or exchange.lacks(Question(question.method, question.params)):
                 raise
+        else:
+            return await self._complete(exchange, message, rounds, result)
         state = self._parking.park(await self._parked(exchange, message, rounds, None))
         raise InputNeeded(input_required.required(requests, state))
+
+    async def _complete(self, exchange: Exchange, message: CallServer, rounds: Rounds, result: Result) -> Result:
+        """Return a result if it is complete; else ask what a modern server wants to know."""
+        if result.era == "legacy" or not input_required.is_incomplete(result.body):
+            return result
+        required = _read(result, message.server) if rounds.by_result else None
+        if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
+            if exchange.client.era == "modern":
+                raise InputNeeded(bytes(result.body))
+            return await self._completed(exchange, message, result)
+        for request in required.requests.values():
+            if request.method != ELICIT or is_secret(request.params) or refusal(request.method, request.params):
+                why = exchange.lacks(_question(request)) or "it cannot be asked by a result"
+                raise CannotAsk(f"server {message.server!r} asked for input: {why}", server=message.server)
+        parked = await self._parked(exchange, message, rounds, None, required)
+        raise self._told(parked, message.server, required.requests)
 
     async def _gone_on(self, exchange: Exchange, message: CallServer, retry: Retry, state: str) -> Result:
         digest = await self._digest(message)
         answers = await self._bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
         name, parked = self._parking.find(state, exchange.client.principal, digest)
         self._parking.take(name)
-        if parked.reply is None:
-            return await self._begun(exchange, message)
-        parked.rounds.go_on(exchange, answers)
-        return await self._round(parked.rounds, parked.reply, exchange, message)
+        rounds, required = parked.rounds, parked.required
+        if parked.reply is not None:
+            rounds.go_on(exchange, answers)
+            return await self._round(rounds, parked.reply, exchange, message)
+        if required is not None:
+            if missing := {key: each for key, each in required.requests.items() if key not in answers}:
+                raise self._told(await self._parked(exchange, message, rounds, None, required), message.server, missing)
+            known = Retry(msgspec.Raw(encode({key: answers[key] for key in required.requests})), required.state)
+            message = msgspec.structs.replace(message, retry=known.members())
+        return await self._begun(exchange, message, by_result=rounds.by_result)
 
     async def _round(self, rounds: Rounds, reply: Reply[Result], exchange: Exchange, message: CallServer) -> Result:
-        """Wait for the result, or for something to ask. Raises `InputNeeded`. Cancelling it abandons the call."""
+        """Wait for the result, or for something to ask. Cancelling it abandons the call."""
         try:
             while not await rounds.settled(reply):
                 parked = await self._parked(exchange, message, rounds, reply)
                 try:
-                    state = self._parking.park(parked)
+                    if requests := rounds.requests:
+                        raise InputNeeded(input_required.required(requests, self._parking.park(parked)))
+                    raise self._told(parked, message.server, rounds.open)
                 except CannotAsk:
                     rounds.close()
-                    continue
-                rounds.pause()
-                raise InputNeeded(input_required.required(rounds.open, state))
         except (trio.Cancelled, TooManyCalls):
             reply.abandon()
+            rounds.close()
             raise
+        except (InputNeeded, AskedByResult):
+            rounds.pause()
+            raise
+        rounds.close()
         return await reply.wait()
 
+    def _told(self, parked: Parked, server: str, questions: Mapping[str, InputRequest]) -> AskedByResult:
+        """Park a call and return what tells its client of questions. Raises `CannotAsk` if too many calls wait."""
+        left_s = parked.expires - GRACE_S - trio.current_time()
+        return AskedByResult(server, questions, self._parking.park(parked), left_s)
+
     async def _parked(
-        self, exchange: Exchange, message: CallServer, rounds: Rounds, reply: Reply[Result] | None
+        self,
+        exchange: Exchange,
+        message: CallServer,
+        rounds: Rounds,
+        reply: Reply[Result] | None,
+        required: InputRequired | None = None,
     ) -> Parked:
         expires = trio.current_time() + self._deployment.value.question_timeout_s(message.server) + GRACE_S
-        return Parked(exchange.client.principal, await self._digest(message), expires, reply, rounds)
+        return Parked(exchange.client.principal, await self._digest(message), expires, reply, rounds, required)
 
     async def _digest(self, message: CallServer) -> bytes:
         cost = len(message.members) // _DIGEST_COST
@@ -219,7 +261,11 @@ def _for_legacy(request: InputRequest) -> msgspec.Raw:
     return msgspec.Raw(encode({**members, "elicitationId": secrets.token_urlsafe(16)}))
 
 
-def _read(result: Result, server: str) -> input_required.InputRequired:
+def _question(request: InputRequest) -> Question:
+    return Question(request.method, request.params)
+
+
+def _read(result: Result, server: str) -> InputRequired:
     try:
         return input_required.read(result.body)
     except ProtocolViolation as error:

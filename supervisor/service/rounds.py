@@ -15,10 +15,11 @@ import trio
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question, Result
-from actors.protocol.client_capabilities import lacking
+from actors.protocol.client_capabilities import ELICIT
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
+from supervisor.metatools.answers.questions import is_secret
 from supervisor.service.exchange import Exchange
 
 MAX_OPEN: Final = 32
@@ -38,14 +39,32 @@ class InputNeeded(Exception):
         self.result = result
 
 
+class AskedByResult(Exception):
+    """A request is over with a result that has questions in it, for a client that cannot be asked in any other way.
+
+    `questions` by their keys; `state` is what the client has to send with its answers, within `expires_s`.
+    """
+
+    def __init__(self, server: str, questions: Mapping[str, InputRequest], state: str, expires_s: float) -> None:
+        super().__init__()
+        self.server = server
+        self.questions = questions
+        self.state = state
+        self.expires_s = expires_s
+
+
 class Rounds:
-    """One call of a client that is asked by its answers; implements `actors.messages.Caller`."""
+    """One call of a client that is asked by its answers; implements `actors.messages.Caller`.
 
-    __slots__ = ("_asked", "_client", "_exchange", "_open", "_turn")
+    `by_result`: forms that a client did not declare are kept as well, to be told by an ordinary result.
+    """
 
-    def __init__(self, exchange: Exchange) -> None:
+    __slots__ = ("_asked", "_exchange", "_last", "_open", "_turn", "by_result")
+
+    def __init__(self, exchange: Exchange, *, by_result: bool = False) -> None:
         self._exchange: Exchange | None = exchange
-        self._client = exchange.client
+        self._last = exchange
+        self.by_result = by_result
         self._open: dict[str, tuple[Question, Reply[msgspec.Raw]]] = {}
         self._asked = 0
         self._turn: trio.Event | None = None
@@ -54,6 +73,12 @@ class Rounds:
     def open(self) -> dict[str, InputRequest]:
         """The questions that nobody has answered, by their keys."""
         return {key: InputRequest(question.method, question.params) for key, (question, _) in self._open.items()}
+
+    @property
+    def requests(self) -> dict[str, InputRequest]:
+        """Those of them that the client can be asked in the way of its revision."""
+        known = {key: question for key, (question, _) in self._open.items() if not self._last.lacks(question)}
+        return {key: InputRequest(question.method, question.params) for key, question in known.items()}
 
     def note(self, note: Note) -> bool:
         """Tell the client something, if one of its requests is here; see `actors.messages.Caller.note`."""
@@ -71,27 +96,27 @@ class Rounds:
         return exchange.note(Note(note.method, encode(members)))
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
-        """Keep a question for the next round; see `actors.messages.Caller.ask`."""
+        """Ask by a request where the client takes requests, else keep a question; see `actors.messages.Caller.ask`."""
+        lacks = self._last.lacks(question)
+        if self._exchange is not None and self._last.client.era == "legacy" and not lacks:
+            return self._exchange.ask(question)
         reply: Reply[msgspec.Raw] = Reply()
-        refusal = self._refusal(question)
-        if refusal:
-            reply.fail(CannotAsk(refusal))
-            return reply
+        if lacks and not (self.by_result and question.method == ELICIT and not is_secret(question.params)):
+            reply.fail(CannotAsk(lacks))
+        elif len(self._open) >= MAX_OPEN or self._asked >= MAX_QUESTIONS:
+            text = f"{len(self._open)} questions wait for an answer, {self._asked} were asked during this call"
+            reply.fail(CannotAsk(text))
+        else:
+            self._keep(question, reply)
+        return reply
+
+    def _keep(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
         self._asked += 1
         key = f"question-{self._asked}"
         self._open[key] = (question, reply)
         reply.on_abandon(lambda: self._withdraw(key))
         if self._turn is not None:
             self._turn.set()
-        return reply
-
-    def _refusal(self, question: Question) -> str:
-        lacks = lacking(self._client.capabilities, question.method, question.params)
-        if lacks:
-            return f"the client that made this call did not declare {lacks}"
-        if len(self._open) >= MAX_OPEN or self._asked >= MAX_QUESTIONS:
-            return f"{len(self._open)} questions wait for an answer, {self._asked} were asked during this call"
-        return ""
 
     async def settled(self, reply: Reply[Result]) -> bool:
         """Wait until a call has its result, or there is something to ask; return whether it has its result.
@@ -126,7 +151,7 @@ class Rounds:
 
     def go_on(self, exchange: Exchange, answers: Mapping[str, msgspec.Raw]) -> None:
         """The client has made its request again. Questions without an answer stay open, other answers mean nothing."""
-        self._exchange, self._client = exchange, exchange.client
+        self._exchange = self._last = exchange
         for key, answer in answers.items():
             if (asked := self._open.pop(key, None)) is not None:
                 asked[1].answer(answer)

@@ -12,6 +12,7 @@ from actors.catalogue.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments, SupervisorError
+from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
@@ -51,8 +52,11 @@ class ToolCalls:
         self._bench = bench
         self._used = used
 
-    async def call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw) -> bytes:
-        """Call one tool. Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint."""
+    async def call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw, *, by_result: bool = False) -> bytes:
+        """Call one tool; `by_result`: see `Forwarder.ask`.
+
+        Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint.
+        """
         since = trio.current_time()
         entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
@@ -61,10 +65,12 @@ class ToolCalls:
         else:
             approved = await self._bench.run(cost, checked, entry, tool, wanted)
         members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(approved.arguments)
+        if (continuation := wanted.continuation) is not None:
+            exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
         principal, started = exchange.client.principal, time.perf_counter()
         try:
             body = await self._forward.ask(
-                exchange, entry.server, "tools/call", members, meta, name=tool.name, since=since
+                exchange, entry.server, "tools/call", members, meta, name=tool.name, since=since, by_result=by_result
             )
         except REFUSED:
             raise

@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.resolution import bounded
+from actors.protocol.jsonrpc import encode
 from supervisor.metatools import lenient_json
+from supervisor.metatools.arguments.continuation import MARK, Continuation, taken_out
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS, PATH_KEYS, SERVER_KEYS, invalid, members, object_text
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.lenient_json import (
@@ -23,13 +25,15 @@ class Execute(msgspec.Struct, frozen=True, kw_only=True):
     """Which tool to run; `arguments` is the JSON text of an object, untouched where it was one.
 
     `server` is the name of the server where it stood beside the path, as a client wrote it. `wrapper` is the key the
-    arguments were found under where that key may also be a parameter of the tool's own.
+    arguments were found under where that key may also be a parameter of the tool's own. `continuation`: it goes on
+    with an earlier call.
     """
 
     tool_path: str
     server: str = ""
     arguments: msgspec.Raw = EMPTY
     wrapper: str = ""
+    continuation: Continuation | None = None
 
 
 class _Exact(msgspec.Struct, forbid_unknown_fields=True):
@@ -42,6 +46,14 @@ _exact = msgspec.json.Decoder(_Exact)
 
 def execute(arguments: msgspec.Raw) -> Execute:
     """Read the arguments of `execute_mcp_tool`. Raises `InvalidArguments`."""
+    if MARK in bytes(arguments):
+        continuation, rest = taken_out(members(EXECUTE, arguments))
+        if continuation is not None:
+            return msgspec.structs.replace(_call(msgspec.Raw(encode(rest))), continuation=continuation)
+    return _call(arguments)
+
+
+def _call(arguments: msgspec.Raw) -> Execute:
     return _as_wanted(arguments) or _understood(arguments)
 
 

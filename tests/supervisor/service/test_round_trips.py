@@ -27,7 +27,7 @@ from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange, QuestionTable
 from supervisor.service.parking import GRACE_S, MAX_PARKED_OF_ONE, Parked, Parking
 from supervisor.service.round_trips import MAX_ROUNDS, RoundTrips
-from supervisor.service.rounds import MAX_OPEN, InputNeeded, Rounds
+from supervisor.service.rounds import MAX_OPEN, AskedByResult, InputNeeded, Rounds
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.router import FakeRouter
@@ -59,8 +59,8 @@ class Rig:
         self.parking = Parking(bytes(32))
         self._trips = RoundTrips(self.router.address, self._deployment, Workbench(), self.parking)
 
-    def begin(self, request: Exchange, members: bytes = b'"name":"t"') -> Outcome:
-        outcome = Outcome()
+    def begin(self, request: Exchange, members: bytes = b'"name":"t"', *, by_result: bool = False) -> Outcome:
+        outcome = Outcome(by_result)
         message = CallServer(server="s", method=request.method, members=members, exchange=request)
         self._nursery.start_soon(outcome.wait, self._trips, request, message)
         return outcome
@@ -69,7 +69,8 @@ class Rig:
 class Outcome:
     """What one request of a client came to."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_result: bool = False) -> None:
+        self._by_result = by_result
         self.scope = trio.CancelScope()
         self.kind = "none"
         self.value: Any = None
@@ -77,7 +78,9 @@ class Outcome:
     async def wait(self, trips: RoundTrips, request: Exchange, message: CallServer) -> None:
         with self.scope:
             try:
-                self.kind, self.value = "result", await trips.result(request, message)
+                self.kind, self.value = "result", await trips.result(request, message, by_result=self._by_result)
+            except AskedByResult as told:
+                self.kind, self.value = "told", told
             except InputNeeded as needed:
                 self.kind, self.value = "asked", json.loads(needed.result)
             except (SupervisorError, RemoteError) as error:
@@ -469,6 +472,115 @@ async def test_a_sample_that_is_refused_ends_the_call(autojump_clock: MockClock)
         await settled()
         assert isinstance(call.value, CannotAsk)
         assert "User said no" in call.value.message
+
+
+# Clients that cannot be asked ---------------------------------------------------------------------------------------
+
+MUTE = Client(version="2025-03-26")
+
+
+def continued(told: Outcome, answers: Mapping[str, Any], client: Client = MUTE) -> Exchange:
+    state = msgspec.Raw(json.dumps(told.value.state).encode())
+    retry = Retry(msgspec.Raw(json.dumps(answers).encode()), state, ours=True)
+    return Exchange(client, b"2", "tools/call", msgspec.Raw(b"{}"), retry=retry)
+
+
+@pytest.mark.parametrize("client", [MUTE, Client(era="modern", version="2026-07-28")])
+async def test_what_a_legacy_server_asks_is_told_by_a_result(autojump_clock: MockClock, client: Client) -> None:
+    async with rig() as here:
+        first = here.begin(request(client), by_result=True)
+        await settled()
+        ((message, reply),) = here.router.calls
+        assert message.exchange is not None
+        question = message.exchange.ask(SURE)
+        refused = message.exchange.ask(Question(SAMPLE, msgspec.Raw(b"{}")))
+        secret = msgspec.Raw(b'{"requestedSchema":{"properties":{"password":{}}}}')
+        hidden = message.exchange.ask(Question(ELICIT, secret))
+        await settled()
+        assert (refused.settled, hidden.settled, first.kind) == (True, True, "told")
+        assert list(first.value.questions) == ["question-1"]
+        assert first.value.expires_s == pytest.approx(QUESTION_S)
+        second = here.begin(continued(first, {"question-1": YES}, client), by_result=True)
+        await settled()
+        assert json.loads(bytes(await question.wait())) == YES
+        reply.answer(DONE)
+        await settled()
+        assert second.kind == "result"
+
+
+async def test_a_client_that_can_be_asked_is_asked_as_ever(autojump_clock: MockClock) -> None:
+    ear, table = Ear(), QuestionTable()
+    async with rig() as here:
+        call = here.begin(request(LEGACY, ear=ear, questions=table), by_result=True)
+        await settled()
+        ((message, reply),) = here.router.calls
+        assert message.exchange is not None
+        question = message.exchange.ask(SURE)
+        table.answered(ear.heard[0]["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
+        assert json.loads(bytes(await question.wait())) == {"action": "accept"}
+        reply.answer(DONE)
+        await settled()
+        assert call.kind == "result"
+
+
+async def test_what_a_modern_server_asks_is_told_by_a_result_and_the_call_made_again(autojump_clock: MockClock) -> None:
+    asked = {"a": {"method": ELICIT, "params": {"message": "?"}}, "b": {"method": ELICIT, "params": {"message": "!"}}}
+    async with rig() as here:
+        first = here.begin(request(MUTE), by_result=True)
+        await settled()
+        here.router.calls[0][1].answer(incomplete(asked, "theirs"))
+        await settled()
+        assert list(first.value.questions) == ["a", "b"]
+        second = here.begin(continued(first, {"a": YES}), by_result=True)
+        await settled()
+        assert list(second.value.questions) == ["b"]
+        third = here.begin(continued(second, {"a": YES, "b": {"action": "decline"}, "c": {}}), by_result=True)
+        await settled()
+        members = json.loads(b"{" + here.router.calls[1][0].retry + b"}")
+        assert members == {"inputResponses": {"a": YES, "b": {"action": "decline"}}, "requestState": "theirs"}
+        here.router.calls[1][1].answer(COMPLETE)
+        await settled()
+        assert (third.kind, len(here.router.calls)) == ("result", 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        (SAMPLE, {}),
+        (ELICIT, {"requestedSchema": {"properties": {"password": {}}}}),
+        (ELICIT, {"mode": "url", "url": "file:///x"}),
+    ],
+)
+async def test_what_cannot_be_told_is_an_error(autojump_clock: MockClock, method: str, params: Any) -> None:
+    async with rig() as here:
+        call = here.begin(request(MUTE), by_result=True)
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": {"method": method, "params": params}}))
+        await settled()
+        assert isinstance(call.value, CannotAsk)
+        assert "server 's' asked for input: " in call.value.message
+
+
+async def test_a_client_that_can_be_asked_by_its_revision_is(autojump_clock: MockClock) -> None:
+    ear, table = Ear(), QuestionTable()
+    async with rig() as here:
+        modern = here.begin(request(MODERN), by_result=True)
+        legacy = here.begin(request(LEGACY, ear=ear, questions=table), by_result=True)
+        await settled()
+        for _, reply in here.router.calls:
+            reply.answer(incomplete({"a": {"method": ELICIT, "params": {}}}))
+        await settled()
+        assert (modern.kind, legacy.kind) == ("asked", "none")
+        assert ear.heard[0]["method"] == ELICIT
+
+
+async def test_a_continuation_that_is_not_ours_goes_to_no_server(autojump_clock: MockClock) -> None:
+    retry = Retry(msgspec.Raw(b"{}"), msgspec.Raw(b'"mcpvisor-AAAA"'), ours=True)
+    async with rig() as here:
+        call = here.begin(Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=retry), by_result=True)
+        await settled()
+        assert isinstance(call.value, MalformedRequest)
+        assert here.router.calls == []
 
 
 # Exactly one outcome ------------------------------------------------------------------------------------------------
