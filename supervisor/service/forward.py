@@ -98,7 +98,7 @@ class Forwarder:
                 raise RemoteError(error.error, server)
             failed = as_tool_result(error, method)
             if failed is None:
-                raise RemoteError(relayed(error, method, client.era, uri).error, server)
+                raise RemoteError(relayed(error, method, client.era, uri, written).error, server)
             result = failed
         cost = len(result.body) // FITTED_COST
         try:

@@ -34,6 +34,10 @@ MISLEADING = frozenset(
 """Codes on which a modern client acts, or that may not be sent to one. -32020 and -32022 are of the hop between us and
 the server: a client would send the call once more, or negotiate with us anew. -32021 is about capabilities of ours, not
 of the client. -32002 and -32042 are of older revisions, and a modern peer must not send them."""
+HOP = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
+"""Those of them that a modern server means so: to an older client they mean nothing."""
+_AT_ONCE = b'"ttlMs":0,"cacheScope":"private"'
+_UNREADABLE = (msgspec.MsgspecError, RecursionError)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _HOP_ONLY = ("progressToken",)
 _NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
@@ -51,6 +55,12 @@ class _Lifetime(msgspec.Struct):
     scope: msgspec.Raw = msgspec.field(name="cacheScope", default=msgspec.Raw(b""))
 
 
+class _Nullable(msgspec.Struct):
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=msgspec.Raw(b""))
+    failed: msgspec.Raw = msgspec.field(name="isError", default=msgspec.Raw(b""))
+    structured: msgspec.Raw = msgspec.field(name="structuredContent", default=msgspec.Raw(b""))
+
+
 class _Data(msgspec.Struct):
     uri: str
 
@@ -61,6 +71,7 @@ class _Required(msgspec.Struct):
 
 _kind = msgspec.json.Decoder(_Kind)
 _lifetime = msgspec.json.Decoder(_Lifetime)
+_nullable = msgspec.json.Decoder(_Nullable)
 _required = msgspec.json.Decoder(_Required)
 _data = msgspec.json.Decoder(_Data)
 
@@ -71,7 +82,7 @@ def fit(result: Result, era: Era, server: str) -> bytes:
     Raises `ServerError` for a server that asks for input: it was told that nobody can be asked; `ProtocolViolation` for
     what would break the client, with every other answer on its connection.
     """
-    body = bytes(result.body)
+    body = _without_nulls(bytes(result.body), valued=result.era == era == "modern")
     if len(body) > MAX_INT_DIGITS and has_endless_integer(body):
         text = f"server {server!r} answered with an integer of over 4,300 digits, which hardly any client can read"
         raise ProtocolViolation(text, server=server, outcome="completed")
@@ -101,12 +112,15 @@ def with_lifetime(body: bytes, written: Era) -> bytes:
 
     (2026-07-28 server/utilities/caching: `ttlMs` and `cacheScope` are required.) `written`: the era of the server.
     """
-    said = _lifetime.decode(body)
+    try:
+        said = _lifetime.decode(body)
+    except _UNREADABLE:  # it is too deep to be looked into
+        return with_member(body, _AT_ONCE)
     if bytes(said.kind) != b'"complete"':
         return body
     if written == "modern" and bytes(said.ttl).isdigit() and bytes(said.scope) in (b'"public"', b'"private"'):
         return body
-    return with_member(without(body, "ttlMs", "cacheScope"), b'"ttlMs":0,"cacheScope":"private"')
+    return with_member(without(body, "ttlMs", "cacheScope"), _AT_ONCE)
 
 
 def without(body: bytes, *names: str) -> bytes:
@@ -116,6 +130,21 @@ def without(body: bytes, *names: str) -> bytes:
     members = _members.decode(body)
     kept = {name: value for name, value in members.items() if name not in names}
     return body if len(kept) == len(members) else encode(kept)
+
+
+def _without_nulls(body: bytes, *, valued: bool) -> bytes:
+    """Return a result without members that may be absent but not `null`; of structured content it is a value, or none.
+
+    Serialisers that write every field write them, and clients refuse them.
+    """
+    if b"null" not in body:
+        return body
+    try:
+        said = _nullable.decode(body)
+    except _UNREADABLE:  # it is too deep to be looked into
+        return body
+    members = {"_meta": said.meta, "isError": said.failed, "structuredContent": b"" if valued else said.structured}
+    return without(body, *(name for name, value in members.items() if bytes(value) == b"null"))
 
 
 def _without_modern_members(body: bytes) -> bytes:
@@ -158,10 +187,10 @@ def not_found(era: Era, message: str, uri: str) -> RemoteError:
     return RemoteError(ErrorObject(code, message, msgspec.Raw(encode(data))))
 
 
-def relayed(error: RemoteError, method: str, era: Era, uri: str = "") -> RemoteError:
+def relayed(error: RemoteError, method: str, era: Era, uri: str = "", written: Era | None = None) -> RemoteError:
     """Return a server's error for a client of `era`: as it is, but for codes that would mislead that client.
 
-    `uri`: what a `resources/read` asked for. Message and data always stay.
+    `uri`: what a `resources/read` asked for; `written`: the era of the server, if that is known. Message and data stay.
     (2026-07-28 basic/index "Error Codes", server/resources; `docs/errors.md` has the table.)
     """
     said = error.error
@@ -169,7 +198,7 @@ def relayed(error: RemoteError, method: str, era: Era, uri: str = "") -> RemoteE
         code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
         data = said.data if bytes(said.data) else msgspec.Raw(encode({"uri": uri}))
         return RemoteError(ErrorObject(code, said.message, data))
-    if era == "modern" and said.code in MISLEADING:
+    if said.code in (MISLEADING if era == "modern" else HOP if written == "modern" else ()):
         return RemoteError(ErrorObject(INTERNAL_ERROR, said.message, said.data))
     return error
 

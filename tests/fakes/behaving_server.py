@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tests.fakes.behaviours import BEHAVIOURS, UNKNOWN_TOOL, Behaviour
+from tests.fakes.behaviour import UNKNOWN_TOOL, Behaviour
+from tests.fakes.behaviours import BEHAVIOURS
 
 META = "io.modelcontextprotocol/"
 COMPLETE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -81,10 +82,16 @@ class Player:
         if method == "tools/call" and params["name"] not in [each["name"] for each in behaviour.tools]:
             unknown = {"error": {"code": -32602, "message": f"Unknown tool: {params['name']}"}}
             return dict(behaviour.answers.get(UNKNOWN_TOOL, unknown))
-        if method in behaviour.answers:
-            return dict(behaviour.answers[method])
+        special = behaviour.calls.get(params["name"]) if method == "tools/call" else behaviour.answers.get(method)
+        if special is not None:
+            return self._whole(dict(special), era)
         result = self._modern(method, params) if era == "modern" else self._legacy(method, params)
         return {"error": behaviour.unknown} if result is None else {"result": result}
+
+    def _whole(self, answer: dict[str, Any], era: str) -> dict[str, Any]:
+        if era == "modern" and isinstance(answer.get("result"), dict):
+            answer["result"] = {**COMPLETE, **answer["result"]}
+        return answer
 
     def _of_another_era(self, era: str) -> dict[str, Any]:
         behaviour = self._behaviour

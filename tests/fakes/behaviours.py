@@ -2,82 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.fakes import written
-
-Said = tuple[dict[str, Any] | bytes, ...]
-"""Messages, or bytes that are written as they are."""
-
-NOT_FOUND = {"code": -32601, "message": "Method not found"}
-INVALID_PARAMS = {"code": -32602, "message": "Invalid request parameters", "data": ""}
-"""What the Python SDK 1.x answers to a method that it does not know."""
-UNKNOWN_TOOL = "tools/call of an unknown tool"
-TOOLS_CHANGED = {"method": "notifications/tools/list_changed"}
-UNTYPED = {"properties": {"text": {"type": "string"}}, "required": ["text"]}
-TEXT = {"type": "object", **UNTYPED}
-
-
-def tool(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "description": f"{name} of a real server", "inputSchema": TEXT, **more}
-
-
-def refused(code: int, message: str, **more: Any) -> dict[str, Any]:
-    return {"error": {"code": code, "message": message, **more}}
-
-
-def unsupported(*versions: str) -> dict[str, Any]:
-    data = {"supported": list(versions), "requested": "2026-07-28"}
-    return refused(-32022, "Unsupported protocol version", data=data)
-
-
-def asked(id_: Any, method: str, **params: Any) -> dict[str, Any]:
-    return {"id": id_, "method": method, "params": params}
-
-
-TOOLS = (tool("echo"), tool("heard"))
-NULLS = dict.fromkeys(("title", "annotations", "outputSchema", "icons", "execution", "_meta"))
-
-
-class Behaviour(NamedTuple):
-    """One server. It is plain where nothing is said.
-
-    `eras` that it speaks; `pins`: the first one that it answered in is the only one. `answers`: what a method gets, a
-    `result` or an `error`; `first`: the first time. `pages`: members of the list of tools, by cursor. `before` and
-    `after`: what is said around the answer to a method, or after a notification. `written` makes a line of a message.
-    `slow`: seconds before the first answer. `dies`: it exits at an unknown method before the handshake; `deaf`: it says
-    nothing to that, and exits at the next line. `bare`: it says no more than it must. `end`: exit code, and seconds to
-    it, at the end of its input.
-    """
-
-    eras: tuple[str, ...] = ("legacy",)
-    version: str = "2025-06-18"
-    pins: bool = False
-    unknown: Mapping[str, Any] = NOT_FOUND
-    capabilities: Mapping[str, Any] = {"tools": {}}
-    tools: tuple[Mapping[str, Any], ...] = TOOLS
-    answers: Mapping[str, Any] = {}
-    first: Mapping[str, Any] = {}
-    pages: Mapping[str | None, Mapping[str, Any]] = {}
-    start: bytes = b""
-    stderr: bytes = b""
-    before: Mapping[str, Said] = {}
-    after: Mapping[str, Said] = {}
-    written: Callable[[dict[str, Any]], bytes] = written.compact
-    slow: float = 0.0
-    dies: bool = False
-    deaf: bool = False
-    bare: bool = False
-    end: tuple[int, float] = (0, 0.0)
-
-
-def probe(answer: dict[str, Any]) -> Behaviour:
-    """A legacy server that answers `server/discover` so."""
-    return Behaviour(answers={"server/discover": answer})
-
+from tests.fakes.behaviour import (
+    INVALID_PARAMS,
+    NOT_FOUND,
+    NULLS,
+    TOOLS,
+    TOOLS_CHANGED,
+    UNKNOWN_TOOL,
+    UNTYPED,
+    Behaviour,
+    asked,
+    offering,
+    probe,
+    refused,
+    says,
+    tool,
+    unsupported,
+)
 
 LATE_PAGE = {"tools": [tool("echo")]}
+
+
+def progress(token: Any) -> dict[str, Any]:
+    return {"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}}
+
+
+RICH = tool(
+    "rich",
+    title="Rich",
+    annotations={"readOnlyHint": True, "category": "x"},
+    inputSchema={
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {"a": {"anyOf": [{"type": "integer", "default": None}, {"const": 1.0}]}},
+        "properties": {"a": {"$ref": "#/$defs/a", "x-own": 12345678901234567890123}},
+        "additionalProperties": False,
+    },
+    outputSchema={"type": "object"},
+    _meta={
+        "ui": {"resourceUri": "ui://rich/app.html"},
+        "ui/resourceUri": "ui://rich/app.html",
+        "fastmcp": {"tags": []},
+    },
+    **{"x-own": [None, 1.0]},
+)
 LOG = {"method": "notifications/message", "params": {"level": "info", "data": "hello"}}
 ROOTS = asked(0, "roots/list")
 PING = asked("ping-1", "ping")
@@ -179,15 +150,7 @@ CALLS = {
         answers={UNKNOWN_TOOL: {"result": {"content": [{"type": "text", "text": "Unknown tool"}], "isError": True}}}
     ),
     "more-members": Behaviour(
-        answers={
-            "tools/call": {
-                "result": {
-                    "content": [{"type": "text", "text": "hello", "x-own": 1.0}],
-                    "x-own": {"big": 123456789012345678901234567890, "a": [None]},
-                    "_meta": {"x-own/a": 1},
-                }
-            }
-        }
+        calls={"echo": says(**{"x-own": {"big": 123456789012345678901234567890, "a": [None]}, "_meta": {"x-own/a": 1}})}
     ),
     "not-found-is-0": Behaviour(
         capabilities={"tools": {}, "resources": {}},
@@ -210,8 +173,42 @@ CALLS = {
             "resources/read": refused(-32602, "Resource test://none not found"),
         },
     ),
+    "logs-unasked": Behaviour(before={"tools/call": (LOG, progress("nobody's"), progress(None), LOG)}),
+    "null-members-of-results": Behaviour(
+        calls={"echo": says(_meta=None, isError=None, structuredContent=None)},
+        answers={"resources/read": {"result": {"contents": [], "_meta": None}}},
+    ),
+    "odd-results": offering(
+        {"text": {"result": "done"}, "nothing": {"result": None}, "list": {"result": []}, "neither": {}}
+    ),
+    "odd-errors": offering(
+        {
+            "text": {"error": "it failed"},
+            "no-code": {"error": {"message": "it failed"}},
+            "code-0": refused(0, "it failed"),
+            "code-is-text": {"error": {"code": "E1", "message": "it failed"}},
+            "cancelled": refused(-32800, "Request cancelled"),
+            "wants-a-url": refused(-32042, "URL elicitation required", data={"elicitations": []}),
+            "not-found": refused(-32002, "Resource not found"),
+            "vendor": refused(-32000, "it failed", data={"why": [1.0, None]}),
+        }
+    ),
+    "rich-definitions": Behaviour(tools=(*TOOLS, RICH)),
 }
 MODERN = {
+    "modern-errors": offering(
+        {
+            "headers": refused(-32020, "Header mismatch"),
+            "capability": refused(-32021, "Sampling needed", data={"requiredCapabilities": {"sampling": {}}}),
+            "version": unsupported("2026-07-28"),
+            "vendor": refused(-31000, "it failed", data={"why": 1}),
+        },
+        eras=("modern",),
+    ),
+    "modern-tasks": offering(
+        {"task": {"result": {"resultType": "task", "task": {"taskId": "1"}}}, "odd": {"result": {"resultType": 7}}},
+        eras=("modern",),
+    ),
     "modern-says-little": Behaviour(eras=("modern",), bare=True),
     "modern-asks": Behaviour(eras=("modern",), before={"tools/call": (ROOTS, PING)}),
     "modern-tells-unasked": Behaviour(

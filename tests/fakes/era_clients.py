@@ -86,12 +86,17 @@ class EraClient:
         return await self._http.post(self._path, content=body, headers=headers, timeout=30)
 
     def _checked(self, method: str, answer: httpx2.Response) -> dict[str, Any]:
-        message: dict[str, Any] = said(answer)
+        *notes, message = said(answer)
+        self.wrong += [f"{method}: {note['method']}" for note in notes if not self._may_hear(note)]
         if "error" in message and message["error"]["code"] in FORBIDDEN_CODES[self._era]:
             self.wrong.append(f"{method}: code {message['error']['code']}")
         problems = _odd(method, message.get("result", {}), self._era) if "result" in message else ()
         self.wrong += [f"{method}: {problem}" for problem in problems]
         return message
+
+    def _may_hear(self, note: dict[str, Any]) -> bool:
+        """Whether what is told before an answer is for this client: it wants no progress, and declares nothing."""
+        return self._era == "legacy" and note["method"] == "notifications/message"
 
 
 def given(method: str, answer: dict[str, Any]) -> dict[str, Any]:
@@ -102,12 +107,12 @@ def given(method: str, answer: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def said(answer: httpx2.Response) -> Any:
-    """Return the message that answers a request, as JSON or as the last event of a stream."""
+def said(answer: httpx2.Response) -> list[dict[str, Any]]:
+    """Return the messages of an answer, one as JSON or all events of a stream; the last one answers the request."""
     if answer.headers["content-type"].startswith("text/event-stream"):
         lines = [line for line in answer.text.splitlines() if line.startswith("data: ")]
-        return json.loads(lines[-1].removeprefix("data: "))
-    return answer.json() if answer.content else {}
+        return [json.loads(line.removeprefix("data: ")) for line in lines]
+    return [answer.json()]
 
 
 def _odd(method: str, result: dict[str, Any], era: str) -> Iterator[str]:
@@ -124,6 +129,8 @@ def _odd(method: str, result: dict[str, Any], era: str) -> Iterator[str]:
         if method in CACHED and result.get("cacheScope") not in ("public", "private"):
             yield f"cacheScope {result.get('cacheScope')!r}"
     yield from (f"{name} is null" for name, value in result.items() if value is None)
+    if method == "tools/call" and not isinstance(result.get("content"), list):
+        yield f"content {result.get('content')!r}"
     if "tasks" in (result.get("capabilities") or {}):
         yield "the capability tasks"
     if method == "initialize" and not {"name", "version"} <= result.get("serverInfo", {}).keys():

@@ -158,6 +158,9 @@ class StreamableHttp:
     async def _refused(self, message: Outgoing, response: httpx2.Response, kind: str) -> Failure:
         """Hand on the JSON-RPC error in an answer that is no success, if there is one."""
         status = response.status_code
+        minted = session_of(response.headers.get(SESSION))
+        if minted and not self._session:  # a server that opens one for whatever comes first
+            self._nursery.start_soon(self._site.forget, head_of_session("", minted))
         body = await whole(response, MAX_ERROR_BYTES) if kind == JSON and status != 401 else b""
         if self._session and is_expired(status, body or b""):
             return expired(message.id)

@@ -39,6 +39,22 @@ def test_within_an_era_the_bytes_pass_unchanged(era: Era) -> None:
     assert fit(result(body, era), era, "s") == body
 
 
+@pytest.mark.parametrize("written", ["legacy", "modern"])
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_what_is_null_and_may_not_be_is_left_out(written: Era, era: Era) -> None:
+    complete, kept = b'"resultType":"complete",', b'"content":[{ "a" : null }],"x-own":null'
+    nulls = b'"_meta":null,"isError": null ,"structuredContent":null,'
+    body = b"{" + (complete if written == "modern" else b"") + nulls + kept + b"}"
+    value = b'"structuredContent":null,' if written == era == "modern" else b""
+    assert fit(result(body, written), era, "s") == b"{" + (complete if era == "modern" else b"") + value + kept + b"}"
+
+
+def test_what_is_too_deep_to_be_looked_into_is_passed_on() -> None:
+    body = b'{"a":' * 100_000 + b"null" + b"}" * 100_000
+    assert fit(result(body), "legacy", "s") == body
+    assert with_lifetime(body, "legacy") == AT_ONCE[:34] + body[1:]
+
+
 def test_a_modern_client_gets_the_type_of_a_legacy_result() -> None:
     assert fit(result(b"{}"), "modern", "s") == b'{"resultType":"complete"}'
     assert fit(result(b" { } "), "modern", "s").replace(b" ", b"") == b'{"resultType":"complete"}'
@@ -96,7 +112,7 @@ def test_a_meta_that_only_mentions_the_server_information_stays() -> None:
     assert fit(result(body, "modern"), "legacy", "s") == b'{"_meta":' + meta + b"}"
 
 
-@pytest.mark.parametrize("meta", [b"null", b"5", b'"io.modelcontextprotocol/serverInfo"', b"[]"])
+@pytest.mark.parametrize("meta", [b"5", b'"io.modelcontextprotocol/serverInfo"', b"[]"])
 def test_meta_that_is_no_object_is_no_bug(meta: bytes) -> None:
     body = b'{"resultType":"complete","_meta":' + meta + b"}"
     assert fit(result(body, "modern"), "legacy", "s") == b'{"_meta":' + meta + b"}"
@@ -172,6 +188,24 @@ def test_codes_of_servers_reach_the_client_but_for_those_that_would_mislead_it(
     code: int, legacy: int, modern: int
 ) -> None:
     assert codes(code) == (legacy, modern)
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "told"),
+    [
+        ("modern", -32020, -32603),
+        ("modern", -32021, -32603),
+        ("modern", -32022, -32603),
+        ("modern", -32042, -32042),
+        ("modern", -32002, -32002),
+        ("legacy", -32020, -32020),
+    ],
+)
+def test_what_a_modern_server_says_of_the_hop_is_no_matter_of_a_legacy_client(
+    written: Era, code: int, told: int
+) -> None:
+    error = RemoteError(ErrorObject(code, "m"))
+    assert relayed(error, "prompts/get", "legacy", written=written).error.code == told
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.remote_server import RemoteServer
+from tests.fakes.remote_server import RemoteServer, Request
 
 LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=100_000, connect_timeout_s=2)
 
@@ -60,6 +60,24 @@ async def test_a_remote_server_is_called_like_a_local_one(probe: str, plain: boo
         assert "mcp-protocol-version" not in posts[1].headers
         assert call.headers["mcp-protocol-version"] == "2025-11-25"
         assert server.count("DELETE") == 1
+
+
+async def test_a_session_that_a_server_opens_for_a_probe_that_it_refuses_is_ended() -> None:
+    fake = FakeServer()
+
+    async def mints(request: Request) -> None:
+        refusal = b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"no session"}}'
+        await request.respond(400, refusal, mcp_session_id="of-the-probe")
+
+    server = RemoteServer(fake.serve, faults={"server/discover": mints})
+    async with remote(server, fake) as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+        ended = await server.until(lambda request: request.verb == "DELETE")
+        assert ended.headers["mcp-session-id"] == "of-the-probe"
+    assert [each.headers["mcp-session-id"] for each in server.requests if each.verb == "DELETE"] == [
+        "of-the-probe",
+        "session-1",
+    ]
 
 
 async def test_calls_side_by_side_have_each_its_own_answer() -> None:
