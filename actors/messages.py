@@ -59,6 +59,7 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     `_meta` that may travel. `name` is what the request is about: a tool, a prompt, a URI. `deadline_s` counts from the
     arrival of the message. What the server says and asks meanwhile goes to `exchange`, as far as `interest` goes.
     `retry` are the JSON members that answer what a modern server asked for by its result; a legacy one never gets them.
+    `resumes`: they have a state, so this goes on with a request that only whoever gave the state knows.
     """
 
     server: str
@@ -69,6 +70,7 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     interest: Interest = NOTHING
     exchange: Caller | None = None
     retry: bytes = b""
+    resumes: bool = False
     deadline_s: float = 60.0
     principal: Principal = LOCAL
 

@@ -21,6 +21,8 @@ MAX_QUESTION_BYTES: Final = 4 * 1024 * 1024
 MAX_FORM_BYTES: Final = 256 * 1024
 CANCELLED: Final = b'{"action":"cancel"}'
 """What an elicitation gets that nobody answers (MCP 2025-11-25, client/elicitation "Response Actions")."""
+NO_PARAMS: Final = msgspec.Raw(b"{}")
+"""What is passed on of a question that has none."""
 SCHEMES: Final = ("https", "http")
 """Of addresses that a person may be asked to open."""
 
@@ -64,7 +66,7 @@ class Questions:
         if id_ in self._open or len(self._open) >= MAX_OPEN:
             return ErrorObject(INVALID_REQUEST, f"this id is in use, or {MAX_OPEN} questions wait for an answer")
         self._open.add(id_)
-        return CallAsked(call, id_, method, params)
+        return CallAsked(call, id_, method, params if len(params) else NO_PARAMS)
 
     def answer(self, id_: bytes, result: bytes | ErrorObject) -> bytes | None:
         """Close a question; return the message that answers it by a JSON object, or an error; None if it is closed."""

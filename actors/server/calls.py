@@ -22,7 +22,7 @@ from actors.server.deadlines import Deadlines
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
 from actors.server.turns import CallTurns
-from actors.server.unanswered import WAITS_FOR_AN_ANSWER, busy, late, lost, oversized, stopped, unusable
+from actors.server.unanswered import WAITS_FOR_AN_ANSWER, busy, late, lost, oversized, stopped, unresumable, unusable
 
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
@@ -103,7 +103,11 @@ class Calls:
     def send(self, link: Link, now: float) -> None:
         """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
         for call in self.sendable(self._max_in_flight, now, link.place):
-            link.talk.call(call.number, call.message)
+            if call.message.resumes and link.talk.era == "legacy":
+                self._in_flight.pop(call.number)
+                self.fail(call, unresumable(self._server))
+            else:
+                link.talk.call(call.number, call.message)
 
     def sendable(self, limit: int, now: float, place: Callable[[int], Mark | None]) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.

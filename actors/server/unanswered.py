@@ -8,6 +8,7 @@ from actors.errors import (
     CallTimedOut,
     CallTooLarge,
     LoginRequired,
+    MalformedRequest,
     Outcome,
     ProtocolViolation,
     ServerError,
@@ -59,6 +60,12 @@ def oversized(server: str, size: int, limit: int) -> CallTooLarge:
     """Return the error for a call that is not taken, whatever else waits."""
     text = f"the call has {size} bytes; server {server!r} takes {limit} (max_queued_bytes)"
     return CallTooLarge(text, server=server)
+
+
+def unresumable(server: str) -> MalformedRequest:
+    """Return the error for a request that goes on with one that its server, a legacy one, cannot have begun."""
+    text = f"requestState: not one that was given here for server {server!r}; make the request anew"
+    return MalformedRequest(text, server=server)
 
 
 def busy(server: str, why: str) -> TooManyCalls:

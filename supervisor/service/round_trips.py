@@ -90,7 +90,7 @@ class RoundTrips:
             state = input_required.state_of(retry)
             if retry.ours or self._parking.is_ours(state):
                 return await self._gone_on(exchange, message, retry, state)
-            message = msgspec.structs.replace(message, retry=retry.members())
+            message = msgspec.structs.replace(message, retry=retry.members(), resumes=bool(state))
         return await self._begun(exchange, message, by_result=by_result)
 
     async def _begun(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:

@@ -59,6 +59,11 @@ def test_a_question_may_be_of_one_of_several_calls_but_not_of_none() -> None:
     assert (refused.code, refused.message) == (-32601, "there is nobody to ask while no call is in flight")
 
 
+def test_a_question_without_params_is_asked_with_empty_ones() -> None:
+    asked = questions().take(b"1", "roots/list", msgspec.Raw(b""), 5)
+    assert asked == CallAsked(5, b"1", "roots/list", msgspec.Raw(b"{}"))
+
+
 def test_a_server_that_was_told_that_it_may_not_ask_is_refused() -> None:
     assert isinstance(Questions(frozenset()).take(b"1", METHOD, PARAMS, 5), ErrorObject)
 

@@ -8,7 +8,15 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.errors import CallTimedOut, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, TooManyCalls
+from actors.errors import (
+    CallTimedOut,
+    MalformedRequest,
+    ServerExited,
+    ServerGaveUp,
+    ServerStarting,
+    ShuttingDown,
+    TooManyCalls,
+)
 from actors.life.states import State
 from actors.messages import CallServer
 from actors.protocol.jsonrpc import RemoteError
@@ -267,3 +275,24 @@ async def test_the_newest_answer_is_not_confused_by_banners_and_broken_lines(aut
         assert await rig.call(e=5) == {"e": 5}
         status = await rig.status()
         assert (status.noise, status.strays) == (3, 1)
+
+
+def _resuming() -> CallServer:
+    members = b'"name":"echo","arguments":{}'
+    return CallServer(server="s", method="tools/call", members=members, retry=b'"requestState":"x"', resumes=True)
+
+
+async def test_a_legacy_server_gets_no_request_that_goes_on_with_one(autojump_clock: MockClock) -> None:
+    """It would carry it out once more."""
+    async with running_server() as rig:
+        with pytest.raises(MalformedRequest, match="requestState: not one that was given here for server 's'"):
+            await rig.actor.address.ask(_resuming())
+        assert rig.fake.count("tools/call") == 0
+        assert await rig.call(a=1) == {"a": 1}
+
+
+async def test_a_modern_server_gets_the_state_it_may_have_given(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(probe="modern"), era=None) as rig:
+        await rig.actor.address.ask(_resuming())
+        sent = next(each for each in rig.fake.messages if each["method"] == "tools/call")
+        assert sent["params"]["requestState"] == "x"
