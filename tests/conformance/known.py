@@ -1,19 +1,26 @@
-"""Scored scenarios that pass directly and do not pass through the door, each with its reason."""
+"""Scored scenarios that pass directly and cannot pass through the door, each with its reason."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.conformance.stage import Transport
 from tests.conformance.suites import Era
 
-NO_SAMPLING = "servers cannot ask for samples yet"
-NO_INCOMPLETE_RESULTS = "incomplete results are not passed on yet"
-NO_QUESTIONS = "what a modern client is asked is not made of a legacy server's requests yet"
-NO_REQUESTS = "what a legacy client is asked is not made of incomplete results yet"
-INCOMPLETE = tuple(
+TOLD_ONCE = "a legacy server is told once, for all clients, what they can be asked"
+OWN_KEYS = "a legacy server's questions have no keys, so theirs are ours; the scenario wants the reference's"
+TAKE_TURNS = (
+    "on one pipe a call waits while another one has questions, since nobody could tell whose the next one is; "
+    "the suite never answers those of the scenarios before"
+)
+
+BEFORE_LEGACY = {
+    "server-stateless": TOLD_ONCE,
+    "input-required-result-basic-elicitation": OWN_KEYS,
+}
+ON_ONE_PIPE = tuple(
     f"input-required-result-{name}"
     for name in (
-        "basic-elicitation",
         "basic-sampling",
         "basic-list-roots",
         "request-state",
@@ -25,19 +32,10 @@ INCOMPLETE = tuple(
         "capability-check",
     )
 )
-ASKING = (
-    "tools-call-sampling",
-    "tools-call-elicitation",
-    "elicitation-sep1034-defaults",
-    "elicitation-sep1330-enums",
-)
 
-REASONS: Mapping[tuple[str, Era], Mapping[str, str]] = {
-    ("2025-11-25", "legacy"): {"tools-call-sampling": NO_SAMPLING},
-    ("0.1.16", "legacy"): {"tools-call-sampling": NO_SAMPLING},
-    ("2026-07-28", "modern"): dict.fromkeys(INCOMPLETE, NO_INCOMPLETE_RESULTS),
-    ("2026-07-28", "legacy"): dict.fromkeys(("server-stateless", *INCOMPLETE), NO_QUESTIONS),
-    ("2025-11-25", "modern"): dict.fromkeys(ASKING, NO_REQUESTS),
-    ("0.1.16", "modern"): dict.fromkeys(ASKING, NO_REQUESTS),
-}
-"""By the suite, and the era of the server behind the door."""
+
+def reasons(suite: str, behind: Era, transport: Transport) -> Mapping[str, str]:
+    """Return them by scenario, for a suite at the door of a server of this era."""
+    if (suite, behind) != ("2026-07-28", "legacy"):
+        return {}
+    return BEFORE_LEGACY | (dict.fromkeys(ON_ONE_PIPE, TAKE_TURNS) if transport == "stdio" else {})

