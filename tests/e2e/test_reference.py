@@ -73,7 +73,8 @@ async def reference(role: Role) -> AsyncIterator[Peer]:
         yield Peer(process)
     finally:
         process.kill()
-        await process.wait()
+        with trio.move_on_after(PATIENCE_S, shield=True):
+            await process.wait()
 
 
 async def test_a_legacy_server_asks_by_requests_what_modern_tools_ask_by_results() -> None:
