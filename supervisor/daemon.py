@@ -213,7 +213,7 @@ class Daemon:
             key=self._data.key("request-state"),
         )
         core.start_soon(gateway.introduction.run)
-        core.start_soon(gateway.means.parking.run)
+        core.start_soon(gateway.means.parking.run, self.closing)
         counters = ConnectionCounters()
         view = View(
             version=__version__,
@@ -252,6 +252,7 @@ class Daemon:
         log.info("ending: calls in flight have %g s", drain_s)
         with trio.move_on_after(drain_s), suppress(SupervisorError):
             await router.address.ask_in_turn(BeginShutdown())
+            await front.answered()
         front.end_calls()
         await servers.stop()
 

@@ -105,6 +105,10 @@ class Front:
         welcome_routes(view.version)(app)
         return cls(settings, sockets, app, http, store, clock, conditions, drain, budget, counters)
 
+    async def answered(self) -> None:
+        """Wait until every request that came before the end is performed. A checkpoint if there are any."""
+        await self._drain.empty()
+
     def end_calls(self) -> None:
         """Answer every call that is still in flight with `ShuttingDown`: the time to finish is over."""
         self._drain.end()

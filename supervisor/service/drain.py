@@ -22,12 +22,18 @@ class RequestDrain:
         self.closing = closing
         self._in_flight: set[trio.CancelScope] = set()
         self._ended: set[trio.CancelScope] = set()
+        self._performed = trio.lowlevel.ParkingLot()
 
     def behind(self, service: Service) -> RequestDrain:
         """Return the same drain for the requests at another service: they end together."""
         other = RequestDrain(service, self.closing)
-        other._in_flight, other._ended = self._in_flight, self._ended
+        other._in_flight, other._ended, other._performed = self._in_flight, self._ended, self._performed
         return other
+
+    async def empty(self) -> None:
+        """Wait until nothing is in flight. Calls of servers end a few turns of the loop before their requests do."""
+        while self._in_flight:
+            await self._performed.park()
 
     def end(self) -> None:
         """Cancel what still runs; each request is to be answered with its `last_answer`."""
@@ -47,6 +53,8 @@ class RequestDrain:
             return await answer(self.service, exchange)
         finally:
             self._in_flight.discard(scope)
+            if not self._in_flight:
+                self._performed.unpark_all()
 
     def last_answer(self, scope: trio.CancelScope, request_id: bytes) -> Answer | None:
         """Return the answer to a request that was cancelled by `end`; None if it was by somebody else."""

@@ -66,13 +66,16 @@ class Parking:
         self._key = hmac.digest(key, _LABEL, hashlib.sha256)
         self._boot = secrets.token_bytes(8)
         self._parked: dict[bytes, Parked] = {}
+        self._closed = False
         self._bell = trio.lowlevel.ParkingLot()
 
     def __len__(self) -> int:
         return len(self._parked)
 
     def park(self, parked: Parked) -> str:
-        """Keep a call and return the state that its client has to send back. Raises `CannotAsk` if too many wait."""
+        """Keep a call and return the state that its client has to send back. Raises `CannotAsk` if it cannot wait."""
+        if self._closed:
+            raise CannotAsk("the daemon is ending: nobody can come back with an answer")
         of_one = sum(each.principal == parked.principal for each in self._parked.values())
         if len(self._parked) >= MAX_PARKED or of_one >= MAX_PARKED_OF_ONE:
             raise CannotAsk(f"{of_one} calls wait for input already")
@@ -105,16 +108,21 @@ class Parking:
         """Take a call out: somebody goes on with it."""
         self._parked.pop(name, None)
 
-    async def run(self) -> None:
-        """Give up the calls whose time is over, until cancelled; then all."""
-        try:
-            while True:
-                while not self._parked:
-                    await self._bell.park()
-                await trio.sleep_until(min(parked.expires for parked in self._parked.values()))
-                self._give_up(trio.current_time())
-        finally:
-            self._give_up(math.inf)
+    async def run(self, closing: trio.Event) -> None:
+        """Give up the calls whose time is over, and all when `closing` is set: nobody can come back from then on."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch)
+            await closing.wait()
+            nursery.cancel_scope.cancel()
+        self._closed = True
+        self._give_up(math.inf)
+
+    async def _watch(self) -> None:
+        while True:
+            while not self._parked:
+                await self._bell.park()
+            await trio.sleep_until(min(parked.expires for parked in self._parked.values()))
+            self._give_up(trio.current_time())
 
     def _give_up(self, now: float) -> None:
         for name, parked in [each for each in self._parked.items() if each[1].expires <= now]:

@@ -48,6 +48,7 @@ class Rig:
 
     def __init__(self, nursery: trio.Nursery, key: bytes = bytes(32)) -> None:
         self.router = FakeRouter()
+        self.closing = trio.Event()
         self._nursery = nursery
         self.parking = Parking(key)
         entry = ServerConfig(name="s", command="x", question_timeout_s=QUESTION_S, call_max_s=CALL_MAX_S)
@@ -98,7 +99,7 @@ class Outcome:
 async def rig() -> AsyncIterator[Rig]:
     async with trio.open_nursery() as nursery:
         made = Rig(nursery)
-        nursery.start_soon(made.parking.run)
+        nursery.start_soon(made.parking.run, made.closing)
         yield made
         nursery.cancel_scope.cancel()
 
@@ -236,6 +237,27 @@ async def test_where_too_many_calls_wait_the_server_is_told(autojump_clock: Mock
         reply.answer(DONE)
         await settled()
         assert first.kind == "result"
+
+
+async def test_at_the_end_of_the_daemon_nobody_is_waited_for(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        first, second = here.begin(request()), here.begin(request())
+        await settled()
+        (parked, reply), (late, other) = here.router.calls
+        assert parked.exchange is not None
+        assert late.exchange is not None
+        question = parked.exchange.ask(SURE)
+        await settled()
+        assert first.kind == "asked"
+        here.closing.set()
+        await settled()
+        assert (reply.settled, question.settled, len(here.parking)) == (True, True, 0)
+        question = late.exchange.ask(SURE)
+        await settled()
+        assert question.settled
+        other.answer(DONE)
+        await settled()
+        assert second.kind == "result"
 
 
 async def test_notes_go_to_the_request_that_is_there_with_its_own_token(autojump_clock: MockClock) -> None:

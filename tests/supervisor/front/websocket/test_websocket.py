@@ -497,7 +497,7 @@ async def test_a_modern_client_of_a_socket_is_told_and_not_asked() -> None:
     async with front() as here, here.connect() as peer:
         await peer.send(json.loads(modern("converse", id_="w")))
         assert (await peer.receive())["method"] == "notifications/progress"
-        assert "cannot be asked" in (await peer.receive())["error"]["message"]
+        assert "did not declare elicitation" in (await peer.receive())["error"]["message"]
 
 
 async def test_a_legacy_client_hears_of_changes_once_it_is_initialized() -> None:
