@@ -87,6 +87,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
             "nobody, the client that made the call, or through `execute_mcp_tool` also one that cannot be asked."
         ),
     ] = "clients"
+    confirm: Annotated[
+        Annotated[tuple[str, ...], Meta(max_length=1000)],
+        Meta(
+            description="Names of tools, `*` for any rest, that run only after the user of the client has said yes; "
+            "where nobody can be asked they do not run."
+        ),
+    ] = ()
     roots: Annotated[
         Annotated[tuple[str, ...], Meta(max_length=MAX_ROOTS)],
         Meta(

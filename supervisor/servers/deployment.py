@@ -10,6 +10,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
@@ -111,6 +112,11 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         """Say whether a server may ask anything at all."""
         deployed = self.servers.get(server)
         return deployed is not None and deployed.config.ask != "none"
+
+    def confirms(self, server: str, tool: str) -> bool:
+        """Say whether the user of a client has to say yes before a tool runs."""
+        deployed = self.servers.get(server)
+        return deployed is not None and any(fnmatchcase(tool, each) for each in deployed.config.confirm)
 
     def asks_everyone(self, server: str) -> bool:
         """Say whether a server may ask through the results of meta-tools, where a client cannot be asked."""

@@ -48,7 +48,7 @@ class Parked(msgspec.Struct, frozen=True, eq=False):
     """A call that waits. `digest` is that of its request, `expires` a moment of the trio clock.
 
     `reply` is None where nothing is under way: the request is made anew when its client has done what it was asked to,
-    with its answers if they are those that a modern server `required`.
+    with its answers if they are those that a modern server `required`. `unconfirmed`: the user has to say yes first.
     """
 
     principal: Principal
@@ -57,6 +57,7 @@ class Parked(msgspec.Struct, frozen=True, eq=False):
     reply: Reply[Result] | None
     rounds: Rounds
     required: InputRequired | None = None
+    unconfirmed: bool = False
 
 
 class Parking:

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Final
 
@@ -24,16 +23,18 @@ from actors.errors import CallTimedOut, CannotAsk, ProtocolViolation, TooManyCal
 from actors.kit import Address, Latest, Reply
 from actors.messages import CallServer, Question, Result
 from actors.protocol import input_required
-from actors.protocol.client_capabilities import ELICIT, mode_of
+from actors.protocol.client_capabilities import ELICIT
 from actors.protocol.input_required import METHODS, InputRequest, InputRequired, Retry
 from actors.protocol.jsonrpc import RemoteError, encode
-from actors.protocol.questions import CANCELLED, refusal
+from actors.protocol.questions import refusal
 from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench
 from supervisor.metatools.answers.questions import is_secret
 from supervisor.servers.deployment import Deployment
+from supervisor.service.confirmations import KEY, Confirmations, check
 from supervisor.service.exchange import Exchange
 from supervisor.service.parking import GRACE_S, Parked, Parking, digest_of
+from supervisor.service.questionnaire import Questionnaire
 from supervisor.service.relay import URL_ELICITATION_REQUIRED
 from supervisor.service.rounds import AskedByResult, InputNeeded, Rounds
 
@@ -66,6 +67,8 @@ class RoundTrips:
         self._deployment = deployment
         self._bench = bench
         self._parking = parking
+        self._confirmations = Confirmations(parking)
+        self._questionnaire = Questionnaire(deployment)
 
     async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:
         """Return the result of a call, which is complete. `by_result`: a client may be asked by what it is answered.
@@ -74,6 +77,8 @@ class RoundTrips:
         raise. A checkpoint.
         """
         if message.method in METHODS:
+            if message.method == "tools/call" and self._deployment.value.confirms(message.server, message.name):
+                await self._confirmed(exchange, message, by_result=by_result)
             if by_result or exchange.client.era == "modern":
                 return await self._in_rounds(exchange, message, by_result=by_result)
             result = await self._router.ask(message)
@@ -81,6 +86,23 @@ class RoundTrips:
                 return await self._completed(exchange, message, result)
             return result
         return await self._router.ask(message)
+
+    async def _confirmed(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> None:
+        """Return if the user has said yes to a call, now or before an earlier request for it."""
+        retry, digest = exchange.retry, await self._digest(message)
+        if retry is not None and self._parking.is_ours(state := input_required.state_of(retry)):
+            name, parked = self._parking.find(state, exchange.client.principal, digest)
+            if not parked.unconfirmed:
+                return
+            answer = input_required.answers(retry).get(KEY)
+            self._parking.take(name)
+            exchange.retry = None
+            check(answer, message)
+            return
+        if retry is not None and self._confirmations.knows(exchange, digest, retry.state):
+            return
+        timeout_s = self._deployment.value.question_timeout_s(message.server)
+        await self._confirmations.ask(exchange, message, digest, timeout_s, by_result=by_result)
 
     # Clients that are asked by answers ------------------------------------------------------------------------------
 
@@ -115,6 +137,9 @@ class RoundTrips:
         required = _read(result, message.server) if rounds.by_result else None
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
             if exchange.client.era == "modern":
+                if self._deployment.value.confirms(message.server, message.name):
+                    state = _read(result, message.server).state
+                    self._confirmations.remember(exchange, await self._digest(message), state)
                 raise InputNeeded(bytes(result.body))
             return await self._completed(exchange, message, result)
         for request in required.requests.values():
@@ -193,7 +218,7 @@ class RoundTrips:
                 required = _read(result, server)
                 retry = Retry(state=required.state)
                 if required.requests:
-                    answers = await self._answers(exchange, server, required.requests)
+                    answers = await self._questionnaire.answers(exchange, server, required.requests)
                     retry = Retry(responses=msgspec.Raw(encode(answers)), state=required.state)
                 else:
                     await trio.sleep(PACE_S)
@@ -206,59 +231,6 @@ class RoundTrips:
             raise ProtocolViolation(text, server=server, outcome="unknown")
         text = f"server {server!r} asked for input, and had no result in {deployment.call_max_s(server):.0f} s"
         raise CallTimedOut(text, server=server, outcome="unknown")
-
-    async def _answers(
-        self, exchange: Exchange, server: str, requests: dict[str, InputRequest]
-    ) -> dict[str, msgspec.Raw]:
-        """Return what the client answers to all questions, which are asked at the same time.
-
-        Nobody who does not answer has said yes. Raises `CannotAsk` where the server could not do with that.
-        """
-        replies: dict[str, Reply[msgspec.Raw]] = {}
-        answers: dict[str, msgspec.Raw] = {}
-        try:
-            for key, request in requests.items():
-                if (wrong := refusal(request.method, request.params)) is not None:
-                    raise ProtocolViolation(f"server {server!r} asked {wrong}", server=server, outcome="unknown")
-                replies[key] = exchange.ask(Question(request.method, _for_legacy(request)))
-            with trio.move_on_after(self._deployment.value.question_timeout_s(server)):
-                for key, reply in replies.items():
-                    answers[key] = await _answer(requests[key].method, reply, server)
-        finally:
-            for reply in replies.values():
-                reply.abandon()
-        for key, request in requests.items():
-            if key not in answers:
-                answers[key] = _unanswered(request.method, server)
-        return answers
-
-
-async def _answer(method: str, reply: Reply[msgspec.Raw], server: str) -> msgspec.Raw:
-    try:
-        return await reply.wait()
-    except CannotAsk as error:
-        raise CannotAsk(f"server {server!r} asked for input: {error.message}", server=server) from None
-    except RemoteError as error:
-        if method == ELICIT:
-            return msgspec.Raw(CANCELLED)
-        text = f"server {server!r} asked for input ({method}), and the client refused: {error.error.message[:200]}"
-        raise CannotAsk(text, server=server) from None
-
-
-def _unanswered(method: str, server: str) -> msgspec.Raw:
-    if method == ELICIT:
-        return msgspec.Raw(CANCELLED)
-    raise CannotAsk(f"server {server!r} asked for input ({method}), and nobody answered in time", server=server)
-
-
-def _for_legacy(request: InputRequest) -> msgspec.Raw:
-    """Return the params of a question for a client of 2025-11-25, where whoever asks for a visit gives it an id."""
-    if request.method != ELICIT or mode_of(request.params) != "url":
-        return request.params
-    members = _members.decode(request.params)
-    if "elicitationId" in members:
-        return request.params
-    return msgspec.Raw(encode({**members, "elicitationId": secrets.token_urlsafe(16)}))
 
 
 def _question(request: InputRequest) -> Question:

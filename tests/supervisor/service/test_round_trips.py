@@ -51,7 +51,9 @@ class Rig:
         self.closing = trio.Event()
         self._nursery = nursery
         self.parking = Parking(key)
-        entry = ServerConfig(name="s", command="x", question_timeout_s=QUESTION_S, call_max_s=CALL_MAX_S)
+        entry = ServerConfig(
+            name="s", command="x", question_timeout_s=QUESTION_S, call_max_s=CALL_MAX_S, confirm=("drop_*",)
+        )
         self._deployment = deployment(entry)
         self._trips = RoundTrips(self.router.address, self._deployment, Workbench(), self.parking)
 
@@ -60,9 +62,11 @@ class Rig:
         self.parking = Parking(bytes(32))
         self._trips = RoundTrips(self.router.address, self._deployment, Workbench(), self.parking)
 
-    def begin(self, request: Exchange, members: bytes = b'"name":"t"', *, by_result: bool = False) -> Outcome:
+    def begin(
+        self, request: Exchange, members: bytes = b'"name":"t"', *, by_result: bool = False, name: str = "t"
+    ) -> Outcome:
         outcome = Outcome(by_result)
-        message = CallServer(server="s", method=request.method, members=members, exchange=request)
+        message = CallServer(server="s", method=request.method, members=members, name=name, exchange=request)
         self._nursery.start_soon(outcome.wait, self._trips, request, message)
         return outcome
 
@@ -241,7 +245,9 @@ async def test_where_too_many_calls_wait_the_server_is_told(autojump_clock: Mock
 
 async def test_at_the_end_of_the_daemon_nobody_is_waited_for(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first, second = here.begin(request()), here.begin(request())
+        first = here.begin(request())
+        await settled()
+        second = here.begin(request())
         await settled()
         (parked, reply), (late, other) = here.router.calls
         assert parked.exchange is not None

@@ -1,0 +1,142 @@
+"""Tools that run only after their user has said yes, whatever their server says of them (setting `confirm`).
+
+The question goes the way of a server's own: by a request, by an incomplete result, or in a result of a meta-tool.
+Nobody has said yes who was not asked, did not answer in time, or answered anything else; and nothing is sent before.
+
+What a modern server asks afterwards passes with a state of its own, so a request that is made again with that state is
+known to be confirmed; a state that was not given here means nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.errors import CannotAsk, SupervisorError
+from actors.messages import CallServer, Question
+from actors.principal import Principal
+from actors.protocol.client_capabilities import ELICIT
+from actors.protocol.input_required import InputRequest, required
+from actors.protocol.jsonrpc import RemoteError, encode
+from supervisor.metatools.texts import clean
+from supervisor.service.exchange import Exchange
+from supervisor.service.parking import GRACE_S, Parked, Parking
+from supervisor.service.rounds import AskedByResult, InputNeeded, Rounds
+
+KEY: Final = "confirm"
+MAX_SHOWN_CHARS: Final = 1000
+"""Of the arguments, in the question."""
+
+
+MAX_PASSED: Final = 4096
+PASSED_S: Final = 600.0
+"""For the rounds of a confirmed call."""
+
+
+class Declined(SupervisorError):
+    """The user of a client did not say yes to a call that needs it."""
+
+    code = -31401
+    kind = "declined"
+
+
+class _Content(msgspec.Struct):
+    run: bool = False
+
+
+class _Answer(msgspec.Struct):
+    action: str = ""
+    content: _Content = msgspec.field(default_factory=_Content)
+
+
+_answer = msgspec.json.Decoder(_Answer)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Confirmations:
+    """Asks for a yes. Calls that wait for one in the meantime are parked: nothing of them was sent."""
+
+    def __init__(self, parking: Parking) -> None:
+        self._parking = parking
+        self._passed: dict[tuple[Principal, bytes, bytes], float] = {}
+
+    def remember(self, exchange: Exchange, digest: bytes, state: msgspec.Raw) -> None:
+        """A confirmed call is to be made again with this state of its server's (JSON text, or empty)."""
+        now = trio.current_time()
+        if len(self._passed) >= MAX_PASSED:
+            self._passed = {key: until for key, until in self._passed.items() if until > now}
+        if len(self._passed) < MAX_PASSED:
+            self._passed[_key(exchange, digest, state)] = now + PASSED_S
+
+    def knows(self, exchange: Exchange, digest: bytes, state: msgspec.Raw) -> bool:
+        """Say whether a request is one of those."""
+        return self._passed.get(_key(exchange, digest, state), 0.0) > trio.current_time()
+
+    async def ask(
+        self, exchange: Exchange, message: CallServer, digest: bytes, timeout_s: float, *, by_result: bool
+    ) -> None:
+        """Return once the user of a client says yes.
+
+        Raises `Declined` for anything else, `CannotAsk` for a client that cannot be asked, and `InputNeeded` or
+        `AskedByResult` for one that is to make its request again.
+        """
+        question = _question(message)
+        lacks = exchange.lacks(question)
+        if lacks and not by_result:
+            text = f"{message.server}:{message.name} runs only after its user has said yes: {lacks}"
+            raise CannotAsk(text, server=message.server)
+        if not lacks and exchange.client.era == "legacy":
+            check(await _answered(exchange, question, timeout_s), message)
+            return
+        requests = {KEY: InputRequest(question.method, question.params)}
+        expires = trio.current_time() + timeout_s + GRACE_S
+        parked = Parked(exchange.client.principal, digest, expires, None, Rounds(exchange), unconfirmed=True)
+        state = self._parking.park(parked)
+        if lacks:
+            raise AskedByResult(message.server, requests, state, timeout_s)
+        raise InputNeeded(required(requests, state))
+
+
+def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:
+    return exchange.client.principal, digest, hashlib.blake2b(bytes(state), digest_size=16).digest()
+
+
+def check(answer: msgspec.Raw | None, message: CallServer) -> None:
+    """Raise `Declined` for every answer, or none, but a yes."""
+    said = "nobody answered in time"
+    if answer is not None:
+        try:
+            given = _answer.decode(answer)
+        except _UNREADABLE:
+            given = _Answer()
+        if given.action == "accept" and given.content.run:
+            return
+        said = "the user did not say yes"
+    raise Declined(f"{message.server}:{message.name} was not run: {said}", server=message.server)
+
+
+async def _answered(exchange: Exchange, question: Question, timeout_s: float) -> msgspec.Raw | None:
+    reply = exchange.ask(question)
+    with trio.move_on_after(timeout_s):
+        try:
+            return await reply.wait()
+        except RemoteError:
+            return msgspec.Raw(b"{}")
+    return None
+
+
+def _question(message: CallServer) -> Question:
+    arguments = message.members.partition(b'"arguments":')[2] or b"{}"
+    shown = clean(arguments[: MAX_SHOWN_CHARS * 4].decode(errors="replace")[:MAX_SHOWN_CHARS])
+    params = {
+        "message": f"Run {clean(message.server)}:{clean(message.name)} with {shown}?",
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"run": {"type": "boolean", "title": "Run it", "default": False}},
+            "required": ["run"],
+        },
+    }
+    return Question(ELICIT, msgspec.Raw(encode(params)))

@@ -1,0 +1,171 @@
+"""Tools that run only after a yes: nothing is sent without one, on no way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock
+
+from actors.errors import CannotAsk
+from actors.messages import Question, Result
+from supervisor.service.client import Client
+from supervisor.service.confirmations import Declined
+from supervisor.service.exchange import Exchange, QuestionTable
+from tests.fakes.exchanges import Ear
+from tests.supervisor.service.test_round_trips import (
+    COMPLETE,
+    DONE,
+    LEGACY,
+    MODERN,
+    MUTE,
+    QUESTION_S,
+    Outcome,
+    Rig,
+    again,
+    continued,
+    incomplete,
+    request,
+    rig,
+    settled,
+)
+
+DANGEROUS = "drop_all"
+YES = {"action": "accept", "content": {"run": True}}
+NO: list[Any] = [
+    {"action": "decline"},
+    {"action": "cancel"},
+    {"action": "accept"},
+    {"action": "accept", "content": {"run": False}},
+    {"action": "accept", "content": {"run": "yes"}},
+    {"action": "accept", "content": []},
+]
+
+
+def begin(here: Rig, exchange: Exchange, *, by_result: bool = False) -> Outcome:
+    return here.begin(exchange, b'"name":"drop_all","arguments":{"table":"users"}', by_result=by_result, name=DANGEROUS)
+
+
+async def test_a_legacy_client_is_asked_before_anything_is_sent(autojump_clock: MockClock) -> None:
+    ear, table = Ear(), QuestionTable()
+    async with rig() as here:
+        call = begin(here, request(LEGACY, ear=ear, questions=table))
+        await settled()
+        assert here.router.calls == []
+        (asked,) = ear.heard
+        assert asked["params"]["message"] == 'Run s:drop_all with {"table":"users"}?'
+        assert asked["params"]["requestedSchema"]["required"] == ["run"]
+        table.answered(asked["id"], msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
+        await settled()
+        here.router.calls[0][1].answer(DONE)
+        await settled()
+        assert call.kind == "result"
+
+
+@pytest.mark.parametrize("answer", [*NO, None])
+async def test_nothing_but_a_yes_is_one(autojump_clock: MockClock, answer: Any) -> None:
+    ear, table = Ear(), QuestionTable()
+    async with rig() as here:
+        legacy = begin(here, request(LEGACY, ear=ear, questions=table))
+        modern = begin(here, request(MODERN))
+        await settled()
+        if answer is None:
+            table.answered(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"no"}'))
+        else:
+            table.answered(ear.heard[0]["id"], msgspec.Raw(json.dumps(answer).encode()), msgspec.Raw(b""))
+        retried = begin(here, again(modern, {} if answer is None else {"confirm": answer}))
+        await settled()
+        assert isinstance(legacy.value, Declined)
+        assert isinstance(retried.value, Declined)
+        assert legacy.value.outcome == "not_sent"
+        assert here.router.calls == []
+
+
+async def test_no_answer_in_time_is_a_no(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        call = begin(here, request(LEGACY, ear=Ear(), questions=QuestionTable()))
+        await trio.sleep(QUESTION_S + 1)
+        assert "nobody answered in time" in str(call.value)
+        assert here.router.calls == []
+
+
+@pytest.mark.parametrize("client", [MUTE, Client(era="modern", version="2026-07-28")])
+async def test_a_client_that_cannot_be_asked_runs_nothing(autojump_clock: MockClock, client: Client) -> None:
+    async with rig() as here:
+        call = begin(here, request(client))
+        await settled()
+        assert isinstance(call.value, CannotAsk)
+        assert "s:drop_all runs only after its user has said yes" in call.value.message
+        assert here.router.calls == []
+
+
+async def test_a_modern_client_confirms_by_its_second_request_once(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        first = begin(here, request(MODERN))
+        await settled()
+        assert list(first.value["inputRequests"]) == ["confirm"]
+        second = begin(here, again(first, {"confirm": YES}))
+        await settled()
+        here.router.calls[0][1].answer(DONE)
+        await settled()
+        assert second.kind == "result"
+        assert here.router.calls[0][0].retry == b""
+        third = begin(here, again(first, {"confirm": YES}))
+        await settled()
+        assert third.kind == "error"
+        assert len(here.router.calls) == 1
+
+
+async def test_it_may_go_by_a_result_where_everyone_may_be_asked(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        first = begin(here, request(MUTE), by_result=True)
+        await settled()
+        assert list(first.value.questions) == ["confirm"]
+        second = begin(here, continued(first, {"confirm": YES}), by_result=True)
+        await settled()
+        here.router.calls[0][1].answer(DONE)
+        await settled()
+        assert second.kind == "result"
+
+
+async def test_the_rounds_of_a_modern_server_are_confirmed_with_the_call_and_no_made_up_state(
+    autojump_clock: MockClock,
+) -> None:
+    async with rig() as here:
+        first = begin(here, request(MODERN))
+        await settled()
+        second = begin(here, again(first, {"confirm": YES}))
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
+        await settled()
+        assert second.value["requestState"] == "theirs"
+        forged = Outcome()
+        forged.kind, forged.value = "asked", {"requestState": "made up"}
+        refused = begin(here, again(forged, {"a": {}}))
+        await settled()
+        assert list(refused.value["inputRequests"]) == ["confirm"]
+        third = begin(here, again(second, {"a": {"roots": []}}))
+        await settled()
+        assert here.router.calls[1][0].retry == b'"inputResponses":{"a": {"roots": []}},"requestState":"theirs"'
+        here.router.calls[1][1].answer(COMPLETE)
+        await settled()
+        assert third.kind == "result"
+
+
+async def test_a_confirmed_call_may_be_asked_by_its_legacy_server_too(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        first = begin(here, request(MODERN))
+        await settled()
+        second = begin(here, again(first, {"confirm": YES}))
+        await settled()
+        ((message, reply),) = here.router.calls
+        assert message.exchange is not None
+        message.exchange.ask(Question("elicitation/create", msgspec.Raw(b"{}")))
+        await settled()
+        third = begin(here, again(second, {"question-1": {"action": "accept"}}))
+        reply.answer(Result(msgspec.Raw(b"{}"), "legacy"))
+        await settled()
+        assert third.kind == "result"
