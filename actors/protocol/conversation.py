@@ -204,7 +204,8 @@ class Conversation:
 
     def _receive(self, message: Message, spoiled_by: str, stream: bytes) -> Fact | None:
         peer = self._out.peer
-        event = peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message)
+        alone = self.agreement is None and not stream
+        event = peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message, alone=alone)
         match event:
             case Answered(tag=int(call), result=result):
                 self._unprompted.end(call)

@@ -5,6 +5,8 @@ Rules:
   matched by the JSON text of its id, so by type and value; anything else is counted and dropped.
 - The first answer to an id wins; later ones are strays.
 - An answer that cannot be decoded, or is over the limit, still settles its request where `fragment.py` finds its id.
+- An answer without an id, or with the id `null`, is to the only request that was made, where nothing else was sent: so
+  servers refuse what they cannot read (JSON-RPC 2.0, section 5), and those that read every id as a number.
 - A request of the server has a string or a number for its id; one with any other id is a stray, as it could not be
   answered. An `error` or `result` that is `null` beside the other one is taken for absent: some servers write both.
 """
@@ -25,6 +27,7 @@ from actors.protocol.weight import limit
 
 T = TypeVar("T")
 _MAX_ID_BYTES = 512
+_NAMELESS = (b"", b"null")
 _ID_STARTS = frozenset(bytes([byte]) for byte in b'"-0123456789')
 
 
@@ -108,26 +111,33 @@ class Peer(Generic[T]):
         self._pending.clear()
         return tags
 
-    def receive(self, message: Message) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
-        """Take one message; None for what means nothing to us (counted). Raises `ProtocolViolation` for no JSON-RPC."""
+    def receive(
+        self, message: Message, *, alone: bool = False
+    ) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
+        """Take one message; None for what means nothing to us (counted). Raises `ProtocolViolation` for no JSON-RPC.
+
+        `alone`: nothing but requests was sent so far, one after the other.
+        """
         match message:
             case Oversized(size=size, limit=most):
                 reason = f"{size} bytes, over its limit of {most} bytes (max_line_bytes)"
                 return self.spoil(message, reason, {"bytes": size, "limit_bytes": most})
             case Opened():
-                return self._receive(message.envelope) if message.envelope is not None else self._spoil_large(message)
+                if message.envelope is None:
+                    return self._spoil_large(message)
+                return self._receive(message.envelope, alone)
         try:
             envelope = jsonrpc.decode(message)
         except ProtocolViolation as error:
             return self.spoil(message, error.message)
-        return self._receive(envelope)
+        return self._receive(envelope, alone)
 
     def _spoil_large(self, message: Opened) -> Malformed[T]:
         over = {"limit_weight": limit(len(message.text))} if message.too_heavy else None
         return self.spoil(message, message.trouble, over)
 
     def _receive(
-        self, envelope: jsonrpc.JsonRpcMessage
+        self, envelope: jsonrpc.JsonRpcMessage, alone: bool
     ) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
         if envelope.method is not None:
             return self._receive_own(envelope)
@@ -135,12 +145,20 @@ class Peer(Generic[T]):
         tag = self._pending.pop(id_, None)
         if tag is None and b"\\" in id_:
             tag = self._pending.pop(_canonical(id_), None)
+        if tag is None and alone and id_ in _NAMELESS and len(self._pending) == 1:
+            return self._nameless(envelope)
         if tag is None:
             self.strays += 1
             return None
         if not len(envelope.error) and bytes(memoryview(envelope.result)[:1]) == b"{":  # nearly all
             return Answered(tag, envelope.result)
         return _answer(tag, envelope)
+
+    def _nameless(self, envelope: jsonrpc.JsonRpcMessage) -> Refused[T] | Malformed[T]:
+        """Take an answer that does not say to which request, while one waits: an error, or else it is wrong."""
+        (tag,) = self.closed()
+        answer = _answer(tag, envelope)
+        return Malformed(tag, "an id that is not the one of the request") if isinstance(answer, Answered) else answer
 
     def spoil(self, message: Message, reason: str, over: Mapping[str, int] | None = None) -> Malformed[T]:
         """Settle the request that an unusable answer belongs to. Raises `ProtocolViolation` if it belongs to none."""

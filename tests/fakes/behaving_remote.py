@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -34,8 +35,8 @@ class Manner(NamedTuple):
 
     `sessions`: it gives one. `probe`: what a request before the handshake gets; `mints`: with a session. `events`: it
     answers by a stream, with `preface` before its messages. `accepted`: what notifications get, `ended` a DELETE.
-    `listens`: a GET gets a stream, else `deaf`. `forgets`: what every third call gets, and every other one of its
-    session. `strict`: it wants the headers that the specification asks for. `statuses` of errors, by code.
+    `listens`: a GET gets a stream, else `deaf`. `forgets`: what the third call of a session gets, and all that
+    comes later. `strict`: it wants the headers that the specification asks for. `statuses` of errors, by code.
     """
 
     plays: Behaviour = Behaviour()
@@ -118,7 +119,7 @@ class BehavingRemote:
     manner: Manner
     left: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
-    calls: int = 0
+    _calls: Counter[str] = field(default_factory=Counter)
     _given: int = 0
     _players: dict[str, Player] = field(default_factory=dict)
 
@@ -165,8 +166,8 @@ class BehavingRemote:
     def _forgets(self, request: Request, session: str) -> bool:
         if self.manner.forgets is None or not session:
             return False
-        self.calls += request.method == "tools/call"
-        if self.calls % 3 == 0 and request.method == "tools/call":
+        self._calls[session] += request.method == "tools/call"
+        if self._calls[session] == 3:
             self.left.discard(session)
         return session not in self.left
 

@@ -38,6 +38,7 @@ def asked(id_: Any, method: str, **params: Any) -> dict[str, Any]:
 
 TOOLS = (tool("echo"), tool("heard"))
 NULLS = dict.fromkeys(("title", "annotations", "outputSchema", "icons", "execution", "_meta"))
+NULLS_OF_ALL = dict.fromkeys(("title", "description", "icons", "_meta"))
 
 
 class Behaviour(NamedTuple):

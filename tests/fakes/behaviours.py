@@ -9,6 +9,7 @@ from tests.fakes.behaviour import (
     INVALID_PARAMS,
     NOT_FOUND,
     NULLS,
+    NULLS_OF_ALL,
     TOOLS,
     TOOLS_CHANGED,
     UNKNOWN_TOOL,
@@ -49,6 +50,9 @@ RICH = tool(
     },
     **{"x-own": [None, 1.0]},
 )
+NULLS_OF_RESOURCES = {"mimeType": None, "size": None, "annotations": {"audience": None, "priority": 1}, **NULLS_OF_ALL}
+TEMPLATE = {"uriTemplate": "test://{a}", "name": "t", "mimeType": None, **NULLS_OF_ALL}
+PROMPT = {"name": "a", "arguments": [{"name": "x", "description": None, "required": None}], **NULLS_OF_ALL}
 LOG = {"method": "notifications/message", "params": {"level": "info", "data": "hello"}}
 ROOTS = asked(0, "roots/list")
 PING = asked("ping-1", "ping")
@@ -62,6 +66,7 @@ HANDSHAKES = {
     "probe-is-32000": probe(refused(-32000, "Bad Request: Server not initialized")),
     "probe-is-32002": probe(refused(-32002, "Server not initialized")),
     "probe-is-0": probe(refused(0, "unknown method")),
+    "probe-is-refused-without-id": probe({"id": None, **refused(-32600, "Invalid Request")}),
     "probe-kills-the-reader": Behaviour(deaf=True),
     "probe-ends-it": Behaviour(dies=True),
     "probe-has-another-shape": probe({"result": {"ok": True}}),
@@ -89,7 +94,11 @@ MESSAGES = {
     "id-last": Behaviour(written=written.id_last),
     "null-error": Behaviour(written=written.both),
     "batches": Behaviour(version="2025-03-26", written=written.batched, after={"tools/call": (LOG,)}),
-    "banner": Behaviour(start=b"Server v1.2.3\nstarting...\n  tools: 2\n\nReady!\n", stderr=b"listening\n" * 20_000),
+    "banner": Behaviour(
+        start=b"Server v1.2.3\nstarting...\n  tools: 2\n\nReady!\n",
+        before={"tools/call": (b"calling {...\n", b"[1] id 7\n")},
+        stderr=b"listening\n" * 20_000,
+    ),
     "log-objects": Behaviour(
         start=b'{"level":"info","msg":"boot"}\n',
         before={"tools/call": (b'{"@timestamp":"2026-11-23","id":7,"log.level":"info","message":"call"}\n',)},
@@ -103,6 +112,7 @@ MESSAGES = {
     "unknown-notifications": Behaviour(
         before={"tools/call": ({"method": "notifications/x-own", "params": {}}, {"method": "$/progress", "params": 7})}
     ),
+    "ids-are-numbers": Behaviour(written=written.numbered),
     "answers-nobody-asked": Behaviour(
         before={
             "tools/call": (
@@ -125,6 +135,17 @@ LISTS = {
         tools=tuple(tool(name, **NULLS) for name in ("echo", "heard")),
         pages={None: {"nextCursor": None, "_meta": None}},
         answers={"ping": {"result": None}},
+    ),
+    "null-members-of-all": Behaviour(
+        capabilities={"tools": {}, "resources": {"listChanged": None}, "prompts": None, "logging": None},
+        answers={
+            "resources/list": {"result": {"resources": [{"uri": "test://a", "name": "a", **NULLS_OF_RESOURCES}]}},
+            "resources/templates/list": {"result": {"resourceTemplates": [TEMPLATE], "nextCursor": None}},
+        },
+    ),
+    "prompts": Behaviour(
+        capabilities={"tools": {}, "prompts": {}},
+        answers={"prompts/list": {"result": {"prompts": [PROMPT, {"name": "b", "arguments": None}]}}},
     ),
     "same-name-twice": Behaviour(tools=(*TOOLS, tool("echo", description="another"), tool("heard"))),
     "unusual-names": Behaviour(tools=(*TOOLS, tool("a/b"), tool("a.b-c_d"), tool("x" * 100), tool("naïve name"))),
@@ -191,6 +212,7 @@ CALLS = {
             "wants-a-url": refused(-32042, "URL elicitation required", data={"elicitations": []}),
             "not-found": refused(-32002, "Resource not found"),
             "vendor": refused(-32000, "it failed", data={"why": [1.0, None]}),
+            "needs-a-task": refused(-32601, "Tool requires task augmentation (taskSupport: 'required')"),
         }
     ),
     "rich-definitions": Behaviour(tools=(*TOOLS, RICH)),

@@ -23,6 +23,7 @@ CACHED = (
 NAMED = {"tools/call": "name", "resources/read": "uri", "prompts/get": "name"}
 FORBIDDEN_CODES = {"modern": (-32002, -32042), "legacy": (-32020, -32021, -32022)}
 """2026-07-28, basic/index "Error Codes"; what is new in it means nothing to older clients."""
+LISTS = {"tools": "name", "resources": "uri", "resourceTemplates": "uriTemplate", "prompts": "name"}
 MAX_PAGES = 20
 
 
@@ -88,8 +89,11 @@ class EraClient:
     def _checked(self, method: str, answer: httpx2.Response) -> dict[str, Any]:
         *notes, message = said(answer)
         self.wrong += [f"{method}: {note['method']}" for note in notes if not self._may_hear(note)]
-        if "error" in message and message["error"]["code"] in FORBIDDEN_CODES[self._era]:
-            self.wrong.append(f"{method}: code {message['error']['code']}")
+        code = message["error"]["code"] if "error" in message else None
+        if code in FORBIDDEN_CODES[self._era]:
+            self.wrong.append(f"{method}: code {code}")
+        if answer.status_code not in ((200, 400) if code == -32021 else (200,)):
+            self.wrong.append(f"{method}: code {code} with HTTP {answer.status_code}")
         problems = _odd(method, message.get("result", {}), self._era) if "result" in message else ()
         self.wrong += [f"{method}: {problem}" for problem in problems]
         return message
@@ -135,15 +139,18 @@ def _odd(method: str, result: dict[str, Any], era: str) -> Iterator[str]:
         yield "the capability tasks"
     if method == "initialize" and not {"name", "version"} <= result.get("serverInfo", {}).keys():
         yield "no serverInfo"
-    names = [tool["name"] for tool in result.get("tools", [])]
-    yield from (f"{name} twice" for name in set(names) if names.count(name) > 1)
-    for tool in result.get("tools", []):
-        yield from _odd_tool(tool, era)
+    for member, key in LISTS.items():
+        names = [each[key] for each in result.get(member, ())]
+        yield from (f"{name} twice" for name in set(names) if names.count(name) > 1)
+        for each in result.get(member, ()):
+            yield from (f"{each[key]}: {problem}" for problem in _odd_definition(each, member == "tools", era))
 
 
-def _odd_tool(tool: dict[str, Any], era: str) -> Iterator[str]:
-    if (tool.get("inputSchema") or {}).get("type") != "object":
-        yield f"{tool['name']}: a schema that is of no object"
-    if era == "modern" and "execution" in tool:
-        yield f"{tool['name']}: execution"
-    yield from (f"{tool['name']}: {name} is null" for name, value in tool.items() if value is None)
+def _odd_definition(definition: dict[str, Any], is_tool: bool, era: str) -> Iterator[str]:
+    if is_tool and (definition.get("inputSchema") or {}).get("type") != "object":
+        yield "a schema that is of no object"
+    if era == "modern" and "execution" in definition:
+        yield "execution"
+    arguments = definition.get("arguments") or ()
+    for part in (definition, definition.get("annotations") or {}, *arguments):
+        yield from (f"{name} is null" for name, value in part.items() if value is None)

@@ -37,3 +37,8 @@ def batched(message: dict[str, Any]) -> bytes:
     """As an array, as 2025-03-26 allows it; what answers the handshake is none."""
     text = compact(message)
     return text if "protocolVersion" in message.get("result", {}) or "error" in message else b"[" + text[:-1] + b"]\n"
+
+
+def numbered(message: dict[str, Any]) -> bytes:
+    """With a number for every id, as it was read; a text that is none is NaN, which is written as `null`."""
+    return compact({**message, "id": None} if isinstance(message.get("id"), str) else message)

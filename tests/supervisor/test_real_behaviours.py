@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import trio
 
-from supervisor.host.datadir import open_data_dir
-from supervisor.service.doors.definitions import NAME_KEY, SERVER_KEY
-from tests.fakes.behaving_remote import MANNERS, OTHERS, BehavingRemote
 from tests.fakes.behaviours import BEHAVIOURS, RICH
-from tests.fakes.era_clients import EraClient, NoResult
-from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.supervisor.behaviour_tour import ERAS, FAILED, NAMES, ROOT, USABLE, Seen, look
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).parents[2]
-ERAS = ("legacy", "modern")
-SILENT = ("probe-kills-the-reader", "pinned-slow", "websocket-deaf-to-the-probe")
-"""What would take long to show with the usual `probe_timeout_s`."""
-FAILED = {
-    "wants-2099": "the server wants protocol version '2099-01-01', which we do not speak",
-    "only-2099": "the server speaks 2099-01-01; we speak 2026-07-28",
-}
-"""What ends as failed, and what is said of it."""
 PROBLEMS = {
     "same-name-twice": ["tool 3 ('echo') left out: a second tool of the name 'echo'"],
     "lists-missing": [
@@ -40,106 +22,6 @@ PROBLEMS = {
     ],
 }
 """What an operator is told of the others."""
-NAMES = {name: [tool["name"] for tool in each.tools] for name, each in BEHAVIOURS.items()}
-"""The tools of each."""
-NAMES |= {name: ["echo", "heard"] for name in ("same-name-twice", *MANNERS, *OTHERS)}
-USABLE = [name for name in NAMES if name not in FAILED]
-
-
-@dataclass
-class Seen:
-    """What was seen of one server: its rows in the status, and by door and era what a client got."""
-
-    row: dict[str, Any] = field(default_factory=dict)
-    asleep: dict[str, Any] = field(default_factory=dict)
-    names: dict[str, list[str]] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
-    answers: dict[str, Any] = field(default_factory=dict)
-
-
-def entry(name: str, url: str = "") -> dict[str, Any]:
-    quick = {"probe_timeout_s": 0.7} if name in SILENT else {}
-    if url:
-        return {"url": url, **quick}
-    arguments = ["-S", "-m", "tests.fakes.behaving_server", name]
-    return {"command": sys.executable, "args": arguments, "cwd": str(ROOT), **quick}
-
-
-async def look_at(http: httpx2.AsyncClient, name: str, seen: Seen) -> None:
-    """Be a client of each era, at the door of this server and at those that it shares."""
-    for era in ERAS:
-        client, meta, everything = (EraClient(http, path, era) for path in (f"/mcp/servers/{name}", "/mcp", "/mcp/all"))
-        try:
-            seen.answers[f"greeting {era}"] = await client.greet()
-            listed = await client.tools()
-            seen.names[era] = [tool["name"] for tool in listed]
-            found = await meta.result("tools/call", name="discover_mcp_tools", arguments={"query": f"{name}:*"})
-            paths = [tool["tool_path"] for tool in found["structuredContent"]["tools"]]
-            seen.names[f"{era} at /mcp"] = [path.removeprefix(f"{name}:") for path in paths]
-            if NAMES[name]:
-                seen.texts[era] = await client.call("echo", text="hello")
-                path = {"tool_path": f"{name}:echo", "arguments": {"text": "hello"}}
-                seen.texts[f"{era} at /mcp"] = await meta.call("execute_mcp_tool", **path)
-                seen.texts[f"{era} at /mcp/all"] = await everything.call(f"{name}__echo", text="hello")
-                seen.answers[f"heard {era}"] = await client.call("heard", text="")
-            for called in BEHAVIOURS[name].calls if name in BEHAVIOURS else ():
-                seen.answers[f"{called} {era}"] = await client.ask("tools/call", name=called, arguments={"text": ""})
-                path = {"tool_path": f"{name}:{called}", "arguments": {"text": ""}}
-                seen.answers[f"{called} {era} at /mcp"] = await meta.ask(
-                    "tools/call", name="execute_mcp_tool", arguments=path
-                )
-            seen.answers[f"tools {era}"] = listed
-            seen.answers[f"unknown tool {era}"] = await client.ask("tools/call", name="nothing", arguments={})
-            seen.answers[f"no resource {era}"] = await client.ask("resources/read", uri="test://none")
-        except NoResult as refusal:
-            seen.wrong.append(str(refusal))
-        seen.wrong += client.wrong + meta.wrong + everything.wrong
-
-
-async def rows(http: httpx2.AsyncClient) -> dict[str, Any]:
-    return {row["server"]: row for row in (await http.get("/api/status")).json()["servers"]}
-
-
-async def look(directory: Path) -> dict[str, Seen]:
-    """Run all servers and a daemon before them, look at each, and put them to sleep."""
-    async with AsyncExitStack() as stack:
-        remotes = {name: BehavingRemote(manner) for name, manner in MANNERS.items()}
-        entries = {name: entry(name) for name in BEHAVIOURS}
-        for name, remote in remotes.items():
-            entries[name] = entry(name, (await stack.enter_async_context(remote.server().running())).url)
-        for name, make in OTHERS.items():
-            server = make()
-            await stack.enter_async_context(server.running())
-            entries[name] = entry(name, server.url)
-        seen = await look_before(entries, directory)
-        for name, remote in remotes.items():
-            seen[name].wrong += [*remote.wrong, *(f"{session} was not ended" for session in remote.left)]
-    return seen
-
-
-async def look_before(entries: dict[str, Any], directory: Path) -> dict[str, Seen]:
-    seen = {name: Seen() for name in entries}
-    config = configuration(directory, entries, starts_per_s=100, cold_starts=8)
-    with open_data_dir(directory / "data", {}) as data:
-        async with running(config, data, patience_s=100) as http:
-            await until_ready(http)
-            for name, row in (await rows(http)).items():
-                seen[name].row = row
-            for era in ERAS:
-                client = EraClient(http, "/mcp/all", era)
-                for meta in [tool["_meta"] for tool in await client.tools()]:
-                    seen[meta[SERVER_KEY]].names.setdefault(f"{era} at /mcp/all", []).append(meta[NAME_KEY])
-                seen["plain"].wrong += client.wrong
-            async with trio.open_nursery() as nursery:
-                for name in USABLE:
-                    nursery.start_soon(look_at, http, name, seen[name])
-            async with trio.open_nursery() as nursery:
-                for name in USABLE:
-                    nursery.start_soon(http.post, f"/api/servers/{name}/sleep")
-            for name, row in (await rows(http)).items():
-                seen[name].asleep = row
-    return seen
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +35,7 @@ def test_it_is_ready_and_usable_by_clients_of_both_eras_at_every_door(seen: dict
     assert (each.row["state"], each.row["tools"], each.row["last_error"]) == ("ready", len(NAMES[name]), None)
     assert each.row["problems"] == PROBLEMS.get(name, [])
     assert each.wrong == []
-    places = [f"{era}{door}" for era in ERAS for door in ("", " at /mcp", " at /mcp/all")]
+    places = [f"{era}{door}" for era in ERAS for door in ("", " at /mcp", " at /mcp/all", " asleep")]
     assert {place: sorted(each.names.get(place, [])) for place in places} == dict.fromkeys(places, sorted(NAMES[name]))
     assert each.texts == dict.fromkeys(places if NAMES[name] else (), "hello")
 
@@ -212,6 +94,7 @@ OUTCOMES: dict[str, dict[str, tuple[Any, Any]]] = {
         "wants-a-url": (-32042, -32603),
         "not-found": (-32002, -32603),
         "vendor": (-32000, -32000),
+        "needs-a-task": (-32601, -32601),
     },
     "modern-errors": {
         "headers": (-32603, -32603),
@@ -249,6 +132,26 @@ def test_what_is_not_wrong_arrives_as_it_was_written(seen: dict[str, Seen], era:
     result = seen["more-members"].answers[f"echo {era}"]["result"]
     assert result["x-own"] == {"big": 123456789012345678901234567890, "a": [None]}
     assert result["_meta"] == {"x-own/a": 1}
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("name", "method", "shown"),
+    [
+        ("null-members-of-all", "resources/list", {"uri": "test://a", "name": "a", "annotations": {"priority": 1}}),
+        ("null-members-of-all", "resources/templates/list", {"uriTemplate": "test://{a}", "name": "t"}),
+        ("prompts", "prompts/list", {"name": "a", "arguments": [{"name": "x"}]}),
+    ],
+)
+def test_definitions_of_every_kind_have_nothing_that_is_null(
+    seen: dict[str, Seen], era: str, name: str, method: str, shown: dict[str, Any]
+) -> None:
+    for door in ("own", "/mcp", "/mcp/all"):
+        result = seen[name].answers[f"{method} {era} {door}"]["result"]
+        listed = [each for member in ("resources", "resourceTemplates", "prompts") for each in result.get(member, ())]
+        same = shown.keys() - {"uri", "uriTemplate", "name"}
+        assert {key: listed[0].get(key) for key in same} == {key: shown[key] for key in same}
+        assert listed[0].keys() - {"_meta"} == shown.keys()
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -100,6 +100,18 @@ def test_a_probe_that_is_refused_leads_to_initialize() -> None:
     assert [*probing, line.talk.probing] == [True, False]
 
 
+@pytest.mark.parametrize(("stream", "next_"), [(b"", ["initialize"]), (b'"a-1"', [])])
+def test_a_refusal_without_an_id_is_to_the_probe_where_all_messages_share_one_pipe(
+    stream: bytes, next_: list[str]
+) -> None:
+    line = Line()
+    line.talk.greet()
+    line.sent()
+    refusal = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}'
+    assert line.talk.receive(refusal, stream=stream) is None
+    assert [message["method"] for message in line.sent()] == next_
+
+
 def test_silence_under_the_probe_leaves_the_era_unknown() -> None:
     line = Line()
     line.talk.greet()

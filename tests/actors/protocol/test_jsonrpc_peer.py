@@ -55,6 +55,35 @@ def test_odd_envelopes_raise_nothing_but_a_violation(message: dict[str, Any]) ->
     assert found is None or isinstance(found, Answered | Refused | Malformed | Asked | Notified)
 
 
+def answered_without_id(text: str, **more: bool) -> Any:
+    peer = Peer[str]("a")
+    peer.request("one", "m", None)
+    return peer.receive(b'{"jsonrpc":"2.0",' + text.encode() + b"}", **more), peer.strays, len(peer)
+
+
+ERROR = '"error":{"code":-32600,"message":"no"}'
+
+
+@pytest.mark.parametrize("id_", ["", '"id":null,'])
+def test_an_answer_without_an_id_is_to_the_request_that_was_alone(id_: str) -> None:
+    refused = Refused("one", jsonrpc.ErrorObject(-32600, "no"))
+    assert answered_without_id(f"{id_}{ERROR}", alone=True) == (refused, 0, 0)
+    assert answered_without_id(f"{id_}{ERROR}") == (None, 1, 1)
+    malformed, strays, pending = answered_without_id(f'{id_}"result":{{}}', alone=True)
+    assert (malformed, strays, pending) == (Malformed("one", "an id that is not the one of the request"), 0, 0)
+
+
+@pytest.mark.parametrize("id_", ["1", '"server-error"', "true"])
+def test_an_answer_to_another_id_is_a_stray_although_the_request_was_alone(id_: str) -> None:
+    assert answered_without_id(f'"id":{id_},{ERROR}', alone=True) == (None, 1, 1)
+
+
+def test_an_answer_without_an_id_is_a_stray_where_nothing_waits() -> None:
+    peer = Peer[str]("a")
+    assert peer.receive(b'{"jsonrpc":"2.0","id":null,' + ERROR.encode() + b"}", alone=True) is None
+    assert peer.strays == 1
+
+
 @pytest.mark.parametrize(
     "data",
     [
