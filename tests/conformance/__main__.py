@@ -30,7 +30,8 @@ def main() -> int:
     transports = chosen.transport or (TRANSPORTS[:1] if chosen.short else TRANSPORTS)
     for suite in (SUITES[name] for name in chosen.suite or (REQUIREMENTS if chosen.short else SUITES)):
         behind = OTHER[suite.era] if chosen.across else suite.era
-        for transport, rows in runner.compare(suite, transports, chosen.scenario or (), across=chosen.across):
+        asked = runner.compare(suite, transports, chosen.scenario or (), across=chosen.across, fresh=chosen.fresh)
+        for transport, rows in asked:
             print(f"\n### {suite.name}, a {behind} server over {transport}\n", *table(rows), sep="\n")
             print(*(f"\n- {line}" for line in differences(rows)), sep="", flush=True)
             unknown -= {row.scenario for row in rows}
@@ -49,6 +50,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--transport", action="append", choices=TRANSPORTS, help="how the daemon reaches the server")
     parser.add_argument("--across", action="store_true", help="a server of the era that is not the suite's")
     parser.add_argument("--scenario", action="append", help="only this one; may be repeated")
+    parser.add_argument("--fresh", action="store_true", help="a daemon of its own for each scenario")
     parser.add_argument("--short", action="store_true", help="both requirement sets, over stdio, as in the tests")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"where to install to ({CACHE})")
     return parser.parse_args()

@@ -34,8 +34,8 @@ ON_ONE_PIPE = tuple(
 )
 
 
-def reasons(suite: str, behind: Era, transport: Transport) -> Mapping[str, str]:
-    """Return them by scenario, for a suite at the door of a server of this era."""
+def reasons(suite: str, behind: Era, transport: Transport, *, fresh: bool) -> Mapping[str, str]:
+    """Return them by scenario, for a suite at the door of a server of this era; `fresh`: a door for each scenario."""
     if (suite, behind) != ("2026-07-28", "legacy"):
         return {}
-    return BEFORE_LEGACY | (dict.fromkeys(ON_ONE_PIPE, TAKE_TURNS) if transport == "stdio" else {})
+    return BEFORE_LEGACY | (dict.fromkeys(ON_ONE_PIPE, TAKE_TURNS) if transport == "stdio" and not fresh else {})

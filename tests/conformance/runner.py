@@ -22,22 +22,32 @@ class Runner:
         self._direct: dict[tuple[str, tuple[str, ...]], Mapping[str, Score]] = {}
 
     def compare(
-        self, suite: Suite, transports: Sequence[Transport], names: Sequence[str] = (), *, across: bool = False
+        self,
+        suite: Suite,
+        transports: Sequence[Transport],
+        names: Sequence[str] = (),
+        *,
+        across: bool = False,
+        fresh: bool = False,
     ) -> Iterator[tuple[Transport, list[Row]]]:
         """Run all scenarios, or the named ones that there are: directly, and for each transport through the door.
 
         Directly is always against a server of the suite's own era. `across`: behind the door is one of the other era.
+        `fresh`: each scenario has a daemon and a server of its own, so that nothing is left of those before.
         """
         scenarios = self._harness.scenarios(suite, names)
-        named = (*scenarios.scored, *scenarios.unscored) if names else ()
-        if names and not named:
+        every = (*scenarios.scored, *scenarios.unscored)
+        named = every if names else ()
+        if not every:
             return
         role = Role(OTHER[suite.era], overlay=True) if across else Role(suite.era)
         direct = self._directly(suite, named)
         for transport in transports:
-            with self._stage.door(role, transport) as url:
-                through = self._harness.run(suite, url, named, f"{role.era}-{transport}")
-            yield transport, compared(scenarios, direct, through, reasons(suite.name, role.era, transport))
+            through: dict[str, Score] = {}
+            for number, run in enumerate([(name,) for name in every] if fresh else [named]):
+                with self._stage.door(role, transport) as url:
+                    through |= self._harness.run(suite, url, run, f"{role.era}-{transport}{f'/{number}' * fresh}")
+            yield transport, compared(scenarios, direct, through, reasons(suite.name, role.era, transport, fresh=fresh))
 
     def _directly(self, suite: Suite, names: tuple[str, ...]) -> Mapping[str, Score]:
         key = (suite.name, names)
