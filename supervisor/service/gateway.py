@@ -19,6 +19,7 @@ from actors.kit import Address, Latest
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.protocol.jsonrpc import encode
+from actors.protocol.mirrors import Mirror
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
 from supervisor.metatools import definitions
@@ -107,6 +108,11 @@ class Gateway:
         if handler is None or method in (LEGACY_ONLY if modern else MODERN_ONLY):
             raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
         return await handler(exchange)
+
+    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+        """Return none: the schemas of the meta-tools mark nothing."""
+        del principal, tool
+        return ()
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Refuse a subscription: there are none at this door."""

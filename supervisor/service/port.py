@@ -17,6 +17,7 @@ from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol import jsonrpc
 from actors.protocol.listing import METHODS
+from actors.protocol.mirrors import Mirror
 from actors.protocol.naming import NAMED_BY
 from supervisor.host.workbench import beside
 from supervisor.service.exchange import Exchange
@@ -58,6 +59,9 @@ class Service(Protocol):
         Raises `SupervisorError` for our and the client's failures and `jsonrpc.RemoteError` for an error that a server
         answered; `InputNeeded` where the client is to answer something first. A checkpoint if it waits for anything.
         """
+
+    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+        """Return which arguments the head of a call repeats, of a tool by its name here. A checkpoint if it waits."""
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Tell the client of changes of a resource from now on: by `exchange.updates`, under this name.

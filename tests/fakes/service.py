@@ -10,6 +10,7 @@ import trio
 from actors.errors import UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
+from actors.protocol.mirrors import Mirror
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions
@@ -28,12 +29,16 @@ class FakeService:
         self.asked: list[tuple[Client, str, bytes]] = []
         self.exchanges: list[Exchange] = []
         self.current = Revisions()
+        self.mirrors: dict[str, tuple[Mirror, ...]] = {}
         self.watched: set[str] = set()
         self.left: list[str] = []
         self.subscribers: list[Updates] = []
 
     def revisions(self, principal: Principal) -> Revisions:
         return self.current
+
+    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+        return self.mirrors.get(tool, ())
 
     async def perform(self, exchange: Exchange) -> bytes:
         client, method, params = exchange.client, exchange.method, exchange.params

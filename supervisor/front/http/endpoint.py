@@ -28,6 +28,7 @@ from supervisor.front.http.exchange import CLOSE, BodyLimits, ClientGone, Header
 from supervisor.front.http.head import Head, scan
 from supervisor.front.http.ladder import is_modern, refusal
 from supervisor.front.http.legacy import LegacyFront
+from supervisor.front.http.mirrors import disagreement
 from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.refusal import ErrorResponse, refuse, refused_message
 from supervisor.front.http.session_ids import Sealer
@@ -190,7 +191,13 @@ class McpHttp:
         if wrong is not None:
             await _refused(send, refused_message(wrong))
         elif isinstance(message, ModernRequest):
-            await fronts.modern.request(message, head.accepts, self._principal_of(scope), receive, send)
+            principal = self._principal_of(scope)
+            if message.method == "tools/call" and message.named is not None:
+                mirrors = await fronts.service.mirrors_of(principal, message.named)
+                if mirrors and (wrong := disagreement(mirrors, message, scope["headers"])) is not None:
+                    await _refused(send, refused_message(wrong))
+                    return
+            await fronts.modern.request(message, head.accepts, principal, receive, send)
         elif isinstance(message, Notification) and is_modern(head, message):
             await reply(send, 202, b"")
         else:

@@ -24,6 +24,7 @@ from actors.protocol.changes import subscribable
 from actors.protocol.input_required import RESPONSES, STATE
 from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import MEMBERS
+from actors.protocol.mirrors import Mirror
 from supervisor.host.workbench import beside
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.texts import clean
@@ -92,6 +93,14 @@ class Everything:
             if (handler := self._methods.get(method)) is not None:
                 return await handler(exchange)
         raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
+
+    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+        """Return what the head of a call repeats; see `Service.mirrors_of`."""
+        seen = self._visible.now(principal)
+        server, own = (await self._names.of(seen)).tools.meaning_of(tool) or ("", "")
+        entry = seen.entries.get(server)
+        known = entry.tools.get(own) if entry is not None else None
+        return known.mirrors if known is not None else ()
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Tell a client of changes of a resource; see `Service.subscribe`."""

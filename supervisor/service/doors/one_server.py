@@ -20,6 +20,7 @@ from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES, subscribable
+from actors.protocol.mirrors import Mirror
 from supervisor.metatools.answers import well_formed
 from supervisor.metatools.servers.availability import refusal
 from supervisor.metatools.texts import clean
@@ -77,6 +78,12 @@ class OneServer:
             raise _unknown(exchange)
         known = await self._known_page(exchange) if method in known_lists.KINDS else None
         return await self._passed_on(exchange) if known is None else known
+
+    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+        """Return what the head of a call repeats; see `Service.mirrors_of`."""
+        entry = self._visible.now(principal).entries.get(self._server)
+        known = entry.tools.get(tool) if entry is not None else None
+        return known.mirrors if known is not None else ()
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Tell a client of changes of a resource; see `Service.subscribe`."""

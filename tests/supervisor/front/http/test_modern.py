@@ -12,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, CallTooLarge, InvalidArguments, UnknownTool
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.mirrors import Mirror
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.settings import HttpSettings
@@ -47,6 +48,20 @@ async def ask(service: FakeService, method: str, params: dict[str, Any] | None =
 
 def code_of(answer: Exchange) -> tuple[int, Any, int]:
     return answer.status, answer.json["id"], answer.json["error"]["code"]
+
+
+async def test_a_head_that_says_something_else_than_the_arguments_reaches_no_service() -> None:
+    service = FakeService()
+    service.behaviours["tools/call"] = returning(b'{"resultType":"complete"}')
+    service.mirrors["t"] = (Mirror("mcp-param-region", ("region",)),)
+    params = {"name": "t", "arguments": {"region": "eu"}}
+    for headers, status in [({"mcp-param-region": "eu"}, 200), ({"mcp-param-region": "us"}, 400), ({}, 400)]:
+        head = modern_headers("tools/call", "t", **headers)
+        answer = await fetch(app_of(service), "POST", head, modern("tools/call", params))
+        assert answer.status == status
+        if status == 400:
+            assert answer.json["error"]["code"] == -32020
+    assert len(service.asked) == 1
 
 
 # Requests -------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from actors.errors import ServerStarting, ShuttingDown, UnknownDoor, UnknownMeth
 from actors.kit import Latest
 from actors.messages import Note, Question
 from actors.principal import Principal
+from actors.protocol.mirrors import Mirror
 from actors.protocol.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.guard import Guard
@@ -56,6 +57,9 @@ class FakeService:
     def publish(self, **revisions: int) -> None:
         self.now = msgspec.structs.replace(self.now, **revisions)
         self.changes.set(None)
+
+    async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
+        raise AssertionError("there are no heads here")
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Subscribe to what begins with `watched`."""

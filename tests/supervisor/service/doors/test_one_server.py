@@ -18,6 +18,7 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import SleepServer
 from actors.principal import LOCAL
+from actors.protocol.mirrors import Mirror
 from actors.protocol.versions import META_SERVER_INFO, Era
 from supervisor.config import Settings
 from supervisor.service.client import Client
@@ -383,3 +384,19 @@ async def test_a_list_whose_pages_have_no_end_is_told_as_it_is_known(era: Era) -
         assert rig.server.asked == []
         assert (await rig.result(LEGACY, "prompts/list"))["prompts"] == []
         assert rig.server.methods() == ["prompts/list"]
+
+
+async def test_doors_know_what_the_head_of_a_call_repeats() -> None:
+    mirrors = (Mirror("mcp-param-region", ("region",)),)
+    async with door() as rig:
+        known = rig.running.gateway.means.catalogue
+        offer = known.value.entries["whole"].offer
+        tools = (replace(offer.tools[0], mirrors=mirrors), *offer.tools[1:])
+        known.set(replace(known.value, entries={"whole": Entry.make("whole", "http", replace(offer, tools=tools))}))
+        table, first, second = DoorTable(rig.running.gateway, "1.0"), tools[0].name, tools[1].name
+        everything = table.find("all").service
+        assert await rig.door.mirrors_of(LOCAL, first) == mirrors
+        assert await everything.mirrors_of(LOCAL, f"whole__{first}") == mirrors
+        for service, name in ((rig.door, second), (rig.door, "no such"), (everything, first), (everything, "x__y")):
+            assert await service.mirrors_of(LOCAL, name) == ()
+        assert await rig.running.gateway.mirrors_of(LOCAL, first) == ()
