@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -61,6 +61,12 @@ def lacking(capabilities: msgspec.Raw, method: str, params: msgspec.Raw) -> str:
     if not wanted or wanted in modes or (wanted == FORM and not modes):
         return ""
     return f"{name}.{wanted}"
+
+
+def requirement(lacks: str) -> dict[str, Any]:
+    """Return as capabilities what `lacking` said: `elicitation.url` is `{"elicitation": {"url": {}}}`."""
+    name, _, part = lacks.partition(".")
+    return {name: {part: {}} if part else {}}
 
 
 def declared(capabilities: msgspec.Raw) -> bytes:

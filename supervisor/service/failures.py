@@ -18,6 +18,7 @@ from actors.protocol.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean
 from supervisor.service.relay import URL_ELICITATION_REQUIRED
+from supervisor.service.rounds import CapabilityRequired
 
 _OF_THE_DAEMON = (MailboxFull, Starved, ShuttingDown)
 """The daemon has no room for the request now. Those of one server that is busy or being stopped are not meant."""
@@ -55,6 +56,8 @@ def is_for_client(error: SupervisorError | RemoteError) -> bool:
     """Say whether a failed call is the client's matter, not the model's: a JSON-RPC error it acts on, or may retry."""
     if isinstance(error, RemoteError):
         return error.error.code == URL_ELICITATION_REQUIRED
+    if isinstance(error, CapabilityRequired):
+        return True
     return isinstance(error, MalformedRequest) or (isinstance(error, _OF_THE_DAEMON) and error.server is None)
 
 

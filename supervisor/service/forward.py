@@ -21,6 +21,7 @@ from supervisor.service.exchange import Exchange
 from supervisor.service.parking import Parking
 from supervisor.service.relay import as_tool_result, fit, passes, relayed, travelling_meta
 from supervisor.service.round_trips import RoundTrips
+from supervisor.service.rounds import CapabilityRequired
 
 MAX_META_BYTES = 65_536
 MAX_ERROR_BYTES = 1_048_576
@@ -90,6 +91,10 @@ class Forwarder:
         refused: RemoteError | None = None
         try:
             result: Result = await self._round_trips.result(exchange, message, by_result=by_result)
+        except CapabilityRequired as lacking:
+            if written is not None:  # whoever speaks to this server acts on it; a model is shown what the server said
+                raise
+            result = lacking.result
         except RemoteError as remote:
             refused = within_limits(remote)
         if refused is not None:

@@ -69,6 +69,11 @@ class _Required(msgspec.Struct):
     capabilities: dict[str, msgspec.Raw] = msgspec.field(name="requiredCapabilities", default_factory=dict)
 
 
+class _Failed(msgspec.Struct):
+    isError: bool = False
+
+
+_failed = msgspec.json.Decoder(_Failed)
 _kind = msgspec.json.Decoder(_Kind)
 _lifetime = msgspec.json.Decoder(_Lifetime)
 _nullable = msgspec.json.Decoder(_Nullable)
@@ -233,6 +238,17 @@ def _says_not_found(said: ErrorObject) -> bool:
         except (msgspec.MsgspecError, RecursionError):
             return bool(_NOT_FOUND.search(said.message))
     return said.code == NOT_FOUND_LEGACY or (said.code == 0 and bool(_NOT_FOUND.search(said.message)))
+
+
+def has_failed(body: msgspec.Raw) -> bool:
+    """Say whether the result of a tool says itself that it failed."""
+    text = bytes(body)
+    if b'"isError"' not in text:
+        return False
+    try:
+        return _failed.decode(text).isError
+    except (msgspec.MsgspecError, RecursionError):
+        return False
 
 
 def as_tool_result(error: RemoteError, method: str) -> Result | None:

@@ -35,8 +35,8 @@ from supervisor.service.confirmations import KEY, Confirmations, check
 from supervisor.service.exchange import Exchange
 from supervisor.service.parking import GRACE_S, Parked, Parking, digest_of
 from supervisor.service.questionnaire import Questionnaire
-from supervisor.service.relay import URL_ELICITATION_REQUIRED
-from supervisor.service.rounds import AskedByResult, InputNeeded, Rounds
+from supervisor.service.relay import URL_ELICITATION_REQUIRED, has_failed
+from supervisor.service.rounds import AskedByResult, CapabilityRequired, InputNeeded, Rounds
 
 MAX_ROUNDS: Final = 10
 """Incomplete results to one request, as the official SDKs have it."""
@@ -73,8 +73,8 @@ class RoundTrips:
     async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:
         """Return the result of a call, which is complete. `by_result`: a client may be asked by what it is answered.
 
-        Raises `InputNeeded` or `AskedByResult` for a client that is to answer something first, and what a call may
-        raise. A checkpoint.
+        Raises `InputNeeded` or `AskedByResult` for a client that is to answer something first, `CapabilityRequired`
+        where it failed as the client could not be asked, and what a call may raise. A checkpoint.
         """
         if message.method in METHODS:
             if message.method == "tools/call" and self._deployment.value.confirms(message.server, message.name):
@@ -184,7 +184,10 @@ class RoundTrips:
             rounds.pause()
             raise
         rounds.close()
-        return await reply.wait()
+        result = await reply.wait()
+        if rounds.lacked and exchange.client.era == "modern" and has_failed(result.body):
+            raise CapabilityRequired(message.server, rounds.lacked, result)
+        return result
 
     def _told(self, parked: Parked, server: str, questions: Mapping[str, InputRequest]) -> AskedByResult:
         """Park a call and return what tells its client of questions. Raises `CannotAsk` if too many calls wait."""

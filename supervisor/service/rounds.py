@@ -7,15 +7,15 @@ tells meanwhile goes to nobody.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
 
-from actors.errors import CannotAsk
+from actors.errors import CannotAsk, SupervisorError
 from actors.kit import Reply
 from actors.messages import Note, Question, Result
-from actors.protocol.client_capabilities import ELICIT
+from actors.protocol.client_capabilities import ELICIT, lacking, requirement
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
@@ -53,13 +53,30 @@ class AskedByResult(Exception):
         self.expires_s = expires_s
 
 
+class CapabilityRequired(SupervisorError):
+    """The call failed because its server asked what the client did not declare (MCP 2026-07-28, -32021).
+
+    `result` is what the server answered after it was told so.
+    """
+
+    code = -32021
+    http_status = 400
+    kind = "capability"
+
+    def __init__(self, server: str, required: Mapping[str, Any], result: Result) -> None:
+        text = f"server {server!r} asked for what the client did not declare: {', '.join(required)}"
+        details = {"requiredCapabilities": dict(required)}
+        super().__init__(text, server=server, outcome="completed", details=details)
+        self.result = result
+
+
 class Rounds:
     """One call of a client that is asked by its answers; implements `actors.messages.Caller`.
 
     `by_result`: forms that a client did not declare are kept as well, to be told by an ordinary result.
     """
 
-    __slots__ = ("_asked", "_exchange", "_last", "_open", "_turn", "by_result")
+    __slots__ = ("_asked", "_exchange", "_last", "_open", "_turn", "by_result", "lacked")
 
     def __init__(self, exchange: Exchange, *, by_result: bool = False) -> None:
         self._exchange: Exchange | None = exchange
@@ -68,6 +85,8 @@ class Rounds:
         self._open: dict[str, tuple[Question, Reply[msgspec.Raw]]] = {}
         self._asked = 0
         self._turn: trio.Event | None = None
+        self.lacked: dict[str, Any] = {}
+        """Capabilities that the client would have needed for a question that was not asked."""
 
     @property
     def open(self) -> dict[str, InputRequest]:
@@ -102,6 +121,7 @@ class Rounds:
             return self._exchange.ask(question)
         reply: Reply[msgspec.Raw] = Reply()
         if lacks and not (self.by_result and question.method == ELICIT and not is_secret(question.params)):
+            self.lacked.update(requirement(lacking(self._last.client.capabilities, question.method, question.params)))
             reply.fail(CannotAsk(lacks))
         elif len(self._open) >= MAX_OPEN or self._asked >= MAX_QUESTIONS:
             text = f"{len(self._open)} questions wait for an answer, {self._asked} were asked during this call"

@@ -27,13 +27,8 @@ from supervisor.service.failures import is_for_client
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup import Lookup
 from supervisor.service.means import REFUSED, Used
+from supervisor.service.relay import has_failed
 
-
-class _Failed(msgspec.Struct):
-    isError: bool = False
-
-
-_failed = msgspec.json.Decoder(_Failed)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _raws = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -121,11 +116,9 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
 
 def with_remark(body: bytes, remark: str) -> bytes:
     """Return the result of a call that failed with a text more; any other, and one that is none, as it is."""
-    if b'"isError"' not in body:
+    if not has_failed(msgspec.Raw(body)):
         return body
     try:
-        if not _failed.decode(body).isError:
-            return body
         members = _members.decode(body)
         blocks = _raws.decode(members["content"])
     except (msgspec.MsgspecError, RecursionError, KeyError):

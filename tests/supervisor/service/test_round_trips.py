@@ -27,7 +27,7 @@ from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange, QuestionTable
 from supervisor.service.parking import GRACE_S, MAX_PARKED_OF_ONE, Parked, Parking
 from supervisor.service.round_trips import MAX_ROUNDS, RoundTrips
-from supervisor.service.rounds import MAX_OPEN, AskedByResult, InputNeeded, Rounds
+from supervisor.service.rounds import MAX_OPEN, AskedByResult, CapabilityRequired, InputNeeded, Rounds
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.router import FakeRouter
@@ -197,6 +197,30 @@ async def test_what_the_client_did_not_declare_is_not_asked(autojump_clock: Mock
         reply.answer(DONE)
         await settled()
         assert first.kind == "result"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [(b'{"content":[],"isError":true}', "error"), (b'{"content":[],"isError":false}', "result")]
+)
+async def test_a_call_that_failed_for_that_says_what_to_declare(
+    autojump_clock: MockClock, body: bytes, kind: str
+) -> None:
+    client = Client(era="modern", version="2026-07-28", capabilities=msgspec.Raw(b'{"elicitation":{}}'))
+    url = Question(ELICIT, msgspec.Raw(b'{"mode":"url","url":"https://example.com"}'))
+    async with rig() as here:
+        first = here.begin(request(client))
+        await settled()
+        ((message, reply),) = here.router.calls
+        assert message.exchange is not None
+        for question in (url, Question(SAMPLE, msgspec.Raw(b"{}"))):
+            assert message.exchange.ask(question).settled
+        reply.answer(Result(msgspec.Raw(body), "legacy"))
+        await settled()
+        assert first.kind == kind
+        if kind == "error":
+            assert isinstance(first.value, CapabilityRequired)
+            required = first.value.data()["requiredCapabilities"]
+            assert required == {"elicitation": {"url": {}}, "sampling": {}}
 
 
 async def test_a_server_may_take_its_question_back(autojump_clock: MockClock) -> None:
@@ -654,7 +678,8 @@ class Machine:
                 self._here.restart()
                 self.lost = True
             case "retry" | "retry twice" if self._asked is not None:
-                self._retry(good=True)
+                self._retry()
+                await wait_all_tasks_blocked()  # the first one to come goes on with the call
                 if step == "retry twice":
                     await self._refused(again(self._used or self._asked, {"question-1": YES}))
             case "foreign" if self._asked is not None:
@@ -666,7 +691,7 @@ class Machine:
                 await self._refused(again(self._used, {"question-1": YES}))
         await settled()
 
-    def _retry(self, *, good: bool) -> None:
+    def _retry(self) -> None:
         assert self._asked is not None
         answers = dict.fromkeys(self._asked.keys, YES)
         self.outcomes.append(self._here.begin(again(self._asked, answers)))
