@@ -29,6 +29,7 @@ EMPTY_OBJECT = msgspec.Raw(b"{}")
 class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One tool. `parameters` are (name, description) pairs, those of nested objects one level deep included.
 
+    `needs_task`: it can only be run as a task (2025-11-25, server/tools "taskSupport").
     `mirrors`: which arguments the head of a call repeats over HTTP. `misplaced`: why it cannot be called there.
     """
 
@@ -43,6 +44,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     definition: msgspec.Raw = EMPTY_OBJECT
     mirrors: tuple[Mirror, ...] = ()
     misplaced: str = ""
+    needs_task: bool = False
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -72,8 +74,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `partial`: the list of tools was not read to its end. `read_at`: when it was, in unix seconds; 0 if never, or if
     what was read is in doubt. `good_for_s`: for how long the server says that its lists are good; 0 if it says nothing.
-    `barred`: names of tools that must not be called as they are reached, see `Tool.misplaced`. `circular`: lists whose
-    pages have no end at the server; all of them is here.
+    `barred`: names of tools that cannot be called as they are reached, see `Tool.misplaced` and `Tool.needs_task`.
+    `circular`: lists whose pages have no end at the server; all of them is here.
     `answer` is what the server answered to the handshake, as it wrote it; an empty object if an earlier version read
     the offer.
     """

@@ -24,6 +24,7 @@ MAX_DEPTH = 128
 MAX_MARKS = 200_000
 MAX_PARAMETERS = 60
 MAX_REQUIRED = 256
+_TASK_SUPPORT = b'"taskSupport"'
 
 T = TypeVar("T")
 
@@ -80,6 +81,7 @@ def tool(raw: msgspec.Raw) -> Tool:
         definition=raw,
         mirrors=mirrors,
         misplaced=misplaced,
+        needs_task=_TASK_SUPPORT in bytes(raw) and _needs_task(value.get("execution")),
     )
 
 
@@ -172,6 +174,10 @@ def _schema(raw: msgspec.Raw, schema: Any) -> tuple[msgspec.Raw, tuple[tuple[str
     required = schema.get("required")
     names = (name for name in required if isinstance(name, str)) if isinstance(required, list) else ()
     return raw, tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)), tuple(_short(names, MAX_REQUIRED))
+
+
+def _needs_task(execution: Any) -> bool:
+    return isinstance(execution, dict) and execution.get("taskSupport") == "required"
 
 
 def _mirrors(schema: Any) -> tuple[tuple[Mirror, ...], str]:

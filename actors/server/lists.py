@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from actors.server.settings import LIST_LIMITS, RELIST_DEBOUNCE_S, RELIST_INTERV
 
 SETTLE_S = 10.0
 """Old lists are read again about this long after the start: servers that are not known at all come first."""
+_AS_TASK = "it can only be run as a task, which this gateway does not do"
 
 
 class Lists:
@@ -110,8 +111,10 @@ class Lists:
     def take(self, now: float, unix_now: float, agreement: Agreement, draft: Draft, listed: Listed) -> Offer:
         """Take what was read; return what is known now."""
         offer = draft.offer(agreement, listed)
-        if offer.era == "modern" and self._over_http():
-            offer = _without_misplaced(offer)
+        if offer.era == "legacy":
+            offer = _without(offer, {tool.name: _AS_TASK for tool in offer.tools if tool.needs_task})
+        elif self._over_http():
+            offer = _without(offer, {tool.name: tool.misplaced for tool in offer.tools if tool.misplaced})
         self._looked_at = now
         self._due_at = now + self._max_age_s
         self._stale_at = self._stale_from(now, offer.good_for_s)
@@ -155,10 +158,10 @@ def _mirrors(offer: Offer | None) -> dict[str, tuple[Mirror, ...]]:
     return {tool.name: tool.mirrors for tool in offer.tools if tool.mirrors} if offer is not None else {}
 
 
-def _without_misplaced(offer: Offer) -> Offer:
-    if not (left_out := [tool for tool in offer.tools if tool.misplaced]):
+def _without(offer: Offer, left_out: Mapping[str, str]) -> Offer:
+    """Return an offer without some tools; `left_out` says why by name."""
+    if not left_out:
         return offer
-    problems = [f"tool {tool.name[:80]!r} left out: {tool.misplaced}" for tool in left_out]
-    tools = tuple(tool for tool in offer.tools if not tool.misplaced)
-    barred = tuple(tool.name for tool in left_out)
-    return replace(offer, tools=tools, barred=barred, problems=(*offer.problems, *problems)[:MAX_PROBLEMS])
+    problems = [f"tool {name[:80]!r} left out: {why}" for name, why in left_out.items()]
+    tools = tuple(tool for tool in offer.tools if tool.name not in left_out)
+    return replace(offer, tools=tools, barred=tuple(left_out), problems=(*offer.problems, *problems)[:MAX_PROBLEMS])

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import trio
 
+from actors.catalogue.offer import Tool
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
 from actors.kit import Address, Latest
 from actors.messages import CallServer, Result
@@ -18,6 +19,7 @@ from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer, is_json, plain
 from supervisor.servers.deployment import Deployment
 from supervisor.service.exchange import Exchange
+from supervisor.service.fitting.results import NO_DEFINITION, Shown, fitted, may_not_fit
 from supervisor.service.parking import Parking
 from supervisor.service.relay import as_tool_result, fit, passes, relayed, travelling_meta
 from supervisor.service.round_trips import RoundTrips
@@ -28,8 +30,8 @@ MAX_ERROR_BYTES = 1_048_576
 """Of the text and of the data of a server's error; data over that is left out."""
 CHECKED_COST = 64
 """So many bytes of members cost as much, to be looked at, as one that a model wrote."""
-FITTED_COST = 64
-"""So many bytes of a result cost as much as one that a model wrote."""
+FITTED_COST, REWRITTEN_COST = 64, 8
+"""So many bytes of a result cost as much as one that a model wrote; the second where its client cannot take it so."""
 
 
 class Forwarder:
@@ -64,14 +66,16 @@ class Forwarder:
         uri: str = "",
         written: Era | None = None,
         by_result: bool = False,
+        tool: Tool | None = None,
     ) -> bytes:
         """Send one request to a server and return its result, fitted to `era` (default: the client's).
 
         `name` is what it is about: a tool, a prompt, a URI. `members` are JSON members of the params without braces;
         `since` is when the request came, by the trio clock; `uri` is what a `resources/read` is about, as the client
-        wrote it. `written`: the era of the server, if its errors are to reach a client of that era as they are. Raises
-        `SupervisorError`, `RemoteError` in the codes of the client's era, and `InputNeeded` for a client that is to
-        answer something first; with `by_result` also `AskedByResult`, where the server may. A checkpoint.
+        wrote it. `written`: the era of the server, if its errors are to reach a client of that era as they are. `tool`:
+        the one that is called, if the client was shown its definition. Raises `SupervisorError`, `RemoteError` in the
+        codes of the client's era, and `InputNeeded` for a client that is to answer something first; with `by_result`
+        also `AskedByResult`, where the server may. A checkpoint.
         """
         client, deployment = exchange.client, self._deployment.value
         by_result = by_result and deployment.asks_everyone(server)
@@ -105,11 +109,12 @@ class Forwarder:
             if failed is None:
                 raise RemoteError(relayed(error, method, client.era, uri, written).error, server)
             result = failed
-        cost = len(result.body) // FITTED_COST
+        shown = Shown(method, client.version, tool.definition if tool is not None else NO_DEFINITION)
+        cost = fitting_cost(result.body, shown)
         try:
             if cost <= SMALL_BYTES:
-                return fit(result, era or client.era, server)
-            return await self._bench.run(cost, fit, result, era or client.era, server)
+                return _fitted(result, era or client.era, server, shown)
+            return await self._bench.run(cost, _fitted, result, era or client.era, server, shown)
         except (msgspec.MsgspecError, RecursionError):
             text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
             raise ProtocolViolation(text, server=server, outcome="completed") from None
@@ -162,3 +167,14 @@ def _masked_value(data: msgspec.Raw, hide: Callable[[str], str]) -> str:
         return "" if value is None else msgspec.json.encode(masked_in(value)).decode()
     except (RecursionError, msgspec.MsgspecError):
         return ""
+
+
+def fitting_cost(body: msgspec.Raw, to: Shown) -> int:
+    """Return what it costs to fit a result to its client, in bytes that a model wrote."""
+    cost = len(body) // FITTED_COST
+    rewritten = cost <= SMALL_BYTES and len(body) > REWRITTEN_COST * SMALL_BYTES and may_not_fit(bytes(body), to)
+    return len(body) // REWRITTEN_COST if rewritten else cost
+
+
+def _fitted(result: Result, era: Era, server: str, to: Shown) -> bytes:
+    return fitted(fit(result, era, server), to)

@@ -22,6 +22,7 @@ from supervisor.metatools.definitions import SCHEMAS
 from supervisor.metatools.servers.availability import refusal
 from supervisor.metatools.texts import clean
 from supervisor.service.arrival import Arrival
+from supervisor.service.barred import barred
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.relay import not_found
@@ -154,6 +155,10 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     if last in SCHEMAS:
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None
+    if absent is not None and (entry := seen.entries.get(absent.server)) is not None:
+        refused = barred(entry.server, entry.offer, absent.name)
+        if refused is not None:
+            return refused
     if absent is not None and (now := _renamed(seen, absent)):
         text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r} any more: it is called {now!r} now"
         return UnknownTool(f"{text}; nothing was called", server=server, details={"renamed": now, "nearest": [now]})

@@ -24,16 +24,19 @@ from actors.protocol.jsonrpc import (
 from actors.protocol.versions import META_SERVER_INFO, Era
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer
 
+NO_CODE = 0
+"""What the Python SDK 1.x writes for any exception."""
 NOT_FOUND_LEGACY = -32002
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 URL_ELICITATION_REQUIRED = -32042
 MISLEADING = frozenset(
-    {NOT_FOUND_LEGACY, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED}
+    {NO_CODE, NOT_FOUND_LEGACY, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED}
 )
 """Codes on which a modern client acts, or that may not be sent to one. -32020 and -32022 are of the hop between us and
 the server: a client would send the call once more, or negotiate with us anew. -32021 is about capabilities of ours, not
-of the client. -32002 and -32042 are of older revisions, and a modern peer must not send them."""
+of the client. -32002 and -32042 are of older revisions, and a modern peer must not send them; 0 says
+nothing."""
 HOP = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 """Those of them that a modern server means so: to an older client they mean nothing."""
 _AT_ONCE = b'"ttlMs":0,"cacheScope":"private"'
@@ -87,7 +90,7 @@ def fit(result: Result, era: Era, server: str) -> bytes:
     Raises `ServerError` for a server that asks for input: it was told that nobody can be asked; `ProtocolViolation` for
     what would break the client, with every other answer on its connection.
     """
-    body = _without_nulls(bytes(result.body), valued=result.era == era == "modern")
+    body = _without_nulls(bytes(result.body), valued=result.era == "modern")
     if len(body) > MAX_INT_DIGITS and has_endless_integer(body):
         text = f"server {server!r} answered with an integer of over 4,300 digits, which hardly any client can read"
         raise ProtocolViolation(text, server=server, outcome="completed")
@@ -237,7 +240,7 @@ def _says_not_found(said: ErrorObject) -> bool:
             return bool(_data.decode(said.data).uri)
         except (msgspec.MsgspecError, RecursionError):
             return bool(_NOT_FOUND.search(said.message))
-    return said.code == NOT_FOUND_LEGACY or (said.code == 0 and bool(_NOT_FOUND.search(said.message)))
+    return said.code == NOT_FOUND_LEGACY or (said.code == NO_CODE and bool(_NOT_FOUND.search(said.message)))
 
 
 def has_failed(body: msgspec.Raw) -> bool:

@@ -11,10 +11,9 @@ from actors.catalogue.naming import resource_uri
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Entry
 from actors.protocol.listing import Kind
-from actors.protocol.versions import Era
-from supervisor.metatools.answers import well_formed
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.service.doors.namespaced import Namespace, Uris
+from supervisor.service.fitting.tool_definitions import fit
 
 SERVER_KEY: Final = "mcpvisor/server"
 NAME_KEY: Final = "mcpvisor/name"
@@ -40,8 +39,11 @@ class Names(msgspec.Struct, frozen=True):
     prompts: Namespace
     uris: Uris
 
-    def definition_of(self, era: Era, server: str, item: Tool | Prompt | Resource) -> dict[str, Any]:
-        """Return the definition of what a server offers, under its name here; all else is the server's own."""
+    def definition_of(self, version: str, server: str, item: Tool | Prompt | Resource) -> dict[str, Any]:
+        """Return the definition of what a server offers for clients of a revision, under its name here.
+
+        All else is the server's own, as far as such clients take it.
+        """
         kind: Kind = "resources"
         if isinstance(item, Tool):
             kind = "tools"
@@ -53,7 +55,7 @@ class Names(msgspec.Struct, frozen=True):
             member, name, own = "uriTemplate", resource_uri(server, item.uri), item.uri
         else:
             member, name, own = "uri", self.uris.name_of(server, item.uri), item.uri
-        definition: dict[str, Any] = dict(well_formed.definition(_members.decode(item.definition), kind, era))
+        definition: dict[str, Any] = dict(fit(_members.decode(item.definition), kind, version))
         definition[member] = name
         definition["_meta"] = self._meta(server, own, definition.get("_meta"))
         return definition

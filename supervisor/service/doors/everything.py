@@ -119,7 +119,7 @@ class Everything:
         seen = await self._visible.discovered(client, self._means.deployment.value.settings.first_discovery_wait_s)
         names = await self._names.of(seen)
         cursor, weight = native_lists.cursor_of(exchange.params), native_lists.weight(seen, kind)
-        define = partial(names.definition_of, client.era)
+        define = partial(names.definition_of, client.version)
         page, following = await self._means.bench.run(
             weight, native_lists.native_page, seen, kind, cursor, define, MAX_PAGE_BYTES
         )
@@ -202,6 +202,7 @@ class Everything:
             since=since,
             uri=about if exchange.method == "resources/read" else "",
             written=entry.offer.era if entry is not None else None,
+            tool=entry.tools.get(about) if entry is not None and exchange.method == "tools/call" else None,
         )
 
     # What names mean ------------------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ import msgspec
 from actors.catalogue.offer import Offer
 from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, announced
-from actors.protocol.versions import Era
-from supervisor.metatools.answers import well_formed
+from supervisor.service.fitting.tool_definitions import fit
 
 KINDS: Final[dict[str, Kind]] = {method: kind for kind, method in METHODS.items()}
 """What each method lists."""
@@ -31,7 +30,7 @@ class _Paged(msgspec.Struct):
 
 
 _paged = msgspec.json.Decoder(_Paged)
-_members = msgspec.json.Decoder(well_formed.Members)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def position_of(params: msgspec.Raw) -> int | None:
@@ -51,14 +50,24 @@ def is_whole(offer: Offer, kind: Kind) -> bool:
     return not offer.problems and not offer.partial and CAPABILITIES[kind] in announced(offer.capabilities)
 
 
-def page(offer: Offer, kind: Kind, position: int, era: Era) -> bytes:
-    """Return one page of a list for clients of an era: the JSON text of a result, without what the era adds to it."""
+def weight(offer: Offer, kind: Kind, position: int) -> int:
+    """Return about how many bytes a page is made from; no entry is read for that."""
+    size = 0
+    for entry in islice(getattr(offer, kind), position, position + PAGE_SIZE):
+        size += len(entry.definition)
+        if size > MAX_BYTES:
+            break
+    return size
+
+
+def page(offer: Offer, kind: Kind, position: int, version: str) -> bytes:
+    """Return one page of a list for clients of a revision: the JSON text of a result, without what their era adds."""
     entries = getattr(offer, kind)
     parts: list[bytes] = []
     size = 0
     for entry in islice(entries, position, position + PAGE_SIZE):
         written = _members.decode(entry.definition)
-        proper = well_formed.definition(written, kind, era)
+        proper = fit(written, kind, version)
         parts.append(bytes(entry.definition) if proper is written else encode(proper))
         size += len(parts[-1])
         if size > MAX_BYTES:

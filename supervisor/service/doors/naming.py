@@ -9,8 +9,9 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import UnknownTool
 from supervisor.host.workbench import Workbench
 from supervisor.metatools.texts import clean
+from supervisor.service.barred import barred
 from supervisor.service.doors.definitions import Names, names_of
-from supervisor.service.doors.namespaced import SEPARATOR
+from supervisor.service.doors.namespaced import SEPARATOR, name_for
 
 MAX_NAME_SHOWN: Final = 100
 _NAME_COST: Final = 8
@@ -53,6 +54,12 @@ def _same(before: Lists, after: Lists) -> bool:
 
 def unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
     """Return the error for a name that means nothing, with the nearest that mean something."""
+    server = seen.names.literal(name.partition(SEPARATOR)[0])
+    if server is not None and (entry := seen.entries.get(server)) is not None:
+        for own in entry.offer.barred:
+            refused = barred(server, entry.offer, own)
+            if refused is not None and name_for(server, own) == name:
+                return refused
     paths = (path.partition(":") for path in seen.nearest(name.replace(SEPARATOR, ":", 1)))
     nearest = [names.tools.name_of(server, own) for server, _, own in paths]
     hint = f"did you mean {', '.join(nearest)}?" if nearest else "tools/list tells which there are"

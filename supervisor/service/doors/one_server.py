@@ -14,21 +14,21 @@ from typing import Any, Final
 
 import trio
 
-from actors.catalogue.offer import Offer
-from actors.errors import UnknownMethod, UnknownTool
+from actors.catalogue.snapshot import Entry
+from actors.errors import UnknownMethod
 from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES, subscribable
 from actors.protocol.mirrors import Mirror
-from supervisor.metatools.answers import well_formed
 from supervisor.metatools.servers.availability import refusal
-from supervisor.metatools.texts import clean
+from supervisor.service.barred import barred
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists
 from supervisor.service.doors.requests import Parts, is_method, parts_of
 from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
+from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.means import Means
 from supervisor.service.port import Revisions
 from supervisor.service.relay import with_lifetime, with_member
@@ -65,9 +65,9 @@ class OneServer:
         client, method = exchange.client, exchange.method
         match method, client.era:
             case "initialize", "legacy":
-                return greeting.initialized(self._server, await self._offer(client), client.version)
+                return greeting.initialized(self._server, (await self._entry(client)).offer, client.version)
             case "server/discover", "modern":
-                return greeting.discovered(self._server, await self._offer(client))
+                return greeting.discovered(self._server, (await self._entry(client)).offer)
             case "ping", "legacy":
                 return b"{}"
             case "resources/subscribe" | "resources/unsubscribe", "legacy":
@@ -87,12 +87,12 @@ class OneServer:
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Tell a client of changes of a resource; see `Service.subscribe`."""
-        offer = await self._offer(exchange.client)
+        offer = (await self._entry(exchange.client)).offer
         if not subscribable(offer.capabilities):
             raise UnknownMethod(f"server {self._server!r} does not offer subscriptions to resources")
         await self._means.subscriptions.add(exchange, name, self._server, name, offer.era)
 
-    async def _offer(self, client: Client) -> Offer:
+    async def _entry(self, client: Client) -> Entry:
         """Return what the server offers, or did before it slept. Raises `ServerError` if it cannot come up."""
         refused = refusal(self._server, self._visible.statuses(client.principal).get(self._server))
         if refused is not None:
@@ -104,7 +104,7 @@ class OneServer:
         if entry is None:
             await self._means.arrival.of(self._server, client.principal, by)
             entry = self._visible.now(client.principal).entries[self._server]
-        return entry.offer
+        return entry
 
     async def _known_page(self, exchange: Exchange) -> bytes | None:
         """Return a page of a list from what is known; None if the server has to be asked."""
@@ -112,15 +112,17 @@ class OneServer:
         position = known_lists.position_of(exchange.params)
         if position is None:
             return None
-        offer = await self._offer(exchange.client)
+        client = exchange.client
+        offer = (await self._entry(client)).offer
         # What the server itself would list, but must not: what cannot be called, and pages without end.
         if not ((kind == "tools" and offer.barred) or kind in offer.circular):
             if position == 0 and self._awake(principal):
                 return None
             if not known_lists.is_whole(offer, kind):
                 return None
-        body = known_lists.page(offer, kind, position, exchange.client.era)
-        if exchange.client.era == "legacy":
+        cost = known_lists.weight(offer, kind, position) // _LIST_COST
+        body = await self._means.bench.run(cost, known_lists.page, offer, kind, position, client.version)
+        if client.era == "legacy":
             return body
         return with_member(body, b'"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % greeting.OWN_TTL_MS)
 
@@ -139,9 +141,9 @@ class OneServer:
         """Call a tool. Only tools that are known are counted: names are the clients' own choice."""
         principal = exchange.client.principal
         entry = self._visible.now(principal).entries.get(self._server)
-        if entry is not None and parts.name in entry.offer.barred:
-            name = clean(parts.name[:100])
-            raise UnknownTool(f"{name!r} marks its parameters for headers wrongly, and cannot be called over HTTP")
+        refused = barred(self._server, entry.offer, parts.name) if entry is not None else None
+        if refused is not None:
+            raise refused
         if entry is None or parts.name not in entry.tools:
             return await self._answered(exchange, parts, since)
         with self._means.counted(principal, self._server, parts.name):
@@ -150,7 +152,8 @@ class OneServer:
     async def _answered(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Ask the server, and say in the modern era for how long the answer of a legacy one holds: it may not."""
         client, method = exchange.client, exchange.method
-        written = (await self._offer(client)).era
+        entry = await self._entry(client)
+        written = entry.offer.era
         body = await self._means.forward.ask(
             exchange,
             self._server,
@@ -161,10 +164,11 @@ class OneServer:
             since=since,
             uri=parts.name if method == "resources/read" else "",
             written=written,
+            tool=entry.tools.get(parts.name) if method == "tools/call" else None,
         )
         if method in known_lists.KINDS:
             kind = known_lists.KINDS[method]
-            body = await self._means.bench.run(len(body) // _LIST_COST, well_formed.page, body, kind, client.era)
+            body = await self._means.bench.run(len(body) // _LIST_COST, fit_page, body, kind, client.version)
         return with_lifetime(body, written) if client.era == "modern" and method in CACHED else body
 
 

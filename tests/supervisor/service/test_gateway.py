@@ -336,7 +336,7 @@ async def test_a_server_without_its_service_is_answered_with_what_its_configurat
     assert text.endswith("a placeholder for TOKEN")
 
 
-@pytest.mark.parametrize("code", [-32050, -32001, -1, 0, 7])
+@pytest.mark.parametrize("code", [-32050, -32001, -1, 7])
 async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code: int) -> None:
     error = {"code": code, "message": "no", "data": {"why": [1.0]}}
     async with gateway() as rig:

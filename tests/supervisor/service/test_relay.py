@@ -45,7 +45,7 @@ def test_what_is_null_and_may_not_be_is_left_out(written: Era, era: Era) -> None
     complete, kept = b'"resultType":"complete",', b'"content":[{ "a" : null }],"x-own":null'
     nulls = b'"_meta":null,"isError": null ,"structuredContent":null,'
     body = b"{" + (complete if written == "modern" else b"") + nulls + kept + b"}"
-    value = b'"structuredContent":null,' if written == era == "modern" else b""
+    value = b'"structuredContent":null,' if written == "modern" else b""
     assert fit(result(body, written), era, "s") == b"{" + (complete if era == "modern" else b"") + value + kept + b"}"
 
 
@@ -168,7 +168,7 @@ def codes(code: int, message: str = "m", method: str = "tools/call", data: bytes
         (-32601, -32601, -32601),
         (-32603, -32603, -32603),
         (-32700, -32700, -32700),
-        (0, 0, 0),
+        (0, 0, -32603),
         (-1, -1, -1),
         (42, 42, 42),
         (2**53 - 1, 2**53 - 1, 2**53 - 1),
@@ -216,7 +216,7 @@ def test_what_a_modern_server_says_of_the_hop_is_no_matter_of_a_legacy_client(
         (-32602, "Resource file:///a not found", b"", (-32002, -32602)),
         (-32602, "uri is required", b"", (-32602, -32602)),
         (0, "Unknown resource: file:///a", b"", (-32002, -32602)),
-        (0, "disk on fire", b"", (0, 0)),
+        (0, "disk on fire", b"", (0, -32603)),
         (-32050, "gone", b'{"uri":"file:///a"}', (-32050, -32050)),
     ],
 )

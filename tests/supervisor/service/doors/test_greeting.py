@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import Offer, Tool
-from actors.protocol.versions import META_SERVER_INFO, Era
+from actors.protocol.versions import META_SERVER_INFO
 from supervisor.service.doors import greeting, known_lists
 
 
@@ -91,7 +91,7 @@ def test_pages_have_everything_once_as_it_was(count: int, size: int, pages: int)
     while True:
         position = known_lists.position_of(params)
         assert position is not None
-        page = json.loads(known_lists.page(offer, "tools", position, "legacy"))
+        page = json.loads(known_lists.page(offer, "tools", position, "2025-11-25"))
         listed += page["tools"]
         seen += 1
         if "nextCursor" not in page:
@@ -105,8 +105,8 @@ def test_a_definition_is_told_as_its_clients_era_has_it() -> None:
     (tool,) = offer_of(1).tools
     written = {**json.loads(bytes(tool.definition)), "execution": {"taskSupport": "forbidden"}}
     offer = Offer(tools=(Tool(name="t0", definition=raw(written)),))
-    eras: tuple[Era, ...] = ("legacy", "modern")
-    listed = [json.loads(known_lists.page(offer, "tools", 0, era))["tools"] for era in eras]
+    versions = ("2025-11-25", "2026-07-28")
+    listed = [json.loads(known_lists.page(offer, "tools", 0, version))["tools"] for version in versions]
     assert listed == [[written], [json.loads(bytes(tool.definition))]]
 
 

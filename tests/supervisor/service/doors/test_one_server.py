@@ -368,7 +368,7 @@ async def test_a_tool_that_must_not_be_called_as_it_is_reached_is_not_listed_eit
         listed = (await rig.result(LEGACY, "tools/list"))["tools"]
         assert [tool["name"] for tool in listed] == [tool.name for tool in offer.tools[1:]]
         failed = await rig.result(LEGACY, "tools/call", {"name": "tool0"})
-        assert "cannot be called over HTTP" in failed["content"][0]["text"]
+        assert "can only be run as a task" in failed["content"][0]["text"]
         assert rig.server.asked == []
 
 

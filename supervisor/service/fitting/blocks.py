@@ -1,0 +1,78 @@
+"""Content blocks of kinds that an older client does not know, as texts that say what they were. Pure.
+
+Older parsers refuse the whole result for one such block: their unions are strict. A kind that no revision so far has is
+left as it is: nobody knows who understands it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from actors.protocol.jsonrpc import encode
+from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from supervisor.service.fitting.marks import holds
+
+SINCE: Final = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
+"""Kinds of blocks, and the first revision that has them (`ContentBlock` in the schema of each)."""
+
+MARKS: Final = {
+    version: tuple(encode(kind) for kind, since in SINCE.items() if version < since)
+    for version in (*LEGACY_VERSIONS, *MODERN_VERSIONS)
+}
+"""What a text has, by revision, that holds a block which clients of it do not know."""
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_string = msgspec.json.Decoder(str)
+
+
+class _Kind(msgspec.Struct):
+    kind: str = msgspec.field(name="type")
+
+
+_kind = msgspec.json.Decoder(_Kind)
+
+
+def kind_of(block: msgspec.Raw) -> str:
+    """Return the `type` of a block; empty for what has none."""
+    try:
+        return _kind.decode(block).kind
+    except msgspec.MsgspecError:
+        return ""
+
+
+def mentions_unknown(text: bytes, version: str) -> bool:
+    """Say whether a text may hold a block that clients of a revision do not know; a scan of its bytes."""
+    return holds(text, MARKS[version])
+
+
+def known(block: msgspec.Raw, version: str) -> msgspec.Raw:
+    """Return a block that clients of a revision know: the same, or a text in its place."""
+    if not mentions_unknown(bytes(block), version):
+        return block
+    kind = kind_of(block)
+    if kind not in SINCE or version >= SINCE[kind]:
+        return block
+    members = _members.decode(block)
+    said = _audio(members) if kind == "audio" else _link(members)
+    beside = {name: members[name] for name in ("annotations", "_meta") if name in members}
+    return msgspec.Raw(encode({"type": "text", "text": said, **beside}))
+
+
+def _audio(members: dict[str, msgspec.Raw]) -> str:
+    kind = _text(members, "mimeType") or "of an unknown type"
+    return f"[audio, {kind}, {len(_text(members, 'data'))} characters of base64, which this client cannot take]"
+
+
+def _link(members: dict[str, msgspec.Raw]) -> str:
+    title = _text(members, "title") or _text(members, "name")
+    kind, description = _text(members, "mimeType"), _text(members, "description")
+    shown = f"[resource{f' {title!r}' if title else ''}{f', {kind}' if kind else ''}: {_text(members, 'uri')}]"
+    return f"{shown} {description}" if description else shown
+
+
+def _text(members: dict[str, Any], name: str) -> str:
+    try:
+        return _string.decode(members[name])
+    except (KeyError, msgspec.MsgspecError):
+        return ""

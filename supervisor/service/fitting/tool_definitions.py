@@ -1,0 +1,106 @@
+"""Definitions as clients of a revision can take them; where nothing is wrong they stay as they are. Pure.
+
+What no revision allows is put right by `well_formed`; here are tools that an older revision has not all words for. One
+that a strict parser refuses costs the client the whole list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from actors.protocol.jsonrpc import encode
+from actors.protocol.listing import MEMBERS, Kind
+from actors.protocol.versions import LATEST_LEGACY, Era
+from supervisor.metatools.answers import well_formed
+from supervisor.service.fitting import output_schemas, structured
+from supervisor.service.fitting.object_schemas import without_booleans
+
+EXECUTION_IN: Final = frozenset({"2025-11-25"})
+"""Revisions that have `execution` in the definition of a tool: it says whether it can be called as a task."""
+
+_OUTPUT: Final = "outputSchema"
+_INPUT: Final = "inputSchema"
+_OUTPUT_MARK: Final = encode(_OUTPUT)
+
+Members = dict[str, msgspec.Raw]
+_members = msgspec.json.Decoder(Members)
+_listed = msgspec.json.Decoder(list[Members])
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class _Output(msgspec.Struct):
+    schema: msgspec.Raw = msgspec.field(name=_OUTPUT, default=msgspec.Raw(b""))
+
+
+_output = msgspec.json.Decoder(_Output)
+
+
+def fit(members: Members, kind: Kind, version: str) -> Members:
+    """Return the members of a definition as clients of a revision can take them; the same object if they can."""
+    proper = well_formed.definition(members, kind, _era(version))
+    return _fit_tool(proper, version) if kind == "tools" else proper
+
+
+def _fit_tool(members: Members, version: str) -> Members:
+    changed = dict(_changes(members, version))
+    if not changed:
+        return members
+    return {name: value for name, value in {**members, **changed}.items() if value is not None}
+
+
+def _changes(members: Members, version: str) -> Iterator[tuple[str, msgspec.Raw | None]]:
+    """Yield the members that have to be others, or must not be there."""
+    if "execution" in members and version not in EXECUTION_IN:
+        yield "execution", None
+    if version > LATEST_LEGACY:
+        return
+    arguments, results = members.get(_INPUT), members.get(_OUTPUT)
+    if arguments is not None and (plain := without_booleans(arguments)) is not None:
+        yield _INPUT, plain
+    if results is None:
+        return
+    if version < structured.SINCE:
+        yield _OUTPUT, None
+    elif _lacks_object(results, version):
+        yield _OUTPUT, output_schemas.projected(results)
+    elif (plain := without_booleans(results)) is not None:
+        yield _OUTPUT, plain
+
+
+def is_projected(definition: msgspec.Raw, version: str) -> bool:
+    """Say whether a client of a revision is told that the results of a tool are objects with a `result`."""
+    if _OUTPUT_MARK not in bytes(definition):
+        return False
+    try:
+        schema = _output.decode(definition).schema
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return _lacks_object(schema, version) and output_schemas.is_movable(schema)
+
+
+def fit_page(body: bytes, kind: Kind, version: str) -> bytes:
+    """Return the result of a list as clients of a revision can take it; the same bytes if they can."""
+    proper = well_formed.page(body, kind, _era(version))
+    if kind != "tools":
+        return proper
+    try:
+        members = _members.decode(proper)
+        written = _listed.decode(members.get(MEMBERS[kind], b"[]"))
+    except _UNREADABLE:  # whoever reads it may judge
+        return proper
+    fitted = [_fit_tool(tool, version) for tool in written]
+    if all(new is old for new, old in zip(fitted, written, strict=True)):
+        return proper
+    return encode({**members, MEMBERS[kind]: fitted})
+
+
+def _era(version: str) -> Era:
+    return "modern" if version > LATEST_LEGACY else "legacy"
+
+
+def _lacks_object(schema: msgspec.Raw, version: str) -> bool:
+    """Say whether clients of a revision refuse a schema of results, because it is not of objects."""
+    return structured.takes_objects_only(version) and not output_schemas.is_of_objects(schema)
