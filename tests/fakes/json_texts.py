@@ -44,7 +44,7 @@ def _object(pairs: list[tuple[str, str]], space: str) -> str:
 
 
 def objects(
-    values: st.SearchStrategy[str], always: Collection[str] = (), **more: st.SearchStrategy[str]
+    values: st.SearchStrategy[str], always: Collection[str] = (), /, **more: st.SearchStrategy[str]
 ) -> st.SearchStrategy[str]:
     """Texts of objects with any members that have such values; `more`: some that may be there, too, or `always` are."""
     any_pairs = st.lists(st.tuples(STRINGS, values), max_size=4)

@@ -189,7 +189,7 @@ OF_THE_ERA = ("resultType", "ttlMs", "cacheScope")
 MORE: dict[str, st.SearchStrategy[str]] = {"_meta": META, "ttlMs": st.just("5"), "isError": VALUES}
 PROMPTS = objects(VALUES, messages=arrays(objects(VALUES, content=BLOCKS)), **MORE)
 CONTENTS = arrays(objects(VALUES, uri=STRINGS, text=STRINGS, _meta=META))
-READ = objects(VALUES, always=["contents"], contents=CONTENTS, **MORE)
+READ = objects(VALUES, ["contents"], contents=CONTENTS, **MORE)
 DOORS = {"prompts/get": ("servers/whole", "all", ""), "resources/read": ("servers/whole", "all", "")}
 NAMES = {"prompts/get": {"servers/whole": "p", "all": "whole__p", "": "whole:p"}}
 

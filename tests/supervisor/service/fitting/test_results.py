@@ -38,6 +38,14 @@ def test_structured_content_that_is_no_object_is_put_into_one(value: Any) -> Non
     assert called(modern, "2026-07-28") == modern
 
 
+def test_only_what_stands_at_the_top_counts() -> None:
+    deep = {"content": [], "structuredContent": {"structuredContent": 5}, "x": {"structuredContent": [1]}}
+    beside = {"content": [], "x": {"structuredContent": 5}}
+    for version in PROJECTED:
+        assert called(deep, version) == deep
+        assert called(beside, version) == beside
+
+
 def test_an_object_is_wrapped_only_where_the_client_was_told_so() -> None:
     result = {"content": [], "structuredContent": {"a": 1}}
     for version in PROJECTED:
