@@ -10,7 +10,9 @@ import pytest
 
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.transport.mask import Mask
-from supervisor.service.forward import MAX_ERROR_BYTES, masked, within_limits
+from supervisor.host.workbench import SMALL_BYTES
+from supervisor.service.fitting.results import Shown
+from supervisor.service.forward import MAX_ERROR_BYTES, fitting_cost, masked, within_limits
 
 
 def error(data: Any, message: str = "no") -> RemoteError:
@@ -35,3 +37,13 @@ def test_data_out_of_all_proportion_is_left_out_and_the_error_stays() -> None:
     assert (shown.code, len(shown.message), bytes(shown.data)) == (-32000, MAX_ERROR_BYTES, b"")
     given = error("x")
     assert within_limits(given) is given
+
+
+def test_what_an_older_client_cannot_take_is_not_rewritten_on_the_loop() -> None:
+    plain = b'{"content":[{"type":"text","text":"%b"}]}' % (b"x" * 100_000)
+    odd = b'{"structuredContent":5,' + plain[1:]
+    old, new = Shown("tools/call", "2025-11-25"), Shown("tools/call", "2026-07-28")
+    costs = [fitting_cost(msgspec.Raw(body), to) for body in (plain, odd) for to in (old, new)]
+    assert [cost > SMALL_BYTES for cost in costs] == [False, False, True, False]
+    assert fitting_cost(msgspec.Raw(odd[:23] + b"}"), old) <= SMALL_BYTES
+    assert fitting_cost(msgspec.Raw(plain * 3), new) > SMALL_BYTES
