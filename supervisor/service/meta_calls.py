@@ -123,7 +123,9 @@ class MetaCalls:
             said = error.message.replace("requestState", "continuation")
             raise InvalidArguments(said, outcome=error.outcome) from None
         except AskedByResult as asked:
-            told = questions.told(asked.server, asked.questions, asked.state, asked.expires_s)
+            cost = sum(len(each.params) for each in asked.questions.values())
+            about = (asked.server, asked.questions, asked.state, asked.expires_s)
+            told = await self._bench.run(cost, questions.told, *about)
         return self._own(exchange.client, told)
 
     def _meant(self, client: Client, name: str) -> str:

@@ -44,7 +44,12 @@ PACE_S: Final = 0.25
 """Between requests that a server wants made again without asking for anything."""
 _DIGEST_COST: Final = 16
 """So many bytes cost as much, to be digested, as one that a model wrote."""
-_ANSWERS_COST: Final = 16
+_ANSWERS_COST = _READ_COST = 4
+"""The same of what questions and answers are in."""
+_SKIMMED_COST: Final = 256
+"""The same of a result of which only its type is read."""
+MAX_ADDRESSES_BYTES: Final = 65_536
+"""Of an error that names addresses to be opened first."""
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -132,13 +137,13 @@ class RoundTrips:
 
     async def _complete(self, exchange: Exchange, message: CallServer, rounds: Rounds, result: Result) -> Result:
         """Return a result if it is complete; else ask what a modern server wants to know."""
-        if result.era == "legacy" or not input_required.is_incomplete(result.body):
+        if not await self._incomplete(result):
             return result
-        required = _read(result, message.server) if rounds.by_result else None
+        required = await self._read(result, message.server) if rounds.by_result else None
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
             if exchange.client.era == "modern":
                 if self._deployment.value.confirms(message.server, message.name):
-                    state = _read(result, message.server).state
+                    state = (await self._read(result, message.server)).state
                     self._confirmations.remember(exchange, await self._digest(message), state)
                 raise InputNeeded(bytes(result.body))
             return await self._completed(exchange, message, result)
@@ -205,6 +210,16 @@ class RoundTrips:
         expires = trio.current_time() + self._deployment.value.question_timeout_s(message.server) + GRACE_S
         return Parked(exchange.client.principal, await self._digest(message), expires, reply, rounds, required)
 
+    async def _incomplete(self, result: Result) -> bool:
+        size = len(result.body) // _SKIMMED_COST
+        return result.era == "modern" and await self._bench.run(size, input_required.is_incomplete, result.body)
+
+    async def _read(self, result: Result, server: str) -> InputRequired:
+        try:
+            return await self._bench.run(len(result.body) // _READ_COST, input_required.read, result.body)
+        except ProtocolViolation as error:
+            raise ProtocolViolation(f"server {server!r} {error.message}", server=server, outcome="unknown") from None
+
     async def _digest(self, message: CallServer) -> bytes:
         cost = len(message.members) // _DIGEST_COST
         return await self._bench.run(cost, digest_of, message.server, message.method, message.members)
@@ -216,9 +231,9 @@ class RoundTrips:
         deployment, server = self._deployment.value, message.server
         with trio.move_on_after(deployment.call_max_s(server)):
             for _ in range(MAX_ROUNDS):
-                if not input_required.is_incomplete(result.body):
+                if not await self._incomplete(result):
                     return result
-                required = _read(result, server)
+                required = await self._read(result, server)
                 retry = Retry(state=required.state)
                 if required.requests:
                     answers = await self._questionnaire.answers(exchange, server, required.requests)
@@ -228,7 +243,7 @@ class RoundTrips:
                 deadline_s = deployment.call_timeout_s(server)
                 again = msgspec.structs.replace(message, retry=retry.members(), deadline_s=deadline_s)
                 result = await self._router.ask(again)
-            if not input_required.is_incomplete(result.body):
+            if not await self._incomplete(result):
                 return result
             text = f"server {server!r} asked for input {MAX_ROUNDS} times during one call"
             raise ProtocolViolation(text, server=server, outcome="unknown")
@@ -240,15 +255,10 @@ def _question(request: InputRequest) -> Question:
     return Question(request.method, request.params)
 
 
-def _read(result: Result, server: str) -> InputRequired:
-    try:
-        return input_required.read(result.body)
-    except ProtocolViolation as error:
-        raise ProtocolViolation(f"server {server!r} {error.message}", server=server, outcome="unknown") from None
-
-
 def _addresses(error: RemoteError) -> dict[str, InputRequest]:
     """Return the questions of an error that wants addresses visited before the request is made again (-32042)."""
+    if len(error.error.data) > MAX_ADDRESSES_BYTES:
+        return {}
     try:
         wanted = _elicitations.decode(error.error.data).elicitations[: input_required.MAX_REQUESTS]
     except _UNREADABLE:

@@ -26,7 +26,7 @@ from supervisor.host.workbench import Workbench
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange, QuestionTable
 from supervisor.service.parking import GRACE_S, MAX_PARKED_OF_ONE, Parked, Parking
-from supervisor.service.round_trips import MAX_ROUNDS, RoundTrips
+from supervisor.service.round_trips import MAX_ADDRESSES_BYTES, MAX_ROUNDS, RoundTrips
 from supervisor.service.rounds import MAX_OPEN, AskedByResult, CapabilityRequired, InputNeeded, Rounds
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
@@ -371,6 +371,7 @@ async def test_a_visit_is_asked_for_and_then_the_call_is_made_anew(autojump_cloc
         (b'{"elicitation":{}}', b'{"elicitations":[{"mode":"url","url":"https://example.com"}]}'),
         (bytes(EVERYTHING), b'{"elicitations":[]}'),
         (bytes(EVERYTHING), b"7"),
+        (bytes(EVERYTHING), b'{"elicitations":[%b{}]}' % (b"{}," * MAX_ADDRESSES_BYTES)),
     ],
 )
 async def test_otherwise_the_error_stays_one(autojump_clock: MockClock, capabilities: bytes, data: bytes) -> None:
