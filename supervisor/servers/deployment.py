@@ -116,7 +116,9 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     def confirms(self, server: str, tool: str) -> bool:
         """Say whether the user of a client has to say yes before a tool runs."""
         deployed = self.servers.get(server)
-        return deployed is not None and any(fnmatchcase(tool, each) for each in deployed.config.confirm)
+        if deployed is None or not deployed.config.confirm:
+            return False
+        return any(fnmatchcase(tool, each) for each in deployed.config.confirm)
 
     def asks_everyone(self, server: str) -> bool:
         """Say whether a server may ask through the results of meta-tools, where a client cannot be asked."""

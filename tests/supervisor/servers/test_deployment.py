@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from actors.protocol.client_capabilities import NOBODY, OF_CLIENTS
 from actors.transport.http.remote import HttpLimits
 from actors.transport.mask import Mask
 from supervisor.config import ServerConfig, parse
@@ -117,3 +118,25 @@ def test_a_cell_of_deployments_is_what_everybody_reads() -> None:
     with pytest.raises(AttributeError):
         cell.value.path = Path("other")  # type: ignore[misc]  # that it is frozen is what is tested
     assert msgspec.structs.asdict(cell.value)["settings"].call_timeout_s == 1.0
+
+
+def test_what_a_server_may_ask_is_what_its_entry_says() -> None:
+    entries = {
+        "a": {"command": "x", "ask": "none"},
+        "b": {"command": "x", "confirm": ["drop_*", "send"], "question_timeout_s": 7, "call_max_s": 1},
+        "c": {"command": "x", "ask": "everyone", "era": "legacy", "roots": ["/srv"]},
+    }
+    found = read(entries)
+    names = ("a", "b", "c", "unknown")
+    assert [found.asks(name) for name in names] == [False, True, True, False]
+    assert [found.asks_everyone(name) for name in names] == [False, False, True, False]
+    assert [found.confirms("b", tool) for tool in ("drop_all", "send", "sender")] == [True, True, False]
+    assert not found.confirms("a", "drop_all")
+    assert not found.confirms("unknown", "drop_all")
+    assert [found.question_timeout_s(name) for name in names] == [300, 7, 300, 0]
+    assert found.call_max_s("b") == found.call_timeout_s("b")
+    terms = {name: found.servers[name].settings.terms for name in "abc"}
+    assert [terms[name].capabilities for name in "abc"] == [NOBODY, OF_CLIENTS, OF_CLIENTS]
+    assert terms["b"].only is None
+    assert terms["c"].only == "legacy"
+    assert json.loads(terms["c"].roots) == {"roots": [{"uri": "file:///srv", "name": "srv"}]}
