@@ -89,7 +89,7 @@ OUTCOMES: dict[str, dict[str, tuple[Any, Any]]] = {
     },
     "odd-errors": {
         **dict.fromkeys(("text", "no-code", "code-is-text"), (NO_ERROR, NO_ERROR)),
-        "code-0": (0, 0),
+        "code-0": (0, -32603),
         "cancelled": (-32800, -32800),
         "wants-a-url": (-32042, -32603),
         "not-found": (-32002, -32603),
