@@ -93,6 +93,9 @@ def _positions(schema: Any) -> Iterator[tuple[tuple[str, ...] | None, dict[str, 
 
 # A call --------------------------------------------------------------------------------------------------------------
 
+Arguments = Mapping[str, msgspec.Raw | None]
+"""Those that are to be mirrored, as JSON text, by the field of each; None where there is none."""
+
 
 class _Params(msgspec.Struct):
     arguments: dict[str, msgspec.Raw] = {}
@@ -103,6 +106,8 @@ class _Request(msgspec.Struct):
 
 
 _request = msgspec.json.Decoder(_Request)
+_params = msgspec.json.Decoder(_Params)
+_INTEGER: Final = re.compile(r"(-?\d{1,16})(?:\.0{1,16})?")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _scalar = msgspec.json.Decoder(bool | int | float | str | None)
 _UNREAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -114,11 +119,38 @@ def mirrored(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, str]:
     What is not there, null, or of another kind has none. Nothing of the arguments is read but what lies on the way.
     """
     try:
-        objects: dict[tuple[str, ...], dict[str, msgspec.Raw]] = {(): _request.decode(request).params.arguments}
+        arguments = _chosen(mirrors, _request.decode(request).params)
     except _UNREAD:
         return {}
-    texts = {mirror.field: _text(_at(objects, mirror.path)) for mirror in mirrors}
+    texts = {field: _text(argument) for field, argument in arguments.items()}
     return {field: text for field, text in texts.items() if text is not None}
+
+
+def arguments_in(mirrors: tuple[Mirror, ...], params: msgspec.Raw) -> Arguments:
+    """Return the arguments that are to be mirrored; empty if the params of a call cannot be read."""
+    try:
+        return _chosen(mirrors, _params.decode(params))
+    except _UNREAD:
+        return {}
+
+
+def agree(argument: msgspec.Raw | None, text: str | None) -> bool:
+    """Say whether the text of a field, None where there is none, repeats an argument: integers by value, else exactly.
+
+    An argument of a kind that has no text agrees with everything: what its schema says of it is asked elsewhere.
+    """
+    if argument is None or bytes(argument) == b"null":
+        return text is None
+    expected = _text(argument)
+    if expected is None or text == expected:
+        return True
+    integer = None if text is None or bytes(argument)[:1] == b'"' else _INTEGER.fullmatch(text)
+    return integer is not None and str(int(integer[1])) == expected
+
+
+def _chosen(mirrors: tuple[Mirror, ...], params: _Params) -> Arguments:
+    objects: dict[tuple[str, ...], dict[str, msgspec.Raw]] = {(): params.arguments}
+    return {mirror.field: _at(objects, mirror.path) for mirror in mirrors}
 
 
 def _at(objects: dict[tuple[str, ...], dict[str, msgspec.Raw]], path: tuple[str, ...]) -> msgspec.Raw | None:

@@ -20,6 +20,7 @@ from actors.errors import UnknownDoor
 from actors.kit.decoding import decoded
 from actors.principal import LOCAL, Principal
 from actors.protocol.jsonrpc import INVALID_REQUEST
+from actors.protocol.mirrors import Mirror
 from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.edge.asgi import Application, Receive, Scope, Send
 from supervisor.front.edge.budget import RETRY_S, Budget
@@ -194,7 +195,7 @@ class McpHttp:
             principal = self._principal_of(scope)
             if message.method == "tools/call" and message.named is not None:
                 mirrors = await fronts.service.mirrors_of(principal, message.named)
-                if mirrors and (wrong := disagreement(mirrors, message, scope["headers"])) is not None:
+                if mirrors and (wrong := await _disagreement(mirrors, message, scope["headers"])) is not None:
                     await _refused(send, refused_message(wrong))
                     return
             await fronts.modern.request(message, head.accepts, principal, receive, send)
@@ -217,6 +218,12 @@ class McpHttp:
             await _refused(send, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
         else:
             await fronts.legacy.delete(head, self._principal_of(scope), send)
+
+
+async def _disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, headers: Headers) -> Invalid | None:
+    if len(message.params) < LARGE_BYTES:
+        return disagreement(mirrors, message, headers)
+    return await decoded(partial(disagreement, mirrors, message, headers))
 
 
 async def _refused(send: Send, response: ErrorResponse, headers: Headers = ()) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from actors.protocol.jsonrpc import HEADER_MISMATCH
-from actors.protocol.mirrors import Mirror, mirrored
+from actors.protocol.mirrors import Mirror, agree, arguments_in
 from supervisor.front.http.head import header_text
 from supervisor.front.mcp.messages import Invalid, ModernRequest
 
@@ -25,7 +27,7 @@ def disagreement(
     for name, value in headers:
         if name.startswith(PREFIX):
             given.setdefault(name.decode("latin-1"), []).append(value)
-    arguments = mirrored(mirrors, b'{"params":' + bytes(message.params) + b"}")
+    arguments = arguments_in(mirrors, message.params)
     for mirror in mirrors:
         problem = _problem(given.get(mirror.field, []), arguments.get(mirror.field))
         if problem:
@@ -35,20 +37,12 @@ def disagreement(
     return None
 
 
-def _problem(values: list[bytes], argument: str | None) -> str:
+def _problem(values: list[bytes], argument: msgspec.Raw | None) -> str:
     if len(values) > 1:
         return "may be there only once, for"
-    if argument is None:
-        return "is there without" if values else ""
-    if not values:
-        return "is missing, which repeats"
-    text = header_text(values[0])
-    return "" if text is not None and (text == argument or _same_number(text, argument)) else "does not equal"
-
-
-def _same_number(text: str, argument: str) -> bool:
-    """Say whether a text is the number of an integer argument, in other digits: `42.0` is 42."""
-    try:
-        return len(text) <= 32 and float(text) == int(argument) and argument == str(int(argument))
-    except ValueError:
-        return False
+    text = header_text(values[0]) if values else None
+    if agree(argument, text) and (text is not None or not values):
+        return ""
+    if argument is None or bytes(argument) == b"null":
+        return "is there without"
+    return "does not equal" if values else "is missing, which repeats"

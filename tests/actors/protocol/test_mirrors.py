@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from actors.protocol.mirrors import (
     MAX_SAFE_INTEGER,
     Mirror,
     MisplacedMirror,
+    agree,
+    arguments_in,
     mirrored,
     mirrors_in,
 )
@@ -132,6 +135,42 @@ def test_what_is_not_there_has_no_field() -> None:
     assert mirrored((MIRROR,), b'{"params":{"name":"t"}}') == {}
     assert mirrored((MIRROR,), b"{") == {}
     assert mirrored((MIRROR,), b'{"params":{"arguments":{"region":"\\ud800"}}}') == {}
+
+
+@pytest.mark.parametrize(
+    ("argument", "text", "agrees"),
+    [
+        (b'"us"', "us", True),
+        (b'"us"', "eu", False),
+        (b'"us"', None, False),
+        (b'"42"', "42.0", False),
+        (b"42", "42", True),
+        (b"42", "42.0", True),
+        (b"-42.0", "-42", True),
+        (b"42", "42.5", False),
+        (b"42", "4" * 5000, False),
+        (b"42", None, False),
+        (b"true", "true", True),
+        (b"true", "1", False),
+        (b"null", None, True),
+        (b"null", "null", False),
+        (None, None, True),
+        (None, "us", False),
+        (b"[1]", "us", True),
+        (b"[1]", None, True),
+    ],
+)
+def test_a_text_repeats_an_argument_exactly_or_as_the_same_integer(
+    argument: bytes | None, text: str | None, agrees: bool
+) -> None:
+    assert agree(None if argument is None else msgspec.Raw(argument), text) == agrees
+
+
+def test_the_arguments_of_a_call_are_those_of_its_params() -> None:
+    read = arguments_in((MIRROR,), msgspec.Raw(b'{"arguments":{"region":"us"},"name":"t"}'))
+    assert read == {MIRROR.field: msgspec.Raw(b'"us"')}
+    assert arguments_in((MIRROR,), msgspec.Raw(b'{"name":"t"}')) == {MIRROR.field: None}
+    assert arguments_in((MIRROR,), msgspec.Raw(b'{"arguments":[]}')) == {}
 
 
 def test_arguments_of_any_depth_do_no_harm() -> None:

@@ -56,6 +56,8 @@ def test_what_agrees_is_served(arguments: Any, headers: list[tuple[str, str]]) -
         ({"region": None}, [("mcp-param-region", "")], "the header mcp-param-region is there without the argument"),
         ({"region": "eu"}, [("mcp-param-region", "EU")], "the header mcp-param-region does not equal"),
         ({"region": "1"}, [("mcp-param-region", "1.5")], "does not equal"),
+        ({"region": "42"}, [("mcp-param-region", "42.0")], "does not equal"),
+        ({"disk": {"size": 42}}, [("mcp-param-size", "4.2e1")], "does not equal"),
         ({"region": "eu"}, [("mcp-param-region", "eu"), ("mcp-param-region", "eu")], "may be there only once"),
         ({"region": "Hello"}, [("mcp-param-region", "=?base64?SGVsbG8?=")], "does not equal"),
         ({"region": "Hello"}, [("mcp-param-region", "=?base64?SGVs!!!bG8=?=")], "does not equal"),

@@ -50,11 +50,12 @@ def code_of(answer: Exchange) -> tuple[int, Any, int]:
     return answer.status, answer.json["id"], answer.json["error"]["code"]
 
 
-async def test_a_head_that_says_something_else_than_the_arguments_reaches_no_service() -> None:
+@pytest.mark.parametrize("padding", [0, 2 * 1024 * 1024])
+async def test_a_head_that_says_something_else_than_the_arguments_reaches_no_service(padding: int) -> None:
     service = FakeService()
     service.behaviours["tools/call"] = returning(b'{"resultType":"complete"}')
     service.mirrors["t"] = (Mirror("mcp-param-region", ("region",)),)
-    params = {"name": "t", "arguments": {"region": "eu"}}
+    params = {"name": "t", "arguments": {"region": "eu", "more": "x" * padding}}
     for headers, status in [({"mcp-param-region": "eu"}, 200), ({"mcp-param-region": "us"}, 400), ({}, 400)]:
         head = modern_headers("tools/call", "t", **headers)
         answer = await fetch(app_of(service), "POST", head, modern("tools/call", params))
