@@ -30,6 +30,8 @@ REJECTED: Final = -1
 CANNOT_ASK: Final = "the client that made this call cannot be asked"
 HOLD_S: Final = 5.0
 """For the other calls to end, while it is not known which of them a question is about."""
+CONTENDED_S: Final = 60.0
+"""For an answer, while other calls wait for their turn: a client that never comes back must not hold them up."""
 WHOSE: Final = "it is not known which call this is about; from now on one call at a time is sent: call again"
 
 
@@ -44,6 +46,7 @@ class Dialogue:
         self._timeout_s = question_timeout_s
         self._post = post
         self._open: dict[bytes, trio.CancelScope] = {}
+        self._times: dict[bytes, tuple[float, trio.CancelScope]] = {}
         self._held: dict[bytes, CallAsked] = {}
 
     def ask(self, asked: CallAsked, link: Link) -> None:
@@ -65,6 +68,11 @@ class Dialogue:
             for asked in held.values():
                 self.withdraw(asked.id)
                 self.ask(CallAsked(call, asked.id, asked.method, asked.params), link)
+
+    def others_wait(self) -> None:
+        """Other calls wait until the questions of the present one are answered: let that not last."""
+        for asked_at, scope in self._times.values():
+            scope.deadline = min(scope.deadline, asked_at + CONTENDED_S)
 
     def hold_ended(self, ended: HoldEnded, link: Link | None) -> None:
         """It is still not known whose a question is."""
@@ -104,13 +112,15 @@ class Dialogue:
         self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, call: int, exchange: Caller
     ) -> None:
         result: bytes | ErrorObject = _unanswered(asked.method)
-        with scope, trio.move_on_after(self._timeout_s):
+        with scope, trio.move_on_after(self._timeout_s) as patience:
+            self._times[asked.id] = trio.current_time(), patience
             try:
                 result = bytes(await exchange.ask(Question(asked.method, asked.params)).wait())
             except RemoteError as remote:
                 result = remote.error
             except SupervisorError as error:
                 result = ErrorObject(METHOD_NOT_FOUND, error.message)
+        self._times.pop(asked.id, None)
         withdrawn = scope.cancelled_caught
         if not withdrawn:
             self._open.pop(asked.id, None)

@@ -86,7 +86,7 @@ class Confirmations:
         question = _question(message)
         lacks = exchange.lacks(question)
         if lacks and not by_result:
-            text = f"{message.server}:{message.name} runs only after its user has said yes: {lacks}"
+            text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
             raise CannotAsk(text, server=message.server)
         if not lacks and exchange.client.era == "legacy":
             check(await _answered(exchange, question, timeout_s), message)

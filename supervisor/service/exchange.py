@@ -23,6 +23,7 @@ from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import RemoteError
 from actors.protocol.versions import META_LOG_LEVEL
 from supervisor.service.client import Client
+from supervisor.service.labels import labelled
 from supervisor.service.updates import Updates
 
 MAX_OPEN: Final = 32
@@ -102,11 +103,13 @@ class Exchange:
     `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot. `asking` are the
     questions that were asked. `updates` is where changes of resources are noted, None where they could not be told.
     `retry` is what a request says that is made again, None where it is not; `wish` what the client wants to hear.
+    `asked_by` is the server that questions are told to be of, empty where the client knows.
     """
 
     __slots__ = (
         "_questions",
         "_voice",
+        "asked_by",
         "asking",
         "client",
         "id",
@@ -139,6 +142,7 @@ class Exchange:
         self.updates = updates
         self.retry = retry
         self.wish = NOTHING
+        self.asked_by = ""
         self._voice = voice
         self._questions = questions
         self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS
@@ -209,7 +213,8 @@ class Exchange:
         id_ = questions.add(reply)
         if id_ is None:
             raise CannotAsk(f"the client has {MAX_OPEN} questions that it has not answered")
-        if not voice.say(jsonrpc.request(jsonrpc.encode(id_), question.method, bytes(question.params))):
+        params = labelled(self.asked_by, question.method, question.params)
+        if not voice.say(jsonrpc.request(jsonrpc.encode(id_), question.method, bytes(params))):
             questions.take(id_)
             raise CannotAsk(_UNREAD)
         self.asking = {**self.asking, id_: reply}

@@ -66,6 +66,7 @@ class Forwarder:
         uri: str = "",
         written: Era | None = None,
         by_result: bool = False,
+        labelled: bool = True,
         tool: Tool | None = None,
     ) -> bytes:
         """Send one request to a server and return its result, fitted to `era` (default: the client's).
@@ -75,9 +76,10 @@ class Forwarder:
         wrote it. `written`: the era of the server, if its errors are to reach a client of that era as they are. `tool`:
         the one that is called, if the client was shown its definition. Raises `SupervisorError`, `RemoteError` in the
         codes of the client's era, and `InputNeeded` for a client that is to answer something first; with `by_result`
-        also `AskedByResult`, where the server may. A checkpoint.
+        also `AskedByResult`, where the server may. `labelled`: questions say who asks. A checkpoint.
         """
         client, deployment = exchange.client, self._deployment.value
+        exchange.asked_by = server if labelled else ""
         by_result = by_result and deployment.asks_everyone(server)
         if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
             await self._bench.run(len(members) // CHECKED_COST, check, members, meta)

@@ -21,6 +21,7 @@ from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
 from supervisor.metatools.answers.questions import is_secret
 from supervisor.service.exchange import Exchange
+from supervisor.service.labels import labelled
 
 MAX_OPEN: Final = 32
 MAX_QUESTIONS: Final = 256
@@ -97,7 +98,8 @@ class Rounds:
     def requests(self) -> dict[str, InputRequest]:
         """Those of them that the client can be asked in the way of its revision."""
         known = {key: question for key, (question, _) in self._open.items() if not self._last.lacks(question)}
-        return {key: InputRequest(question.method, question.params) for key, question in known.items()}
+        by = self._last.asked_by
+        return {key: InputRequest(each.method, labelled(by, each.method, each.params)) for key, each in known.items()}
 
     def note(self, note: Note) -> bool:
         """Tell the client something, if one of its requests is here; see `actors.messages.Caller.note`."""

@@ -164,6 +164,7 @@ class OneServer:
             since=since,
             uri=parts.name if method == "resources/read" else "",
             written=written,
+            labelled=False,
             tool=entry.tools.get(parts.name) if method == "tools/call" else None,
         )
         if method in known_lists.KINDS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from actors.protocol.era import Terms
 from actors.protocol.exchanges import Interest
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.server import ServerSettings
-from actors.server.dialogue import HOLD_S
+from actors.server.dialogue import CONTENDED_S, HOLD_S
 from tests.actors.server.rig import running_server
 from tests.fakes.mcp_server import FakeServer
 
@@ -256,6 +257,31 @@ async def test_a_call_whose_turn_does_not_come_is_told_why(autojump_clock: MockC
         await wait_all_tasks_blocked()
         with pytest.raises(TooManyCalls, match="one call at a time, and the present one waits for somebody"):
             await rig.call("ask", exchange=Caller(), deadline_s=10)
+
+
+async def test_who_never_answers_does_not_hold_up_the_others(autojump_clock: MockClock) -> None:
+    patient, next_one = Caller(), Caller()
+    got: list[Any] = []
+    settings = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), question_timeout_s=500, call_max_s=1000)
+    async with running_server(settings=settings) as rig, trio.open_nursery() as nursery:
+        for _ in range(2):
+            rig.submit("ask", exchange=Caller())
+        await trio.sleep(HOLD_S + 1)
+        alone = rig.submit("ask", exchange=patient, deadline_s=900)
+        await trio.sleep(400)
+        assert not alone.settled  # nobody else waits
+        patient.questions[0][1].answer(msgspec.Raw(b"{}"))
+        await alone.wait()
+        unattended = rig.submit("ask", exchange=Caller(), deadline_s=900)
+        await wait_all_tasks_blocked()
+        began = trio.current_time()
+        nursery.start_soon(partial(asking, rig, next_one, got, deadline_s=900))
+        await next_one.asked.wait()
+        assert trio.current_time() - began == pytest.approx(CONTENDED_S)
+        ended = msgspec.json.decode((await unattended.wait()).body)["structuredContent"]["got"]
+        assert ended["result"] == {"action": "cancel"}
+        next_one.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+    assert got[0]["result"] == {"action": "accept"}
 
 
 async def test_a_call_that_is_taken_back_is_not_meant_any_more(autojump_clock: MockClock) -> None:
