@@ -1,7 +1,8 @@
 """How our own commands talk to a running daemon: HTTP for questions, WebSocket for what happens.
 
 - Every request has a deadline. A daemon that is not there, or is not ours, is a typed error with what to do.
-- Calls go through the same door as every client's, `/mcp`, as legacy requests without a session.
+- Calls go through the same door as every client's, `/mcp`, as legacy requests without a session, which name their
+  revision: without that they would be of an older one, and get no structured content.
 - Proxies of the environment are not used: the daemon is on this machine, or reached by its own address.
 """
 
@@ -18,6 +19,7 @@ import trio
 import trio_websocket
 
 from actors.protocol.jsonrpc import encode
+from actors.protocol.versions import LATEST_LEGACY
 
 PAGE_TIMEOUT_S = 10.0
 SEARCH_TIMEOUT_S = 40.0
@@ -140,7 +142,11 @@ class DaemonClient:
         """
         params = {"name": name, "arguments": arguments}
         body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        headers = {"content-type": "application/json", "accept": "application/json"}
+        headers = {
+            "content-type": "application/json",
+            "accept": "application/json",
+            "mcp-protocol-version": LATEST_LEGACY,
+        }
         content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)
         answer: _Answer = self._decoded(content, _Answer)
         if answer.error is not None:
