@@ -7,17 +7,13 @@ from collections.abc import Mapping
 from tests.conformance.stage import Transport
 from tests.conformance.suites import Era
 
-TOLD_ONCE = "a legacy server is told once, for all clients, what they can be asked"
 OWN_KEYS = "a legacy server's questions have no keys, so theirs are ours; the scenario wants the reference's"
 TAKE_TURNS = (
     "on one pipe a call waits while another one has questions, since nobody could tell whose the next one is; "
     "the suite never answers those of the scenarios before"
 )
 
-BEFORE_LEGACY = {
-    "server-stateless": TOLD_ONCE,
-    "input-required-result-basic-elicitation": OWN_KEYS,
-}
+BEFORE_LEGACY = {"input-required-result-basic-elicitation": OWN_KEYS}
 ON_ONE_PIPE = tuple(
     f"input-required-result-{name}"
     for name in (

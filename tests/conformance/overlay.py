@@ -14,7 +14,10 @@ from typing import Any
 
 import anyio
 from mcp.server.elicitation import elicit_with_validation
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.prompts.base import Prompt
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import (
     CreateMessageRequest,
@@ -25,12 +28,16 @@ from mcp.types import (
     ElicitResult,
     InputRequiredResult,
     ListRootsResult,
+    SamplingMessage,
+    TextContent,
 )
 
 ASKING = ("test_sampling", "test_elicitation", "test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums")
 """Tools of the reference that ask by requests."""
 INCOMPLETE = "test_input_required_result_"
 """What the tools and the prompt of the reference that ask by incomplete results begin with."""
+NEEDING = "test_missing_capability"
+"""The tool of the reference that fails where the client of the request has not declared that it gives samples."""
 ROUNDS = 5
 ANSWERS = {
     "sampling/createMessage": CreateMessageResult,
@@ -50,10 +57,24 @@ def ask_by_requests(reference: Any) -> None:
     """Make the tools and the prompt that ask by incomplete results do it by requests."""
     for name in [each for each in vars(reference) if each.startswith(INCOMPLETE) and not each.endswith("_prompt")]:
         _replace_tool(reference.mcp, name, getattr(reference, name), _interviewed, str)
+    reference.mcp.remove_tool(NEEDING)
+    reference.mcp.add_tool(_needing_a_sample, name=NEEDING, description="Needs a sample")
     name = f"{INCOMPLETE}prompt"
     prompt = _dressed(getattr(reference, name), _interviewed, list)
     reference.mcp.remove_prompt(name)
     reference.mcp.add_prompt(Prompt.from_function(prompt, name=name))
+
+
+async def _needing_a_sample(ctx: Context) -> str:
+    """Ask for one: of the client of a request a legacy server knows only what it answers."""
+    question = SamplingMessage(role="user", content=TextContent(type="text", text="Say hello"))
+    params = CreateMessageRequestParams(messages=[question], max_tokens=10)
+    related = ServerMessageMetadata(related_request_id=ctx.request_id)
+    try:
+        await ctx.session.send_request(CreateMessageRequest(params=params), CreateMessageResult, metadata=related)
+    except MCPError as refused:
+        raise ToolError(f"This tool needs a sample: {refused}") from refused
+    return "It has got a sample."
 
 
 def _replace_tool(server: Any, name: str, function: Function, how: Function, returned: Any) -> None:
