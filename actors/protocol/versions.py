@@ -16,8 +16,6 @@ LATEST_LEGACY = LEGACY_VERSIONS[-1]
 LATEST_MODERN = MODERN_VERSIONS[-1]
 BATCH_VERSION = "2025-03-26"
 """The only revision with JSON-RPC batches."""
-ASSUMED_LEGACY = "2025-03-26"
-"""What a legacy HTTP request without session and version header is taken for (2025-11-25, basic/transports)."""
 
 META_PREFIX = "io.modelcontextprotocol/"
 META_VERSION = META_PREFIX + "protocolVersion"

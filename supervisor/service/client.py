@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.principal import LOCAL, Principal
-from actors.protocol.versions import ASSUMED_LEGACY, Era
+from actors.protocol.versions import LATEST_LEGACY, Era
 
 EMPTY_OBJECT = msgspec.Raw(b"{}")
 
@@ -15,7 +15,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
     principal: Principal = LOCAL
     era: Era = "legacy"
-    version: str = ASSUMED_LEGACY
+    version: str = LATEST_LEGACY
     name: str = ""
     capabilities: msgspec.Raw = EMPTY_OBJECT
     session: str | None = None

@@ -19,7 +19,7 @@ from actors.errors import InvalidArguments, UnknownMethod
 from actors.principal import Principal
 from actors.protocol import jsonrpc
 from actors.protocol.jsonrpc import INVALID_REQUEST
-from actors.protocol.versions import ASSUMED_LEGACY, BATCH_VERSION
+from actors.protocol.versions import BATCH_VERSION, LATEST_LEGACY
 from supervisor.front.edge.asgi import Receive, Send
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.exchange import EventStream, Headers, reply
@@ -249,7 +249,12 @@ def _answer_here(request: Request, session: HttpSession | None) -> bytes:
 
 
 def _sessionless(principal: Principal, head: Head) -> Client:
-    return Client(principal=principal, version=legacy_version(head) or ASSUMED_LEGACY)
+    """Return who asks without a session. Whoever does not say a revision has agreed on none: a script, a shell.
+
+    The specification would assume 2025-03-26, whose strict parsers want results cut down for them; those always have a
+    session.
+    """
+    return Client(principal=principal, version=legacy_version(head) or LATEST_LEGACY)
 
 
 def _received(session: HttpSession, message: Notification | Response) -> None:

@@ -248,7 +248,7 @@ async def test_without_a_session_a_request_is_served_as_plain_json() -> None:
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert answer.body == b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
     client, method, params = front.service.asked[0]
-    assert client == Client(version="2025-03-26")
+    assert client == Client(version="2025-11-25")
     assert (method, params) == ("tools/call", b'{"name":"x"}')
 
 
