@@ -28,13 +28,20 @@ ACCEPT = {"Content-Type": "application/json", "Accept": "application/json, text/
 Tool = tuple[str, dict[str, Any]]
 """Name and arguments of a call."""
 
+Capabilities = dict[str, Any]
+"""What a client declares that it can be asked."""
+
 
 class Client:
-    """One keep-alive connection in one era. A context manager closes it."""
+    """One keep-alive connection in one era, to one door. A context manager closes it."""
 
-    def __init__(self, port: int, era: Era = "legacy") -> None:
+    def __init__(
+        self, port: int, era: Era = "legacy", path: str = "/mcp", capabilities: Capabilities | None = None
+    ) -> None:
         self.port = port
         self.era = era
+        self.path = path
+        self._capabilities = capabilities
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
         self.headers = {**ACCEPT, "MCP-Protocol-Version": LATEST_LEGACY if era == "legacy" else LATEST_MODERN}
 
@@ -47,15 +54,20 @@ class Client:
         self._connection.close()
 
     def _initialize(self) -> None:
-        response, _ = self._post(initialize(), ACCEPT)
+        response, _ = self.post(initialize(self._capabilities), ACCEPT)
         session = response.getheader("Mcp-Session-Id")
         if session:
             self.headers["Mcp-Session-Id"] = session
-        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, self.headers)
+        self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, self.headers)
 
-    def _post(self, message: Any, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
-        self._connection.request("POST", "/mcp", msgspec.json.encode(message), headers)
-        response = self._connection.getresponse()
+    def open(self, message: Any, headers: dict[str, str]) -> http.client.HTTPResponse:
+        """Send a message and return its answer, of which only the head is read."""
+        self._connection.request("POST", self.path, msgspec.json.encode(message), headers)
+        return self._connection.getresponse()
+
+    def post(self, message: Any, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
+        """Send a message and return the whole answer. Raises `RuntimeError` for an HTTP error."""
+        response = self.open(message, headers)
         body = response.read()
         if response.status >= 300:
             raise RuntimeError(f"{message} was answered with {response.status}: {body[:1000]!r}")
@@ -70,15 +82,15 @@ class Client:
 
     def answer(self, tool: Tool) -> Any:
         """Call a tool and return the JSON-RPC answer, whatever it is. Raises `RuntimeError` for an HTTP error."""
-        _, body = self._post(call(tool, 1, self.era), {**self.headers, **_routing(tool, self.era)})
+        _, body = self.post(call(tool, 1, self.era), {**self.headers, **routing(tool, self.era)})
         return msgspec.json.decode(body.strip().rpartition(b"data: ")[2])  # JSON, or the last event of a stream
 
-    def request(self, tool: Tool, id_: int) -> bytes:
-        """Return the bytes of an HTTP request that calls a tool in this client's session."""
-        body = msgspec.json.encode(call(tool, id_, self.era))
-        headers = {"Host": f"127.0.0.1:{self.port}", **self.headers, **_routing(tool, self.era)}
-        lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
-        return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
+    def request(self, tool: Tool, id_: int, token: str = "") -> bytes:
+        """Return the bytes of an HTTP request that calls a tool in this client's session; `token` is for progress."""
+        message = call(tool, id_, self.era)
+        if token:
+            message["params"].setdefault("_meta", {})["progressToken"] = token
+        return posted(self.port, self.path, message, {**self.headers, **routing(tool, self.era)})
 
 
 def page(port: int, path: str) -> Any:
@@ -91,22 +103,35 @@ def page(port: int, path: str) -> Any:
         connection.close()
 
 
-def initialize() -> dict[str, Any]:
+def initialize(capabilities: Capabilities | None = None) -> dict[str, Any]:
     """Return the first message of a legacy session."""
-    params = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": INFO}
+    params = {"protocolVersion": LATEST_LEGACY, "capabilities": capabilities or {}, "clientInfo": INFO}
     return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
 
 
-def call(tool: Tool, id_: int, era: Era) -> dict[str, Any]:
+def call(tool: Tool, id_: int, era: Era, capabilities: Capabilities | None = None) -> dict[str, Any]:
     """Return the request that calls a tool."""
     params: dict[str, Any] = {"name": tool[0], "arguments": tool[1]}
     if era == "modern":
-        params["_meta"] = {META_VERSION: LATEST_MODERN, META_CLIENT_INFO: INFO, META_CAPABILITIES: {}}
+        params["_meta"] = said_each_time(capabilities)
     return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
 
 
-def _routing(tool: Tool, era: Era) -> dict[str, str]:
+def said_each_time(capabilities: Capabilities | None = None) -> dict[str, Any]:
+    """Return the `_meta` of every request of the modern era."""
+    return {META_VERSION: LATEST_MODERN, META_CLIENT_INFO: INFO, META_CAPABILITIES: capabilities or {}}
+
+
+def routing(tool: Tool, era: Era) -> dict[str, str]:
+    """Return the headers that say what a request is, which the modern era wants."""
     return {"Mcp-Method": "tools/call", "Mcp-Name": tool[0]} if era == "modern" else {}
+
+
+def posted(port: int, path: str, message: Any, headers: dict[str, str]) -> bytes:
+    """Return the bytes of an HTTP request with a message."""
+    body = msgspec.json.encode(message)
+    lines = [f"{name}: {value}" for name, value in {"Host": f"127.0.0.1:{port}", **headers}.items()]
+    return "\r\n".join([f"POST {path} HTTP/1.1", *lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
 
 
 def frame(message: Any) -> str:
@@ -116,10 +141,10 @@ def frame(message: Any) -> str:
     return base64.b64encode(b"\x81" + length + b"\0\0\0\0" + data).decode()
 
 
-def upgrade(port: int) -> str:
+def upgrade(port: int, path: str = "/mcp") -> str:
     """Return the handshake that makes an HTTP connection a WebSocket."""
     lines = [
-        "GET /mcp HTTP/1.1",
+        f"GET {path} HTTP/1.1",
         f"Host: 127.0.0.1:{port}",
         "Upgrade: websocket",
         "Connection: Upgrade",

@@ -79,9 +79,9 @@ class Load(Protocol):
 
 
 @contextmanager
-def http_job(port: int, tool: mcp.Tool, era: Era, connections: int) -> Iterator[Job]:
+def http_job(port: int, tool: mcp.Tool, era: Era, connections: int, path: str = "/mcp") -> Iterator[Job]:
     """Make a job of calls over HTTP, all in one session, as one client with parallel calls makes them."""
-    with mcp.Client(port, era) as session:
+    with mcp.Client(port, era, path) as session:
         requests = [base64.b64encode(session.request(tool, 100 + n)).decode() for n in range(connections)]
         yield Job(port=port, requests=requests, setup=[[]] * connections)
 
