@@ -10,6 +10,8 @@ import base64
 import resource
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +23,14 @@ from actors.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from benchmarks import client as mcp
 from benchmarks.bridge import door, entries, servers
 from benchmarks.bridge_server import MEMO
-from benchmarks.machine import ROOT, memory, pause
+from benchmarks.machine import ROOT, memory, pause, until
 from benchmarks.running import Place, daemon, until_ready
 from benchmarks.table import Row, percentile, ratios
 
 WRITE: mcp.Tool = ("write", {})
 APART_S = 1.0
 """Between changes: longer than the least time between two notifications of the same."""
+PING_S = 0.002
 SPARE = 64
 """Descriptors that are kept for other things than subscribers."""
 
@@ -49,12 +52,17 @@ KINDS = (
 
 
 class Told(msgspec.Struct, frozen=True):
-    """Of all changes: ms from each to its arrival at a subscriber, how many subscribers there were, and KiB of each."""
+    """Of all changes: ms from each to its arrival at a subscriber, how many subscribers there were, and KiB of each.
+
+    Beside them another client is answered pings: the slowest of each change, and of each pause before it, in ms.
+    """
 
     p50_ms: list[float]
     p99_ms: list[float]
     count: int
-    each_kib: float = 0.0
+    each_kib: float
+    slowest_ms: list[float]
+    before_ms: list[float]
 
     def __str__(self) -> str:
         middle, late = percentile(self.p50_ms, 0.5), percentile(self.p99_ms, 0.5)
@@ -97,27 +105,72 @@ def run(directory: Path, counts: Sequence[int], rounds: int) -> list[Row]:
 def _row(kind: Kind, through: Told, direct: Told | None) -> Row:
     return Row(
         what=f"one change, {through.count:,} subscribers, {kind.name}",
-        measured=f"{through}; {through.each_kib:.0f} KiB each",
+        measured=f"{through}; {through.each_kib:.0f} KiB each; others wait {_longest(through)}",
         compared=f"direct: {direct}" if direct else "",
         ratio=str(ratios(through.p99_ms, direct.p99_ms)) if direct else "",
     )
 
 
+def _longest(told: Told) -> str:
+    middle, before = percentile(told.slowest_ms, 0.5), percentile(told.before_ms, 0.5)
+    return f"{middle:.0f} ms at most (without a change {before:.0f} ms)"
+
+
 def _told(kind: Kind, port: int, path: str, server: int, count: int, rounds: int, pid: int = 0) -> Told:
     before = memory(pid).pss_mib if pid else 0.0
-    middle, late = [], []
-    with _subscribed(kind, port, path, count) as subscribers, mcp.Client(server, kind.era) as writer:
+    middle, late, slowest_ms, quiet_ms = [], [], [], []
+    with (
+        _subscribed(kind, port, path, count) as subscribers,
+        mcp.Client(server, kind.era) as writer,
+        _pinging(port if pid else 0) as took_ms,
+    ):
         each_kib = (memory(pid).pss_mib - before) * 1024 / subscribers.count if pid else 0.0
         for _ in range(rounds):
+            took_ms.clear()
             pause(APART_S)
             subscribers.ask("begin")
+            quiet_ms.append(max(took_ms, default=0.0))
+            took_ms.clear()
             changed_at = writer.call(WRITE)["content"][0]["text"]
             late_ms = subscribers.ask(changed_at)["late_ms"]
             if len(late_ms) < subscribers.count:
                 raise RuntimeError(f"{len(late_ms)} of {subscribers.count} subscribers were told")
             middle.append(percentile(late_ms, 0.5))
             late.append(percentile(late_ms, 0.99))
-    return Told(middle, late, subscribers.count, each_kib)
+            if pid:
+                _one_more(took_ms)
+            slowest_ms.append(max(took_ms, default=0.0))
+    return Told(middle, late, subscribers.count, each_kib, slowest_ms, quiet_ms)
+
+
+def _one_more(took_ms: list[float]) -> None:
+    """Wait for the ping that was under way."""
+    pings = len(took_ms)
+    until(lambda: len(took_ms) > pings, "a ping is answered")
+
+
+@contextmanager
+def _pinging(port: int) -> Iterator[list[float]]:
+    """Ping the daemon again and again, in a thread: the list gets how long each took, in ms. Port 0: nobody does."""
+    over = threading.Event()
+    took_ms: list[float] = []
+
+    def ping() -> None:
+        with mcp.Client(port) as client:
+            while not over.wait(PING_S):
+                begin = time.perf_counter()
+                client.post({"jsonrpc": "2.0", "id": 1, "method": "ping"}, client.headers)
+                took_ms.append((time.perf_counter() - begin) * 1000)
+
+    thread = threading.Thread(target=ping)
+    if port:
+        thread.start()
+    try:
+        yield took_ms
+    finally:
+        over.set()
+        if port:
+            thread.join()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Final
 import trio
 
 from actors.errors import CannotAsk, TooManyCalls
+from supervisor.service.wakes import wake_in_turn
 
 MAX_SUBSCRIBED: Final = 1000
 
@@ -62,7 +63,7 @@ class Updates:
         first = not self._owed
         self._owed[name] = None
         if first and self._waiting is not None:
-            self._waiting.cancel()
+            wake_in_turn(self._waiting.cancel)
 
     def resume(self) -> None:
         """A stream begins: what the one before took may not have arrived."""
@@ -76,7 +77,7 @@ class Updates:
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """End the block as soon as anything is owed that was not when it began."""
+        """End the block soon after anything is owed that was not when it began; all who are owed take turns."""
         with trio.CancelScope() as scope:
             self._waiting = scope
             try:
