@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import matrix
+
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / "tests" / "e2e" / "clients"
 SUITES = ROOT / "tests" / "conformance" / "pins"
@@ -41,3 +43,7 @@ def test_the_page_names_the_pinned_conformance_suites() -> None:
 def test_the_lock_file_names_no_registry(pins: Path) -> None:
     lock = json.loads((pins / "package-lock.json").read_text())
     assert all("resolved" not in package for package in lock["packages"].values())
+
+
+def test_the_matrix_of_clients_and_servers_is_that_of_the_tests() -> None:
+    assert matrix.rewrite(PAGE) == PAGE

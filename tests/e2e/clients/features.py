@@ -1,0 +1,162 @@
+"""What both Python clients try at a server of the matrix: everything that it may tell and ask, one after the other.
+
+It runs in both environments. A feature that fails is reported as what the client was told instead.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import anyio
+
+MEMO = "memo://one"
+ROOT = "file:///home/ada"
+SAMPLE = "Paris"
+NAME = "Ada"
+FEATURE_S = 15.0
+LEVEL = "error"
+
+Next = Callable[[], Awaitable[str]]
+Told = Callable[[float], None]
+
+
+class Heard:
+    """What a client heard beside its answers."""
+
+    def __init__(self) -> None:
+        self.levels: list[str] = []
+        self.opened: list[str] = []
+
+    def answer(self, params: Any) -> dict[str, Any]:
+        """Return the answer to an elicitation, of either mode."""
+        if getattr(params, "mode", "form") == "url":
+            self.opened.append(str(params.url))
+            return {"action": "accept"}
+        return {"action": "accept", "content": {"name": NAME}}
+
+
+class Session(Protocol):
+    """One connected client, of either SDK."""
+
+    heard: Heard
+
+    @property
+    def version(self) -> str:
+        """The revision that was agreed on."""
+
+    async def call(self, tool: str, arguments: dict[str, Any], told: Told | None = None) -> str:
+        """Call a tool; the first text of its result. Raises RuntimeError if the result is an error."""
+
+    async def call_from_level(self, tool: str) -> None:
+        """Call a tool after a wish for log messages from `LEVEL` on."""
+
+    async def abandon(self, tool: str, arguments: dict[str, Any]) -> None:
+        """Call a tool, and take the call back once it tells of progress."""
+
+    async def read(self, uri: str) -> str:
+        """Return the first text of a resource."""
+
+    def subscribed(self, uri: str) -> AbstractAsyncContextManager[Next]:
+        """Be subscribed for the block; gives what waits for the next update, and returns whose it is."""
+
+
+Connect = Callable[[str, Heard], AbstractAsyncContextManager[Session]]
+
+
+async def _progress(session: Session) -> list[float]:
+    steps: list[float] = []
+    await session.call("work", {}, steps.append)
+    return steps
+
+
+async def _logs(session: Session) -> list[list[str]]:
+    """Return the levels heard of without a wish, and with one."""
+    heard = session.heard.levels
+    heard.clear()
+    await session.call("say", {})
+    unasked = list(heard)
+    heard.clear()
+    await session.call_from_level("say")
+    return [unasked, list(heard)]
+
+
+async def _cancellation(session: Session) -> str:
+    key = f"{id(session)}"
+    await session.abandon("hang", {"key": key})
+    return await session.call("was_abandoned", {"key": key})
+
+
+async def _address(session: Session) -> list[str]:
+    answer = await session.call("ask_address", {})
+    return [answer, *session.heard.opened]
+
+
+async def _subscription(session: Session) -> list[str]:
+    async with session.subscribed(MEMO) as following:
+        await session.call("write", {"text": "first"})
+        told = [await following(), await session.read(MEMO)]
+    await session.call("write", {"text": "nothing"})
+    return told
+
+
+def _asked(tool: str) -> Callable[[Session], Awaitable[str]]:
+    async def ask(session: Session) -> str:
+        return await session.call(tool, {})
+
+    return ask
+
+
+FEATURES: dict[str, Callable[[Session], Awaitable[Any]]] = {
+    "form": _asked("ask_form"),
+    "address": _address,
+    "sample": _asked("ask_sample"),
+    "roots": _asked("ask_roots"),
+    "progress": _progress,
+    "logs": _logs,
+    "cancellation": _cancellation,
+    "subscription": _subscription,
+}
+
+
+async def attempt(feature: Callable[[Session], Awaitable[Any]], session: Session) -> Any:
+    """Return what it saw, or why it saw nothing."""
+    try:
+        with anyio.fail_after(FEATURE_S):
+            return await feature(session)
+    except Exception as error:  # noqa: BLE001 - whatever a client raises is what is compared
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+async def report(base: str, servers: list[str], connect: Connect) -> dict[str, Any]:
+    """Return what was seen at the door of each server, and of forms asked for at the door of the meta-tools."""
+    seen: dict[str, Any] = {}
+    for server in servers:
+        async with connect(f"{base}/mcp/servers/{server}", Heard()) as session:
+            seen[server] = {"version": session.version}
+            for name, feature in FEATURES.items():
+                seen[server][name] = await attempt(feature, session)
+    async with connect(f"{base}/mcp", Heard()) as session:
+        for server in servers:
+            given = {"tool_path": f"{server}:ask_form", "arguments": {}}
+            seen[server]["execute"] = await attempt(_executed(given), session)
+    return seen
+
+
+def _executed(given: dict[str, Any]) -> Callable[[Session], Awaitable[str]]:
+    async def execute(session: Session) -> str:
+        return await session.call("execute_mcp_tool", given)
+
+    return execute
+
+
+def run(connect: Connect, backend: str) -> None:
+    """Print the report of `SCRIPT BASE HOW SERVER...` as JSON; HOW is the script's own."""
+
+    async def main() -> None:
+        print(json.dumps(await report(sys.argv[1], sys.argv[3:], connect)))
+
+    anyio.run(main, backend=backend)

@@ -1,0 +1,127 @@
+"""What the official clients see of the official servers, cell by cell; the table of it in docs/compatibility.md.
+
+`python -m tests.e2e.matrix --write` rewrites that table; run it in the root of a checkout. `tests/e2e/test_matrix.py`
+holds the daemon to the same cells.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+Era = Literal["legacy", "modern"]
+PAGE = "docs/compatibility.md"
+USAGE = "usage: python -m tests.e2e.matrix --write\n"
+VERSIONS: dict[Era, str] = {"legacy": "2025-11-25", "modern": "2026-07-28"}
+
+
+class Client(NamedTuple):
+    """A client, as it is started: `how` is an argument of its script."""
+
+    title: str
+    script: str
+    how: str
+    era: Era
+
+
+class Server(NamedTuple):
+    """A server, as it is started; `pinned`: its entry says `era`."""
+
+    title: str
+    script: str
+    era: Era
+    pinned: bool = False
+
+
+class Loss(NamedTuple):
+    """What a feature is less between these eras: the text of the cell, and what is seen."""
+
+    feature: str
+    client: Era
+    server: Era
+    cell: str
+    seen: Any
+
+
+CLIENTS = {
+    "python-1": Client("Python 1.x, HTTP", "mcp1_features.py", "http", "legacy"),
+    "python-1-websocket": Client("Python 1.x, WebSocket", "mcp1_features.py", "websocket", "legacy"),
+    "python-2-legacy": Client("Python 2.x, `legacy`", "mcp2_features.py", "legacy", "legacy"),
+    "python-2": Client("Python 2.x", "mcp2_features.py", "auto", "modern"),
+}
+SERVERS = {
+    "python-1": Server("Python 1.x", "python_1.py", "legacy"),
+    "python-2-legacy": Server("Python 2.x, `era: legacy`", "python_2.py", "legacy", pinned=True),
+    "python-2": Server("Python 2.x", "python_2.py", "modern"),
+}
+TRANSPORTS = ("stdio", "http")
+WISHED = ["error"]
+LOUD = ["info", "warning", "error"]
+FEATURES: dict[str, tuple[str, Any]] = {
+    "form": ("form", "accept Ada"),
+    "address": ("address", ["accept", "https://example.com/open"]),
+    "sample": ("sample", "Paris"),
+    "roots": ("roots", "file:///home/ada"),
+    "progress": ("progress", [1, 2, 3]),
+    "logs": ("log messages", {"legacy": [LOUD, WISHED], "modern": [[], WISHED]}),
+    "cancellation": ("cancellation", "yes"),
+    "subscription": ("subscription", ["memo://one", "first"]),
+    "execute": ("form at `/mcp`", "accept Ada"),
+}
+"""The head of each column, and what is seen where nothing is lost, if need be by the era of the client."""
+LOSSES = (Loss("logs", "legacy", "modern", "from the level set on, none unasked", [[], WISHED]),)
+
+
+def lost(feature: str, client: Client, server: Server) -> Loss | None:
+    """Return what a feature is less there, if anything."""
+    return next((loss for loss in LOSSES if loss[:3] == (feature, client.era, server.era)), None)
+
+
+def expected(client: Client, server: Server) -> dict[str, Any]:
+    """Return the report of this client on this server."""
+    report: dict[str, Any] = {"version": VERSIONS[client.era]}
+    for feature, (_, seen) in FEATURES.items():
+        loss = lost(feature, client, server)
+        whole = seen[client.era] if isinstance(seen, dict) else seen
+        report[feature] = whole if loss is None else loss.seen
+    return report
+
+
+def table() -> str:
+    """Return the table for the page."""
+    heads = ["client", "server", *(head for head, _ in FEATURES.values())]
+    lines = [heads, ["---"] * len(heads), *_rows()]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _rows() -> Iterator[list[str]]:
+    for client in CLIENTS.values():
+        for server in SERVERS.values():
+            losses = (lost(feature, client, server) for feature in FEATURES)
+            yield [client.title, server.title, *("yes" if loss is None else loss.cell for loss in losses)]
+
+
+def rewrite(text: str) -> str:
+    """Return the page with the present table. Raises ValueError if it has no place for one."""
+    begin, end = "<!-- generated: matrix -->", "<!-- end: matrix -->"
+    pieces = re.split(f"{begin}.*?{end}", text, flags=re.DOTALL)
+    if len(pieces) != 2:
+        raise ValueError(f"the matrix is there {len(pieces) - 1} times instead of once")
+    return f"{begin}\n{table()}\n{end}".join(pieces)
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite the page; return the exit code."""
+    if arguments != ["--write"]:
+        sys.stderr.write(USAGE)
+        return 64
+    page = Path(PAGE)
+    page.write_text(rewrite(page.read_text(encoding="utf-8")), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
