@@ -9,7 +9,7 @@ import msgspec
 from actors.protocol import jsonrpc
 from actors.protocol.client_capabilities import NOBODY
 from actors.protocol.era import Agreement, Identity
-from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNSAID, Interest
+from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNASKED, UNSAID, Interest, LogLevel
 from actors.protocol.listing import Kind, announced
 from actors.protocol.mirrors import MirrorsOf
 from actors.protocol.outgoing import Outgoing
@@ -70,7 +70,7 @@ class Outbound:
         self._version = ""
         self._identity = self._meta = b""
         self._logs = False
-        self._log_level = len(LOG_LEVELS)
+        self._log_level = self._unasked = len(LOG_LEVELS)
 
     def agreed(self, agreement: Agreement, identity: Identity) -> None:
         """Speak the era that was agreed on from now on."""
@@ -107,6 +107,8 @@ class Outbound:
         interest = asked.interest
         if asked.retry and self._modern:
             members = b",".join(part for part in (members, asked.retry) if part)
+        if interest.log_level is not None and self._logs:
+            self._lower_log_level(interest.log_level)
         own = self._meta if interest is NOTHING or interest is UNSAID else self._telling(id_, interest)
         rest = b'"_meta":{' + own + (b"," if own and meta else b"") + meta + b"}" if own or meta else b""
         # Members may be large: they are copied once, by the transport.
@@ -127,17 +129,23 @@ class Outbound:
             parts.append(b'"progressToken":' + id_)
         if interest.log_level and self._modern:
             parts.append(b'"%b":"%b"' % (META_LOG_LEVEL.encode(), interest.log_level.encode()))
-        elif interest.log_level:
-            self._lower_log_level(LOG_LEVELS.index(interest.log_level))
         return b",".join(parts)
 
     def _declaring(self, capabilities: bytes) -> bytes:
         """Return the members of `_meta` of a request whose client can be asked that much."""
         return b'%b,"%b":%b' % (self._identity, META_CAPABILITIES.encode(), capabilities)
 
-    def _lower_log_level(self, level: int) -> None:
-        """Make a legacy server at least so talkative. What one client does not want is not told to it anyway."""
-        if self._logs and level < self._log_level:
+    def _lower_log_level(self, wanted: LogLevel | Literal[""]) -> None:
+        """Make a legacy server at least so talkative. What one client does not want is not told to it anyway.
+
+        For those who did not say it is left as it is, until somebody else says how talkative it shall be.
+        """
+        if not wanted:
+            self._unasked = UNASKED
+        if not wanted and self._log_level == len(LOG_LEVELS):
+            return
+        level = min(LOG_LEVELS.index(wanted), self._unasked) if wanted else UNASKED
+        if level < self._log_level:
             self._log_level = level
             self.ask("log level", "logging/setLevel", jsonrpc.encode({"level": LOG_LEVELS[level]}))
 

@@ -79,6 +79,24 @@ async def test_the_level_of_a_legacy_server_follows_the_most_talkative_caller(au
     assert [note["level"] for _, note in talkative.notes] == levels
 
 
+@pytest.mark.parametrize("unsaid_first", [True, False])
+async def test_who_did_not_say_a_level_hears_as_before_once_somebody_else_did(
+    autojump_clock: MockClock, unsaid_first: bool
+) -> None:
+    quiet, unsaid = Caller(), Caller()
+    async with running_server(FakeServer(capabilities=LOGGING)) as rig:
+        if unsaid_first:
+            await rig.call("log", exchange=Caller(), interest=Interest(log_level=""), levels=["info"])
+        await rig.call("log", exchange=quiet, interest=Interest(log_level="error"), levels=["info", "error"])
+        await rig.call("log", exchange=unsaid, interest=Interest(log_level=""), levels=["info", "error"])
+        asked = [
+            message["params"]["level"] for message in rig.fake.messages if message.get("method") == "logging/setLevel"
+        ]
+    assert asked == (["info"] if unsaid_first else ["error", "info"])
+    assert [note["level"] for _, note in quiet.notes] == ["error"]
+    assert [note["level"] for _, note in unsaid.notes] == ["info", "error"]
+
+
 async def test_a_modern_server_is_told_the_level_with_each_request(autojump_clock: MockClock) -> None:
     caller = Caller()
     async with running_server(FakeServer(probe="modern", capabilities=LOGGING), era=None) as rig:
