@@ -51,11 +51,17 @@ CLIENTS = {
     "python-1-websocket": Client("Python 1.x, WebSocket", "mcp1_features.py", "websocket", "legacy"),
     "python-2-legacy": Client("Python 2.x, `legacy`", "mcp2_features.py", "legacy", "legacy"),
     "python-2": Client("Python 2.x", "mcp2_features.py", "auto", "modern"),
+    "typescript-1": Client("TypeScript 1.x", "typescript_features.cjs", "sdk", "legacy"),
+    "typescript-2-legacy": Client("TypeScript 2.x, default", "typescript_features.cjs", "default", "legacy"),
+    "typescript-2": Client("TypeScript 2.x, `auto`", "typescript_features.cjs", "auto", "modern"),
 }
 SERVERS = {
     "python-1": Server("Python 1.x", "python_1.py", "legacy"),
     "python-2-legacy": Server("Python 2.x, `era: legacy`", "python_2.py", "legacy", pinned=True),
     "python-2": Server("Python 2.x", "python_2.py", "modern"),
+    "typescript-1": Server("TypeScript 1.x", "typescript_1.cjs", "legacy"),
+    "typescript-2-legacy": Server("TypeScript 2.x, `era: legacy`", "typescript_2.cjs", "legacy", pinned=True),
+    "typescript-2": Server("TypeScript 2.x", "typescript_2.cjs", "modern"),
 }
 TRANSPORTS = ("stdio", "http")
 WISHED = ["error"]

@@ -48,9 +48,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterat
         yield daemon
 
 
-def report(*command: str) -> dict[str, Any]:
+def report(*command: str, within_s: float = CLIENT_S) -> dict[str, Any]:
     """Run a client; return what it found."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within_s, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
+from uuid import uuid4
 
 import anyio
 
@@ -85,7 +86,7 @@ async def _logs(session: Session) -> list[list[str]]:
 
 
 async def _cancellation(session: Session) -> str:
-    key = f"{id(session)}"
+    key = uuid4().hex
     await session.abandon("hang", {"key": key})
     return await session.call("was_abandoned", {"key": key})
 
@@ -131,14 +132,22 @@ async def attempt(feature: Callable[[Session], Awaitable[Any]], session: Session
         return {"error": f"{type(error).__name__}: {error}"}
 
 
+async def _toured(url: str, connect: Connect) -> dict[str, Any]:
+    """Return what was seen at one door."""
+    seen: dict[str, Any] = {}
+    try:
+        async with connect(url, Heard()) as session:
+            seen["version"] = session.version
+            for name, feature in FEATURES.items():
+                seen[name] = await attempt(feature, session)
+    except Exception as error:  # noqa: BLE001 - a door that cannot be entered shall not hide what is behind others
+        seen["error"] = f"{type(error).__name__}: {error}"
+    return seen
+
+
 async def report(base: str, servers: list[str], connect: Connect) -> dict[str, Any]:
     """Return what was seen at the door of each server, and of forms asked for at the door of the meta-tools."""
-    seen: dict[str, Any] = {}
-    for server in servers:
-        async with connect(f"{base}/mcp/servers/{server}", Heard()) as session:
-            seen[server] = {"version": session.version}
-            for name, feature in FEATURES.items():
-                seen[server][name] = await attempt(feature, session)
+    seen = {server: await _toured(f"{base}/mcp/servers/{server}", connect) for server in servers}
     async with connect(f"{base}/mcp", Heard()) as session:
         for server in servers:
             given = {"tool_path": f"{server}:ask_form", "arguments": {}}

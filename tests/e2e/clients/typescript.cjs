@@ -25,11 +25,11 @@ async function connected({ packages, url, kind }, options, prepare) {
 }
 
 // Prints what `report` finds and ends the process, within a deadline.
-function run(report) {
+function run(report, deadlineMs = DEADLINE_MS) {
   setTimeout(() => {
     console.error("the client's deadline passed");
     process.exit(1);
-  }, DEADLINE_MS).unref();
+  }, deadlineMs).unref();
   report().then(
     (found) => {
       console.log(JSON.stringify(found));

@@ -1,0 +1,171 @@
+// Everything that a server may tell and ask, with both official TypeScript clients:
+// `node typescript_features.cjs PACKAGES BASE KIND SERVER...` prints a report as JSON, as `features.py` does.
+"use strict";
+const { randomUUID } = require("node:crypto");
+const { connected, run } = require("./typescript.cjs");
+
+const [packages, base, kind, ...servers] = process.argv.slice(2);
+const MEMO = "memo://one";
+const LEVEL = "error";
+const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
+const FEATURE_MS = 15_000;
+const CLIENT_MS = 120_000;
+const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+
+// What the two generations name differently: requests and notifications by schema, or by method.
+function handlers(types) {
+  return types
+    ? {
+        elicit: types.ElicitRequestSchema,
+        sample: types.CreateMessageRequestSchema,
+        roots: types.ListRootsRequestSchema,
+        log: types.LoggingMessageNotificationSchema,
+        updated: types.ResourceUpdatedNotificationSchema,
+      }
+    : {
+        elicit: "elicitation/create",
+        sample: "sampling/createMessage",
+        roots: "roots/list",
+        log: "notifications/message",
+        updated: "notifications/resources/updated",
+      };
+}
+
+class Session {
+  constructor() {
+    this.levels = [];
+    this.opened = [];
+    this.updates = [];
+    this.waiting = [];
+  }
+
+  async open(url) {
+    const opened = await connected({ packages, url, kind }, { capabilities: CAPABILITIES }, (made, types) => {
+      const names = handlers(types);
+      made.setRequestHandler(names.elicit, ({ params }) => this.answer(params));
+      made.setRequestHandler(names.sample, () => {
+        return { role: "assistant", content: { type: "text", text: "Paris" }, model: "none" };
+      });
+      made.setRequestHandler(names.roots, () => ({ roots: [{ uri: "file:///home/ada" }] }));
+      made.setNotificationHandler(names.log, ({ params }) => void this.levels.push(params.level));
+      made.setNotificationHandler(names.updated, ({ params }) => this.update(params.uri));
+    });
+    Object.assign(this, opened);
+    return this;
+  }
+
+  answer(params) {
+    if (params.mode !== "url") return { action: "accept", content: { name: "Ada" } };
+    this.opened.push(params.url);
+    return { action: "accept" };
+  }
+
+  update(uri) {
+    const next = this.waiting.shift();
+    if (next) next(uri);
+    else this.updates.push(uri);
+  }
+
+  async updated() {
+    return this.updates.length ? this.updates.shift() : new Promise((done) => this.waiting.push(done));
+  }
+
+  async call(name, given = {}, options = {}, more = {}) {
+    const params = { name, arguments: given, ...more };
+    const result = kind === "sdk" ? await this.client.callTool(params, undefined, options) : await this.client.callTool(params, options);
+    if (result.isError) throw new Error(result.content[0].text);
+    return result.content[0].text;
+  }
+
+  async callFromLevel(name) {
+    if (this.version >= "2026") return this.call(name, {}, {}, { _meta: { [LOG_LEVEL]: LEVEL } });
+    await this.client.setLoggingLevel(LEVEL);
+    return this.call(name);
+  }
+
+  async subscribed() {
+    if (this.version >= "2026") {
+      const subscription = await this.client.listen({ resourceSubscriptions: [MEMO] });
+      return () => subscription.close();
+    }
+    await this.client.subscribeResource({ uri: MEMO });
+    return () => this.client.unsubscribeResource({ uri: MEMO });
+  }
+
+  async close() {
+    if (this.transport.terminateSession && this.transport.sessionId) await this.transport.terminateSession();
+    await this.client.close();
+  }
+}
+
+const FEATURES = {
+  form: (session) => session.call("ask_form"),
+  address: async (session) => [await session.call("ask_address"), ...session.opened],
+  sample: (session) => session.call("ask_sample"),
+  roots: (session) => session.call("ask_roots"),
+  progress: async (session) => {
+    const steps = [];
+    await session.call("work", {}, { onprogress: ({ progress }) => steps.push(progress) });
+    return steps;
+  },
+  logs: async (session) => {
+    await session.call("say");
+    const unasked = session.levels.splice(0);
+    await session.callFromLevel("say");
+    return [unasked, session.levels.splice(0)];
+  },
+  cancellation: async (session) => {
+    const key = randomUUID();
+    const taken = new AbortController();
+    const options = { signal: taken.signal, onprogress: () => taken.abort() };
+    const ended = await session.call("hang", { key }, options).catch((error) => error);
+    if (!(ended instanceof Error)) throw new Error(`it was answered: ${ended}`);
+    return session.call("was_abandoned", { key });
+  },
+  subscription: async (session) => {
+    const end = await session.subscribed();
+    await session.call("write", { text: "first" });
+    const told = [await session.updated(), (await session.client.readResource({ uri: MEMO })).contents[0].text];
+    await end();
+    await session.call("write", { text: "nothing" });
+    return told;
+  },
+};
+
+// What it saw, or why it saw nothing.
+async function attempt(feature, session) {
+  let timer;
+  const late = new Promise((_, fail) => (timer = setTimeout(() => fail(new Error("nothing came")), FEATURE_MS)));
+  try {
+    return await Promise.race([feature(session), late]);
+  } catch (error) {
+    return { error: String(error) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// What it saw at the door of one server.
+async function toured(server) {
+  const session = await new Session().open(`${base}/mcp/servers/${server}`);
+  const seen = { version: session.version };
+  for (const [name, feature] of Object.entries(FEATURES)) seen[name] = await attempt(feature, session);
+  await session.close();
+  return seen;
+}
+
+async function report() {
+  const seen = {};
+  for (const server of servers) {
+    seen[server] = await toured(server).catch((error) => ({ error: String(error) }));
+  }
+  const session = await new Session().open(`${base}/mcp`);
+  for (const server of servers) {
+    const given = { tool_path: `${server}:ask_form`, arguments: {} };
+    seen[server].execute = await attempt((one) => one.call("execute_mcp_tool", given), session);
+  }
+  await session.close();
+  return seen;
+}
+
+run(report, CLIENT_MS);
