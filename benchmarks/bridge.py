@@ -19,11 +19,11 @@ import msgspec
 
 from actors.protocol.versions import Era
 from benchmarks import client as mcp
-from benchmarks.execute import TEXT, Job, Outcome, Plan, alternating, compared, http_job
-from benchmarks.machine import ROOT, free_port, program
+from benchmarks.execute import TEXT, Job, Load, Outcome, Plan, alternating, compared, http_job
+from benchmarks.machine import ROOT, cpu_s, free_port, program
 from benchmarks.questions import AskedClient
 from benchmarks.running import ECHO, Place, Running, daemon, entry, until_ready
-from benchmarks.table import Aim, Row
+from benchmarks.table import Aim, Row, percentile
 
 CALL: mcp.Tool = ("echo", {"text": TEXT})
 FLOOD_PER_S = 1000
@@ -76,7 +76,7 @@ def run(directory: Path, plan: Plan, numbers: tuple[int, ...] = (1, 16)) -> list
                 rows += [_calls(ours, ports[server], client, server, connections, plan) for connections in numbers]
             rows += [_asked(ours, ports[server], client, server, plan) for client, server in pairs]
             for era in ERAS:
-                rows += [_flooded(ours, ports[era], era, connections, plan) for connections in numbers]
+                rows += [row for connections in numbers for row in _flooded(ours, ports[era], era, connections, plan)]
     return rows
 
 
@@ -85,15 +85,38 @@ def _calls(ours: Running, port: int, client: Era, server: Era, connections: int,
         http_job(ours.port, CALL, client, connections, door(server)) as job,
         http_job(port, CALL, server, connections) as direct,
     ):
-        outcomes = alternating([job, direct], plan)
-    return compared(f"a call, {client} client, {server} server, {connections} at once", "direct", outcomes)
+        through = Costed(job, ours.process.pid, [])
+        outcomes = alternating([through, direct], plan)
+    what = f"a call, {client} client, {server} server, {connections} at once"
+    return through.told(compared(what, "direct", outcomes))
 
 
 def _asked(ours: Running, port: int, client: Era, server: Era, plan: Plan) -> Row:
-    with AskedClient(ours.port, client, door(server)) as through, AskedClient(port, server, "/mcp") as direct:
+    with AskedClient(ours.port, client, door(server)) as job, AskedClient(port, server, "/mcp") as direct:
+        through = Costed(job, ours.process.pid, [])
         outcomes = alternating([through, direct], plan)
     what = f"a call with one question, {client} client, {server} server: {WAYS[client, server]}"
-    return compared(what, "direct", outcomes)
+    return through.told(compared(what, "direct", outcomes))
+
+
+class Costed(msgspec.Struct, frozen=True):
+    """A load, and what each of its calls costs a process: ms of processor time, a number for each round."""
+
+    job: Load
+    pid: int
+    cost_ms: list[float]
+
+    def run(self, seconds: float) -> Outcome:
+        """Run one round."""
+        before = cpu_s(self.pid)
+        outcome = self.job.run(seconds)
+        self.cost_ms.append((cpu_s(self.pid) - before) * 1000 / max(1, outcome.requests))
+        return outcome
+
+    def told(self, row: Row) -> Row:
+        """Return a row that also says what was found."""
+        middle = percentile(self.cost_ms, 0.5)
+        return msgspec.structs.replace(row, measured=f"{row.measured}, {middle:.2f} ms of the daemon's processor time")
 
 
 class Flooded(msgspec.Struct, frozen=True):
@@ -120,15 +143,20 @@ class Flooded(msgspec.Struct, frozen=True):
         return outcome
 
 
-def _flooded(ours: Running, port: int, era: Era, connections: int, plan: Plan) -> Row:
-    """Calls of a client to another server, alone and beside a flood through the daemon."""
+def _flooded(ours: Running, port: int, era: Era, connections: int, plan: Plan) -> list[Row]:
+    """Calls of a client to another server: beside a flood through the daemon, alone, and beside one past the daemon."""
     flood: mcp.Tool = ("flood", {"rate": FLOOD_PER_S, "seconds": plan.seconds + START_S})
     with (
-        http_job(ours.port, ("echo", {"text": TEXT}), era, connections, "/mcp/servers/beside") as job,
+        http_job(ours.port, CALL, era, connections, "/mcp/servers/beside") as job,
         mcp.Client(ours.port, era, door(era)) as client,
+        mcp.Client(port, era) as direct,
     ):
         flooded = Flooded(job, ours.port, client.request(flood, 1, "flood"), [])
-        outcomes = alternating([flooded, job], plan)
+        past = Flooded(job, port, direct.request(flood, 1, "flood"), [])
+        with_flood, alone, with_past = alternating([flooded, job, past], plan)
     told = sum(flooded.rates) / len(flooded.rates)
     what = f"a {era} client's calls, {connections} at once; another one is told of progress {told:,.0f} times a second"
-    return compared(what, "nobody else there", outcomes, FLOOD_AIM)
+    return [
+        compared(what, "nobody else there", [with_flood, alone], FLOOD_AIM),
+        compared(what, "told of it by the server itself", [with_flood, with_past]),
+    ]
