@@ -40,9 +40,9 @@ async def report(url: str, transport: str) -> dict[str, Any]:
         await anyio.lowlevel.checkpoint()
 
     async def ask(context: Any, params: Any) -> Any:
-        if params.message == "too late":
+        if params.message == "[talkative] too late":
             await anyio.sleep(TOO_LATE_S)
-        action = "decline" if params.message == "decline" else "accept"
+        action = "decline" if params.message == "[talkative] decline" else "accept"
         return types.ElicitResult(action=action, content={"name": "Ada"} if action == "accept" else None)
 
     async with (

@@ -30,9 +30,9 @@ async def report(url: str, mode: str) -> dict[str, Any]:
         await trio.lowlevel.checkpoint()
 
     async def ask(context: Any, params: Any) -> Any:
-        if params.message == "too late":
+        if params.message == "[talkative] too late":
             await trio.sleep(TOO_LATE_S)
-        action: Literal["accept", "decline"] = "decline" if params.message == "decline" else "accept"
+        action: Literal["accept", "decline"] = "decline" if params.message == "[talkative] decline" else "accept"
         return types.ElicitResult(action=action, content={"name": "Ada"} if action == "accept" else None)
 
     async def execute(client: Client, path: str, **arguments: Any) -> str:

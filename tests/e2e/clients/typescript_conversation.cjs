@@ -10,8 +10,8 @@ const logs = [];
 
 async function answered(request) {
   const message = request.params.message;
-  if (message === "too late") await new Promise((done) => setTimeout(done, TOO_LATE_MS));
-  return message === "decline" ? { action: "decline" } : { action: "accept", content: { name: "Ada" } };
+  if (message === "[talkative] too late") await new Promise((done) => setTimeout(done, TOO_LATE_MS));
+  return message === "[talkative] decline" ? { action: "decline" } : { action: "accept", content: { name: "Ada" } };
 }
 
 async function report() {
