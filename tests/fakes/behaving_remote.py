@@ -114,10 +114,14 @@ def serving(behaviour: Behaviour) -> Callable[[MemoryPeer], Awaitable[int]]:
 
 @dataclass
 class BehavingRemote:
-    """A server behind HTTP. `left`: sessions that were given and not ended; `wrong`: what it should not have got."""
+    """A server behind HTTP.
+
+    `left`: sessions that it knows; `minted`: those of them that it gave to a probe; `wrong`: what it should not have got.
+    """
 
     manner: Manner
     left: set[str] = field(default_factory=set)
+    minted: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
     _calls: Counter[str] = field(default_factory=Counter)
     _given: int = 0
@@ -142,7 +146,8 @@ class BehavingRemote:
         await trio.sleep_forever()
 
     async def _delete(self, request: Request) -> None:
-        self.left.discard(request.headers.get(SESSION, ""))
+        for sessions in (self.left, self.minted):
+            sessions.discard(request.headers.get(SESSION, ""))
         await respond(request, (self.manner.ended, "", b""))
 
     async def _post(self, request: Request) -> None:
@@ -153,7 +158,9 @@ class BehavingRemote:
             list(self._player(session).take(request.body))
             await respond(request, manner.accepted)
         elif request.method == "server/discover" and manner.probe is not None:
-            await respond(request, manner.probe, self._new() if manner.mints else {})
+            headers = self._new() if manner.mints else {}
+            self.minted.update(headers.values())
+            await respond(request, manner.probe, headers)
         elif self._forgets(request, session):
             await respond(request, manner.forgets or NOTHING)
         else:

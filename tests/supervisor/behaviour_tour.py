@@ -122,7 +122,7 @@ async def look(directory: Path) -> dict[str, Seen]:
             entries[name] = entry(name, server.url)
         seen = await look_before(entries, directory)
         for name, remote in remotes.items():
-            seen[name].wrong += [*remote.wrong, *(f"{session} was not ended" for session in remote.left)]
+            seen[name].wrong += [*remote.wrong, *(f"{session} was not ended" for session in remote.minted)]
     return seen
 
 
