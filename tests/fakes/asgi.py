@@ -33,6 +33,7 @@ class Exchange:
         self.body = b""
         self.ended = False
         self.comments = 0
+        self.writes = 0
         self.bodies_read = 0
 
     async def receive(self) -> dict[str, Any]:
@@ -55,6 +56,7 @@ class Exchange:
         else:
             assert self.status, "the start comes first"
             assert not self.ended, "nothing comes after the end"
+            self.writes += 1
             self.body += message["body"]
             self._unread += message["body"]
             self.ended = not message["more_body"]

@@ -116,7 +116,8 @@ def serving(behaviour: Behaviour) -> Callable[[MemoryPeer], Awaitable[int]]:
 class BehavingRemote:
     """A server behind HTTP.
 
-    `left`: sessions that it knows; `minted`: those of them that it gave to a probe; `wrong`: what it should not have got.
+    `left`: sessions that it knows; `minted`: those of them that it gave to a probe; `wrong`: what it should not have
+    got.
     """
 
     manner: Manner

@@ -10,6 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -33,6 +34,8 @@ _EVENTS: Final[Headers] = (
 )
 _EVENT: Final = b"event: message\ndata: "
 _EVENT_END: Final = b"\n\n"
+_ONE_LINE: Final = bytes.maketrans(b"\n\r", b"  ")
+"""Relayed JSON may be laid out over lines. Raw line ends occur in JSON only between tokens."""
 _COMMENT: Final = b": ping\n\n"
 _END: Final[dict[str, Any]] = {"type": "http.response.body", "body": b"", "more_body": False}
 
@@ -166,13 +169,17 @@ class EventStream(msgspec.Struct, frozen=True, eq=False):
     async def event(self, message: bytes) -> None:
         """Send one JSON-RPC message."""
         if b"\n" in message or b"\r" in message:
-            # Relayed JSON may be laid out over lines. Raw line ends occur in JSON only between tokens.
-            message = message.replace(b"\n", b" ").replace(b"\r", b" ")
+            message = message.translate(_ONE_LINE)
         if len(message) <= PART_BYTES:
             await self._part(_EVENT + message + _EVENT_END)
             return
         for part in (_EVENT, message, _EVENT_END):  # not joined: that would copy it once more
             await self._part(part)
+
+    async def events(self, messages: Sequence[bytes]) -> None:
+        """Send several small JSON-RPC messages at once."""
+        parts = [_EVENT + message.translate(_ONE_LINE) + _EVENT_END for message in messages]
+        await self._part(b"".join(parts))
 
     async def comment(self) -> None:
         """Send a sign of life that no client reads as a message."""

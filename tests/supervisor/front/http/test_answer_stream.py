@@ -287,3 +287,19 @@ async def test_what_is_told_after_the_end_starts_no_task(autojump_clock: MockClo
         nursery.cancel_scope.cancel()
     stream = keep_alive.add(send, None)
     assert stream.say(b"{}")
+
+
+async def test_a_flood_is_written_together_and_loses_nothing(autojump_clock: MockClock) -> None:
+    async def work(exchange: Exchange) -> bytes:
+        for number in range(300):
+            assert exchange.note(Note("notifications/progress", b'{"progressToken":7,\n"progress":%d}' % number))
+            await trio.sleep(0.001)
+        return b"{}"
+
+    front = front_that(work)
+    async with keeping_alive(front), opened(front.app, "POST", JSON_HEADERS, legacy("work")) as call:
+        told = [(await call.event())["params"]["progress"] for _ in range(300)]
+        assert told == list(range(300))
+        assert (await call.event())["result"] == {}
+        await call.end()
+    assert call.writes < 100
