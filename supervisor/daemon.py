@@ -30,6 +30,7 @@ from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.orphans import become_subreaper
 from supervisor import __version__, neural
 from supervisor.config import Configuration
+from supervisor.config.address import base_url
 from supervisor.front.edge.connection import ConnectionCounters
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
@@ -43,10 +44,11 @@ from supervisor.host.signals import end_on_signals
 from supervisor.oauth.port import Accounts, callback_uri
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
-from supervisor.servers.control import Operation
+from supervisor.servers.control import Operation, switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.service.doors.addresses import DoorTable
+from supervisor.service.elicitations import Elicitations
 from supervisor.service.gateway import Gateway
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory, StoreVectors
@@ -68,8 +70,8 @@ class Daemon:
     """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it.
 
     `connect` makes the transport of a server, whose processes may have `descriptors` open files (0: as many as we).
-    `ending` is called when the end begins, by a signal, in order or by a
-    crash; more than once. `conditions` has what is degraded.
+    `ending` is called when the end begins, by a signal, in order or by a crash; more than once.
+    `conditions` has what is degraded.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class Daemon:
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.configured)
             offers, eras = await memory.load(self._clock())
             await usage.load()
-            off = await self._switched_off(store, deployed)
+            off = await switched_off(store, deployed)
             kinds = {name: server.config.kind for name, server in deployed.servers.items()}
             counter = TokenCounter(self._data.tokenizer_cache, settings.tokenizer_timeout_s)
             registry = Registry(
@@ -184,13 +186,6 @@ class Daemon:
         finally:
             self.ending()
 
-    async def _switched_off(self, store: Store, deployed: Deployment) -> frozenset[str]:
-        """Return the configured servers that an operator has switched off; what is kept of others is dropped."""
-        off = await store.load_disabled()
-        for name in off - deployed.entries.keys():
-            store.switch_server(name, disabled=False)
-        return off & deployed.entries.keys()
-
     async def _front(
         self,
         core: trio.Nursery,
@@ -201,6 +196,9 @@ class Daemon:
         servers: Servers,
         usage: Usage,
     ) -> Front:
+        host, _ = deployment.value.settings.address
+        pages = base_url(host, self._sockets[0].getsockname()[1])
+        elicitations = Elicitations(registry.feed, self._clock, pages)
         gateway = Gateway(
             router.address,
             registry.catalogue,
@@ -211,6 +209,7 @@ class Daemon:
             clock=self._clock,
             subscribers=servers.subscribers,
             key=self._data.key("request-state"),
+            elicitations=elicitations,
         )
         core.start_soon(gateway.introduction.run)
         core.start_soon(gateway.means.parking.run, self.closing)
@@ -234,6 +233,7 @@ class Daemon:
             control=Operation(deployment, servers, router.address, registry.offer, registry.statuses, store),
             journals=servers.journals.find,
             accounts=self._accounts,
+            elicitations=elicitations,
         )
         settings, doors = deployment.value.settings, DoorTable(gateway, __version__)
         return await Front.open(

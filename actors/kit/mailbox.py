@@ -41,7 +41,12 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
     _value: R | None = None
     _error: Exception | None = None
     _on_abandon: Callable[[], None] | None = None
-    _on_settled: Callable[[], None] | None = None
+    _on_settled: tuple[Callable[[], None], ...] = ()
+
+    @property
+    def given(self) -> R | None:
+        """The answer; None as long as there is none."""
+        return self._value
 
     def answer(self, value: R) -> None:
         """Give the answer; too late is no error."""
@@ -72,24 +77,15 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
         if self.settled:
             callback()
             return
-        previous = self._on_settled
-        if previous is None:
-            self._on_settled = callback
-            return
-
-        def both() -> None:
-            previous()
-            callback()
-
-        self._on_settled = both
+        self._on_settled += (callback,)
 
     def _settle(self) -> None:
         if self.holder is not None:
             self.holder.discard(self)
         self.settled = True
         self._event.set()
-        if self._on_settled is not None:
-            self._on_settled()
+        for callback in self._on_settled:
+            callback()
 
     async def wait(self) -> R:
         """Wait for the answer and return it, or raise the failure. Cancelling the wait abandons the reply."""

@@ -80,9 +80,10 @@ def declared(capabilities: msgspec.Raw) -> bytes:
 
 
 def with_elicitation(capabilities: bytes) -> bytes:
-    """Return capabilities as `declared` returns them, with forms and addresses if they have no elicitation at all."""
+    """Return capabilities as `declared` returns them, with forms and addresses: a person is asked."""
     members = _object(msgspec.Raw(capabilities))
-    return encode({"elicitation": {FORM: {}, URL: {}}, **members})
+    own = _object(members.get("elicitation", msgspec.Raw(NOBODY)))
+    return encode({**members, "elicitation": {FORM: {}, URL: {}, **own}})
 
 
 def mode_of(params: msgspec.Raw) -> str | None:

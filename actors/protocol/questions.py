@@ -6,14 +6,26 @@ the modern era asks by results; see `input_required`.)
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from actors.protocol.client_capabilities import ASKED_BY, ELICIT, FORM, URL, mode_of
 from actors.protocol.facts import CallAsked, QuestionWithdrawn
-from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, ErrorObject, failure, success
+from actors.protocol.forms import defaults
+from actors.protocol.jsonrpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    ErrorObject,
+    encode,
+    failure,
+    success,
+)
+
+Fallback = Literal["cancel", "default", "error"]
+"""What a server gets where nobody answers in time: a cancelled form, its defaults, an error."""
 
 MAX_OPEN: Final = 64
 MAX_QUESTION_BYTES: Final = 4 * 1024 * 1024
@@ -21,6 +33,8 @@ MAX_QUESTION_BYTES: Final = 4 * 1024 * 1024
 MAX_FORM_BYTES: Final = 256 * 1024
 CANCELLED: Final = b'{"action":"cancel"}'
 """What an elicitation gets that nobody answers (MCP 2025-11-25, client/elicitation "Response Actions")."""
+REJECTED: Final = -1
+"""The code of whatever else nobody answers (MCP 2025-11-25, client/sampling "Error Handling")."""
 NO_PARAMS: Final = msgspec.Raw(b"{}")
 """What is passed on of a question that has none."""
 SCHEMES: Final = ("https", "http")
@@ -109,6 +123,17 @@ def refusal(method: str, params: msgspec.Raw) -> str | None:
     if mode == URL and not _may_be_opened(params):
         return f"only addresses that begin with {' or '.join(SCHEMES)} are passed on to people"
     return None
+
+
+def unanswered(method: str, params: msgspec.Raw, fallback: Fallback) -> bytes | ErrorObject:
+    """Return what a question gets that nobody answers in time: never a yes.
+
+    With `default` a form is what it is when nobody types anything, if it can be that; see `forms.defaults`.
+    """
+    if method == ELICIT and fallback != "error":
+        content = defaults(params) if fallback == "default" else None
+        return CANCELLED if content is None else encode({"action": "accept", "content": content})
+    return ErrorObject(REJECTED, "nobody answered in time")
 
 
 def _may_be_opened(params: msgspec.Raw) -> bool:

@@ -17,16 +17,14 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Address, StartSoon
 from actors.messages import Caller, Question
-from actors.protocol.client_capabilities import ELICIT
 from actors.protocol.facts import CallAsked
 from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError
-from actors.protocol.questions import CANCELLED
+from actors.protocol.questions import unanswered
 from actors.server.calls import Calls
 from actors.server.inbox import HoldEnded, QuestionAnswered, ServerMessage
 from actors.server.link import Link
+from actors.server.settings import ServerSettings
 
-REJECTED: Final = -1
-"""The code of whatever else nobody answers (MCP 2025-11-25, client/sampling "Error Handling")."""
 CANNOT_ASK: Final = "the client that made this call cannot be asked"
 HOLD_S: Final = 5.0
 """For the other calls to end, while it is not known which of them a question is about."""
@@ -39,11 +37,12 @@ class Dialogue:
     """The open questions of one server. `post` is the mailbox of its actor."""
 
     def __init__(
-        self, calls: Calls, question_timeout_s: float, post: Address[ServerMessage], start_soon: StartSoon
+        self, calls: Calls, settings: ServerSettings, post: Address[ServerMessage], start_soon: StartSoon
     ) -> None:
         self._calls = calls
         self._start_soon = start_soon
-        self._timeout_s = question_timeout_s
+        self._timeout_s = settings.question_timeout_s
+        self._fallback = settings.question_fallback
         self._post = post
         self._open: dict[bytes, trio.CancelScope] = {}
         self._times: dict[bytes, tuple[float, trio.CancelScope]] = {}
@@ -111,7 +110,7 @@ class Dialogue:
     async def _wait(
         self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, call: int, exchange: Caller
     ) -> None:
-        result: bytes | ErrorObject = _unanswered(asked.method)
+        result = unanswered(asked.method, asked.params, self._fallback)
         with scope, trio.move_on_after(self._timeout_s) as patience:
             self._times[asked.id] = trio.current_time(), patience
             try:
@@ -125,8 +124,3 @@ class Dialogue:
         if not withdrawn:
             self._open.pop(asked.id, None)
         await self._post.tell(QuestionAnswered(incarnation, call, asked.id, None if withdrawn else result))
-
-
-def _unanswered(method: str) -> bytes | ErrorObject:
-    """Return what a question gets that nobody answers in time: never a yes."""
-    return CANCELLED if method == ELICIT else ErrorObject(REJECTED, "nobody answered in time")

@@ -76,7 +76,7 @@ class Performer:
             self.course,
             new=known is None and server.era is None,
         )
-        self._dialogue = Dialogue(self.calls, settings.question_timeout_s, post, start_soon)
+        self._dialogue = Dialogue(self.calls, settings, post, start_soon)
         self.liveness = Liveness(settings.unresponsive_s, self.timers, self.processes, self.course)
         self.discovery = Discovery(
             lists,

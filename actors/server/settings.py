@@ -6,6 +6,7 @@ import msgspec
 
 from actors.protocol.era import Terms
 from actors.protocol.listing import ListLimits
+from actors.protocol.questions import Fallback
 from actors.transport.stdio.installer import Installer
 
 DRAIN_S = 5.0
@@ -27,7 +28,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     `catalogue_max_age_s`: how old lists may grow; 0 means that age does not matter. A server that says for how long its
     lists are good is believed down to `catalogue_min_age_s`. `refresh_asleep`: it is woken when its lists are old.
     `call_max_s`: the longest that a call may take whose server tells of progress, or asks its client something, which
-    may take `question_timeout_s`. `terms`: what the server is told of clients.
+    may take `question_timeout_s`; then the server gets `question_fallback`. `terms`: what it is told of clients.
     `installer`: what starts the server may install it first. Such a start may take up to `install_timeout_s`, if it is
     never quiet (does nothing that can be seen) for `install_quiet_s`; when it is ended all the same, it has
     `install_grace_s` after SIGTERM.
@@ -43,6 +44,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     discovery_timeout_s: float = 60.0
     call_max_s: float = 600.0
     question_timeout_s: float = 300.0
+    question_fallback: Fallback = "cancel"
     terms: Terms = Terms()
     unresponsive_s: float = 5.0
     probe_interval_s: float = 300.0

@@ -67,6 +67,8 @@ def status(*, as_json: bool, url: str) -> None:
             out.print(plain(f"problem: {problem}"))
     for line in attention(ordered(overview["servers"])):
         out.print(line)
+    if waiting := overview.get("questions"):
+        out.print(plain(f"questions that wait for you: {waiting}, see {overview['questions_at']}"))
 
 
 def degraded(rows: Sequence[Row], now: float) -> list[Text]:

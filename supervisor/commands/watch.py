@@ -86,6 +86,9 @@ def _details(event: Event) -> list[Text]:
             return [plain(data.get("previous", "")), Text("->"), state_text(data.get("state")), reason]
         case "discovery_completed":
             return [plain(f"discovered, {data.get('tools', 0)} tools"), plain("; ".join(data.get("problems") or []))]
+        case "elicitation_asked" | "elicitation_ended" as kind:
+            about = f"{data.get('about', '')}: a {data.get('kind', '')}, by its {data.get('asked', '')}"
+            return [plain(kind.replace("_", " ")), plain(about), plain(data.get("action", ""))]
         case kind:
             return [plain(str(kind).replace("_", " ")), *_changes(data)]
 

@@ -17,3 +17,13 @@ def split_address(listen: str) -> tuple[str, int]:
     if not host or any(not ("!" <= character <= "~") for character in host):
         raise ValueError("the host is a name or an address")
     return host, int(port)
+
+
+def base_url(host: str, port: int) -> str:
+    """Return how a browser on this machine reaches a daemon that listens there: by the loopback address if it can."""
+    name = host.strip("[]").lower()
+    if name in ("", "*", "0.0.0.0", "localhost"):
+        name = "127.0.0.1"
+    elif name == "::":
+        name = "::1"
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}"

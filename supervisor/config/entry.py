@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from actors.protocol.questions import Fallback
 from supervisor.config.oauth import OAuthConfig
 from supervisor.config.roots import MAX_ROOTS
 from supervisor.config.units import MIB, Ask, Count, Eras, Kind, PositiveSeconds, Restart, Seconds, Size
@@ -84,14 +85,15 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         Ask,
         Meta(
             description="Whom the server may ask something while it works on a call (elicitation, sampling, roots): "
-            "nobody, the client that made the call, or through `execute_mcp_tool` also one that cannot be asked."
+            "nobody, the client that made the call, or where it cannot be asked also a person, on a page of the daemon "
+            "or through a result of `execute_mcp_tool`."
         ),
     ] = "clients"
     confirm: Annotated[
         Annotated[tuple[str, ...], Meta(max_length=1000)],
         Meta(
-            description="Names of tools, `*` for any rest, that run only after the user of the client has said yes; "
-            "where nobody can be asked they do not run."
+            description="Names of tools, `*` for any rest, that run only after the user has said yes: to the "
+            "client, or on a page of the daemon."
         ),
     ] = ()
     roots: Annotated[
@@ -109,8 +111,15 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         ),
     ] = "auto"
     question_timeout_s: Annotated[
-        PositiveSeconds, Meta(description="Time for the client to answer; then the question counts as cancelled.")
+        PositiveSeconds, Meta(description="Time for an answer; then the server gets `question_fallback`.")
     ] = 300.0
+    question_fallback: Annotated[
+        Fallback,
+        Meta(
+            description="What the server gets for a form that nobody answers in time: that it was cancelled, the "
+            "defaults of its fields (if no field needs more, and none is a yes or no), or an error."
+        ),
+    ] = "cancel"
     restart: Annotated[
         Restart, Meta(description="When an ended process is started again: after a failure, always, never.")
     ] = "transient"

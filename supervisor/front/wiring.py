@@ -21,6 +21,7 @@ from supervisor.front.http.session_ids import Sealer
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.pages.api import View, routes
 from supervisor.front.pages.logins import login_routes
+from supervisor.front.pages.questions import question_routes
 from supervisor.front.pages.servers import server_routes
 from supervisor.front.pages.tools import tool_routes
 from supervisor.front.pages.welcome import welcome_routes
@@ -31,8 +32,8 @@ from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors
 from supervisor.store import Store
 
-PAGE_BODY_BYTES = 64 * 1024
-"""No page has use for a body."""
+PAGE_BODY_BYTES = 256 * 1024
+"""Of what a person types into a form, files included; no other page has use for a body."""
 
 
 class Front:
@@ -102,6 +103,7 @@ class Front:
         tool_routes(view)(app)
         server_routes(view)(app)
         login_routes(view)(app)
+        question_routes(view)(app)
         welcome_routes(view.version)(app)
         return cls(settings, sockets, app, http, store, clock, conditions, drain, budget, counters)
 

@@ -7,6 +7,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 
 from actors.principal import Principal
+from supervisor.config.address import base_url
 
 CALLBACK: Final = "/oauth/callback"
 """The path on the daemon's own listener."""
@@ -15,13 +16,8 @@ LoginState = Literal["pending", "done", "failed"]
 
 
 def callback_uri(host: str, port: int) -> str:
-    """Return where browsers come back to a daemon that listens there: by the loopback address, if that is possible."""
-    name = host.strip("[]").lower()
-    if name in ("", "*", "0.0.0.0", "localhost"):
-        name = "127.0.0.1"
-    elif name == "::":
-        name = "::1"
-    return f"http://{f'[{name}]' if ':' in name else name}:{port}{CALLBACK}"
+    """Return where browsers come back to a daemon that listens there."""
+    return f"{base_url(host, port)}{CALLBACK}"
 
 
 class LoginStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

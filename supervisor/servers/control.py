@@ -149,3 +149,11 @@ def told(refreshed: Refreshed) -> str:
 
 def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
+
+
+async def switched_off(store: Store, deployed: Deployment) -> frozenset[str]:
+    """Return the configured servers that an operator has switched off; what is kept of others is dropped."""
+    off = await store.load_disabled()
+    for name in off - deployed.entries.keys():
+        store.switch_server(name, disabled=False)
+    return off & deployed.entries.keys()

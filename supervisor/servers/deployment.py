@@ -22,6 +22,7 @@ from actors.life.policy import RestartPolicy
 from actors.protocol.client_capabilities import NOBODY, OF_CLIENTS
 from actors.protocol.era import Terms
 from actors.protocol.jsonrpc import encode
+from actors.protocol.questions import Fallback
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
@@ -107,6 +108,11 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         """Return how long a client may take to answer what a server asks."""
         deployed = self.servers.get(server)
         return 0.0 if deployed is None else deployed.config.question_timeout_s
+
+    def question_fallback(self, server: str) -> Fallback:
+        """Return what a server gets for a question that nobody answers in time."""
+        deployed = self.servers.get(server)
+        return "cancel" if deployed is None else deployed.config.question_fallback
 
     def asks(self, server: str) -> bool:
         """Say whether a server may ask anything at all."""

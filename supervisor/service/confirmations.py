@@ -10,7 +10,8 @@ known to be confirmed; a state that was not given here means nothing.
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NoReturn
 
 import msgspec
 import trio
@@ -29,8 +30,6 @@ from supervisor.service.rounds import AskedByResult, InputNeeded, Rounds
 KEY: Final = "confirm"
 MAX_SHOWN_CHARS: Final = 1000
 """Of the arguments, in the question."""
-
-
 MAX_PASSED: Final = 4096
 PASSED_S: Final = 600.0
 """For the rounds of a confirmed call."""
@@ -76,28 +75,52 @@ class Confirmations:
         return self._passed.get(_key(exchange, digest, state), 0.0) > trio.current_time()
 
     async def ask(
-        self, exchange: Exchange, message: CallServer, digest: bytes, timeout_s: float, *, by_result: bool
+        self,
+        exchange: Exchange,
+        message: CallServer,
+        digest: bytes,
+        timeout_s: float,
+        *,
+        by_result: bool,
+        everyone: bool,
     ) -> None:
-        """Return once the user of a client says yes.
+        """Return once the user of a client says yes. `by_result`: it may be told what to do by a result.
 
-        Raises `Declined` for anything else, `CannotAsk` for a client that cannot be asked, and `InputNeeded` or
+        Unless `everyone` may be asked so, a yes of its model is none: a person has to say it, on a page. Raises
+        `Declined` for anything else, `CannotAsk` for a client that cannot be asked, and `InputNeeded` or
         `AskedByResult` for one that is to make its request again.
         """
         question = _question(message)
         lacks = exchange.lacks(question)
-        if lacks and not by_result:
+        if lacks and not by_result and not exchange.reaches_people(question):
             text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
             raise CannotAsk(text, server=message.server)
-        if not lacks and exchange.client.era == "legacy":
+        if not by_result if lacks else exchange.client.era == "legacy":
             check(await _answered(exchange, question, timeout_s), message)
             return
-        requests = {KEY: InputRequest(question.method, question.params)}
+        rounds = Rounds(exchange, by_result=bool(lacks))
+        rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not everyone)
         expires = trio.current_time() + timeout_s + GRACE_S
-        parked = Parked(exchange.client.principal, digest, expires, None, Rounds(exchange), unconfirmed=True)
-        state = self._parking.park(parked)
-        if lacks:
-            raise AskedByResult(message.server, requests, state, timeout_s)
-        raise InputNeeded(required(requests, state))
+        self._ask_again(Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True), message)
+
+    def go_on(
+        self, exchange: Exchange, message: CallServer, parked: Parked, answers: Mapping[str, msgspec.Raw]
+    ) -> None:
+        """Return if the user has said yes to a call that waited for that. Raises as `ask` does."""
+        rounds = parked.rounds
+        rounds.go_on(exchange, answers)
+        answer = rounds.given.get(KEY)
+        if answer is None and rounds.by_result:
+            self._ask_again(parked, message)
+        rounds.close()
+        check(answer, message)
+
+    def _ask_again(self, parked: Parked, message: CallServer) -> NoReturn:
+        state, rounds = self._parking.park(parked), parked.rounds
+        if rounds.by_result:
+            left_s = parked.expires - GRACE_S - trio.current_time()
+            raise AskedByResult(message.server, rounds.told, state, left_s)
+        raise InputNeeded(required(rounds.requests, state))
 
 
 def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:

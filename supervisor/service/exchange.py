@@ -17,12 +17,13 @@ from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.protocol import jsonrpc
-from actors.protocol.client_capabilities import NOBODY, declared, lacking, with_elicitation
+from actors.protocol.client_capabilities import ELICIT, NOBODY, declared, lacking, with_elicitation
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import RemoteError
 from actors.protocol.versions import META_LOG_LEVEL
 from supervisor.service.client import Client
+from supervisor.service.elicitations import CallElicitations
 from supervisor.service.labels import labelled
 from supervisor.service.updates import Updates
 
@@ -103,7 +104,8 @@ class Exchange:
     `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot. `asking` are the
     questions that were asked. `updates` is where changes of resources are noted, None where they could not be told.
     `retry` is what a request says that is made again, None where it is not; `wish` what the client wants to hear.
-    `asked_by` is the server that questions are told to be of, empty where the client knows.
+    `asked_by` is the server that questions are told to be of, empty where the client knows. `elicitations`: who is told
+    that something is asked, and where somebody else may answer.
     """
 
     __slots__ = (
@@ -112,6 +114,7 @@ class Exchange:
         "asked_by",
         "asking",
         "client",
+        "elicitations",
         "id",
         "log_level",
         "method",
@@ -143,6 +146,7 @@ class Exchange:
         self.retry = retry
         self.wish = NOTHING
         self.asked_by = ""
+        self.elicitations: CallElicitations | None = None
         self._voice = voice
         self._questions = questions
         self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS
@@ -154,14 +158,14 @@ class Exchange:
             return NOBODY
         return declared(self.client.capabilities)
 
-    def interest(self, meta: msgspec.Raw, *, asked: bool = True, by_result: bool = False) -> Interest:
+    def interest(self, meta: msgspec.Raw, *, asked: bool = True, everyone: bool = False) -> Interest:
         """Return what the client wants to hear meanwhile; `meta` is the `_meta` of its request.
 
-        `asked`: it may be asked something, too, as far as it can be; `by_result`: otherwise by what it is answered.
+        `asked`: it may be asked something, too, as far as it can be; `everyone`: otherwise a person is in another way.
         """
         self.wish = wish = self._wish(meta)
         capabilities = self.capabilities if asked else NOBODY
-        if by_result:
+        if everyone:
             capabilities = with_elicitation(capabilities)
         return wish if capabilities == NOBODY else Interest(wish.progress, wish.log_level, capabilities)
 
@@ -195,14 +199,27 @@ class Exchange:
         lacks = lacking(self.client.capabilities, question.method, question.params)
         return f"the client that made this call did not declare {lacks}" if lacks else ""
 
+    def reaches_people(self, question: Question) -> bool:
+        """Say whether a person may answer on a page what the client cannot be asked."""
+        return self.elicitations is not None and self.elicitations.everyone and question.method == ELICIT
+
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
-        """Ask the client something; see `actors.messages.Caller.ask`."""
+        """Ask the client something, or a person on a page if it cannot be; see `actors.messages.Caller.ask`."""
         reply: Reply[msgspec.Raw] = Reply()
+        elicitations = self.elicitations
         try:
+            if elicitations is not None and self.reaches_people(question) and not self._takes(question):
+                elicitations.offer(question, reply)
+                return reply
             self._ask(question, reply)
+            if elicitations is not None:
+                elicitations.asked(question, reply)
         except CannotAsk as error:
             reply.fail(error)
         return reply
+
+    def _takes(self, question: Question) -> bool:
+        return self.client.era == "legacy" and not self.lacks(question)
 
     def _ask(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
         if refused := self.lacks(question):

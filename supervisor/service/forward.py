@@ -18,6 +18,7 @@ from actors.router import Message as RouterMessage
 from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer, is_json, plain
 from supervisor.servers.deployment import Deployment
+from supervisor.service.elicitations import CallElicitations, Elicitations
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fitted, may_not_fit
 from supervisor.service.parking import Parking
@@ -43,8 +44,10 @@ class Forwarder:
         deployment: Latest[Deployment],
         bench: Workbench,
         parking: Parking,
+        elicitations: Elicitations,
     ) -> None:
         self._bench = bench
+        self._elicitations = elicitations
         self._round_trips = RoundTrips(router, deployment, bench, parking)
         self._deployment = deployment
 
@@ -80,7 +83,11 @@ class Forwarder:
         """
         client, deployment = exchange.client, self._deployment.value
         exchange.asked_by = server if labelled else ""
-        by_result = by_result and deployment.asks_everyone(server)
+        everyone = deployment.asks_everyone(server)
+        patience_s = deployment.question_timeout_s(server)
+        exchange.elicitations = CallElicitations(
+            self._elicitations, server, name, patience_s, everyone, client.principal
+        )
         if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
             await self._bench.run(len(members) // CHECKED_COST, check, members, meta)
         message = CallServer(
@@ -89,7 +96,7 @@ class Forwarder:
             members=members,
             meta=travelling_meta(meta) if len(meta) > len(b"{}") else b"",
             name=name,
-            interest=exchange.interest(meta, asked=deployment.asks(server), by_result=by_result),
+            interest=exchange.interest(meta, asked=deployment.asks(server), everyone=everyone),
             exchange=exchange,
             deadline_s=max(0.0, since + self._deployment.value.call_timeout_s(server) - trio.current_time()),
             principal=client.principal,

@@ -26,6 +26,7 @@ from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
 from supervisor.servers.deployment import Deployment
+from supervisor.service.elicitations import Elicitations
 from supervisor.service.exchange import Exchange
 from supervisor.service.introduction import Introduction
 from supervisor.service.lookup import Lookup
@@ -59,9 +60,10 @@ class Gateway:
         subscribers: Subscribers,
         clock: Callable[[], float] = time.time,
         key: bytes,
+        elicitations: Elicitations,
     ) -> None:
         self.changes: Latest[Any] = catalogue
-        self.means = means = Means(router, catalogue, statuses, deployment, used, clock, subscribers, key)
+        self.means = means = Means(router, catalogue, statuses, deployment, used, clock, subscribers, key, elicitations)
         self._visible = means.visible
         self._deployment = deployment
         self._bench = bench = means.bench

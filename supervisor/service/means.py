@@ -17,6 +17,7 @@ from actors.server.subscribers import Subscribers
 from supervisor.host.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.arrival import Arrival
+from supervisor.service.elicitations import Elicitations
 from supervisor.service.forward import Forwarder
 from supervisor.service.parking import Parking
 from supervisor.service.subscriptions import Subscriptions
@@ -44,6 +45,7 @@ class Means:
         clock: Callable[[], float],
         subscribers: Subscribers,
         key: bytes,
+        elicitations: Elicitations,
     ) -> None:
         self.catalogue = catalogue
         self.deployment = deployment
@@ -52,7 +54,7 @@ class Means:
         self.visible = Visible(catalogue, statuses)
         self.arrival = Arrival(router, self.visible, clock)
         self.parking = Parking(key)
-        self.forward = Forwarder(router, deployment, self.bench, self.parking)
+        self.forward = Forwarder(router, deployment, self.bench, self.parking, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible)
 
     @contextmanager

@@ -123,7 +123,7 @@ class MetaCalls:
             said = error.message.replace("requestState", "continuation")
             raise InvalidArguments(said, outcome=error.outcome) from None
         except AskedByResult as asked:
-            cost = sum(len(each.params) for each in asked.questions.values())
+            cost = sum(len(each.request.params) for each in asked.questions.values())
             about = (asked.server, asked.questions, asked.state, asked.expires_s)
             told = await self._bench.run(cost, questions.told, *about)
         return self._own(exchange.client, told)

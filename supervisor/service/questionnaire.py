@@ -14,7 +14,7 @@ from actors.messages import Question
 from actors.protocol.client_capabilities import ELICIT, mode_of
 from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import RemoteError, encode
-from actors.protocol.questions import CANCELLED, refusal
+from actors.protocol.questions import CANCELLED, Fallback, refusal, unanswered
 from supervisor.servers.deployment import Deployment
 from supervisor.service.exchange import Exchange
 
@@ -47,9 +47,11 @@ class Questionnaire:
         finally:
             for reply in replies.values():
                 reply.abandon()
+        fallback = self._deployment.value.question_fallback(server)
         for key, request in requests.items():
             if key not in answers:
-                answers[key] = _unanswered(request.method, server)
+                given = replies[key].given
+                answers[key] = _unanswered(request, fallback, server) if given is None else given
         return answers
 
 
@@ -65,10 +67,11 @@ async def _answer(method: str, reply: Reply[msgspec.Raw], server: str) -> msgspe
         raise CannotAsk(text, server=server) from None
 
 
-def _unanswered(method: str, server: str) -> msgspec.Raw:
-    if method == ELICIT:
-        return msgspec.Raw(CANCELLED)
-    raise CannotAsk(f"server {server!r} asked for input ({method}), and nobody answered in time", server=server)
+def _unanswered(request: InputRequest, fallback: Fallback, server: str) -> msgspec.Raw:
+    answer = unanswered(request.method, request.params, fallback)
+    if isinstance(answer, bytes):
+        return msgspec.Raw(answer)
+    raise CannotAsk(f"server {server!r} asked for input ({request.method}), and {answer.message}", server=server)
 
 
 def _for_legacy(request: InputRequest) -> msgspec.Raw:

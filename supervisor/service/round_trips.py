@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -29,9 +28,8 @@ from actors.protocol.jsonrpc import RemoteError, encode
 from actors.protocol.questions import refusal
 from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench
-from supervisor.metatools.answers.questions import is_secret
 from supervisor.servers.deployment import Deployment
-from supervisor.service.confirmations import KEY, Confirmations, check
+from supervisor.service.confirmations import Confirmations
 from supervisor.service.exchange import Exchange
 from supervisor.service.labels import labelled_result
 from supervisor.service.parking import GRACE_S, Parked, Parking, digest_of
@@ -51,8 +49,6 @@ _SKIMMED_COST: Final = 256
 """The same of a result of which only its type is read."""
 MAX_ADDRESSES_BYTES: Final = 65_536
 """Of an error that names addresses to be opened first."""
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class _Elicitations(msgspec.Struct):
@@ -83,8 +79,10 @@ class RoundTrips:
         where it failed as the client could not be asked, and what a call may raise. A checkpoint.
         """
         if message.method in METHODS:
+            everyone = self._deployment.value.asks_everyone(message.server)
             if message.method == "tools/call" and self._deployment.value.confirms(message.server, message.name):
-                await self._confirmed(exchange, message, by_result=by_result)
+                await self._confirmed(exchange, message, by_result=by_result, everyone=everyone)
+            by_result = by_result and everyone
             if by_result or exchange.client.era == "modern":
                 return await self._in_rounds(exchange, message, by_result=by_result)
             result = await self._router.ask(message)
@@ -93,22 +91,22 @@ class RoundTrips:
             return result
         return await self._router.ask(message)
 
-    async def _confirmed(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> None:
+    async def _confirmed(self, exchange: Exchange, message: CallServer, *, by_result: bool, everyone: bool) -> None:
         """Return if the user has said yes to a call, now or before an earlier request for it."""
         retry, digest = exchange.retry, await self._digest(message)
         if retry is not None and self._parking.is_ours(state := input_required.state_of(retry)):
+            answers = await self._answers(retry)
             name, parked = self._parking.find(state, exchange.client.principal, digest)
-            if not parked.unconfirmed:
-                return
-            answer = input_required.answers(retry).get(KEY)
-            self._parking.take(name)
-            exchange.retry = None
-            check(answer, message)
+            if parked.unconfirmed:
+                self._parking.take(name)
+                exchange.retry = None
+                self._confirmations.go_on(exchange, message, parked, answers)
             return
         if retry is not None and self._confirmations.knows(exchange, digest, retry.state):
             return
         timeout_s = self._deployment.value.question_timeout_s(message.server)
-        await self._confirmations.ask(exchange, message, digest, timeout_s, by_result=by_result)
+        ask = self._confirmations.ask
+        await ask(exchange, message, digest, timeout_s, by_result=by_result, everyone=everyone)
 
     # Clients that are asked by answers ------------------------------------------------------------------------------
 
@@ -140,7 +138,8 @@ class RoundTrips:
         """Return a result if it is complete; else ask what a modern server wants to know."""
         if not await self._incomplete(result):
             return result
-        required = await self._read(result, message.server) if rounds.by_result else None
+        everyone = exchange.elicitations is not None and exchange.elicitations.everyone
+        required = await self._read(result, message.server) if everyone or rounds.by_result else None
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
             if exchange.client.era == "modern":
                 if self._deployment.value.confirms(message.server, message.name):
@@ -148,26 +147,28 @@ class RoundTrips:
                     self._confirmations.remember(exchange, await self._digest(message), state)
                 raise InputNeeded(await self._passed(exchange, result, message.server))
             return await self._completed(exchange, message, result)
-        for request in required.requests.values():
-            if request.method != ELICIT or is_secret(request.params) or refusal(request.method, request.params):
-                why = exchange.lacks(_question(request)) or "it cannot be asked by a result"
-                raise CannotAsk(f"server {message.server!r} asked for input: {why}", server=message.server)
-        parked = await self._parked(exchange, message, rounds, None, required)
-        raise self._told(parked, message.server, required.requests)
+        if not rounds.by_result:  # a person is asked on a page, and its client waits
+            return await self._completed(exchange, message, result)
+        try:
+            rounds.require(required.requests)
+        except CannotAsk as error:
+            text = f"server {message.server!r} asked for input: {error.message}"
+            raise CannotAsk(text, server=message.server) from None
+        raise self._told(await self._parked(exchange, message, rounds, None, required), message.server)
 
     async def _gone_on(self, exchange: Exchange, message: CallServer, retry: Retry, state: str) -> Result:
         digest = await self._digest(message)
-        answers = await self._bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
+        answers = await self._answers(retry)
         name, parked = self._parking.find(state, exchange.client.principal, digest)
         self._parking.take(name)
         rounds, required = parked.rounds, parked.required
+        rounds.go_on(exchange, answers)
         if parked.reply is not None:
-            rounds.go_on(exchange, answers)
             return await self._round(rounds, parked.reply, exchange, message)
         if required is not None:
-            if missing := {key: each for key, each in required.requests.items() if key not in answers}:
-                raise self._told(await self._parked(exchange, message, rounds, None, required), message.server, missing)
-            known = Retry(msgspec.Raw(encode({key: answers[key] for key in required.requests})), required.state)
+            if rounds.told:
+                raise self._told(await self._parked(exchange, message, rounds, None, required), message.server)
+            known = Retry(msgspec.Raw(encode(rounds.given)), required.state)
             message = msgspec.structs.replace(message, retry=known.members())
         return await self._begun(exchange, message, by_result=rounds.by_result)
 
@@ -179,7 +180,7 @@ class RoundTrips:
                 try:
                     if requests := rounds.requests:
                         raise InputNeeded(input_required.required(requests, self._parking.park(parked)))
-                    raise self._told(parked, message.server, rounds.open)
+                    raise self._told(parked, message.server)
                 except CannotAsk:
                     rounds.close()
         except (trio.Cancelled, TooManyCalls):
@@ -195,10 +196,13 @@ class RoundTrips:
             raise CapabilityRequired(message.server, rounds.lacked, result)
         return result
 
-    def _told(self, parked: Parked, server: str, questions: Mapping[str, InputRequest]) -> AskedByResult:
+    def _told(self, parked: Parked, server: str) -> AskedByResult:
         """Park a call and return what tells its client of questions. Raises `CannotAsk` if too many calls wait."""
         left_s = parked.expires - GRACE_S - trio.current_time()
-        return AskedByResult(server, questions, self._parking.park(parked), left_s)
+        return AskedByResult(server, parked.rounds.told, self._parking.park(parked), left_s)
+
+    async def _answers(self, retry: Retry) -> dict[str, msgspec.Raw]:
+        return await self._bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
 
     async def _parked(
         self,

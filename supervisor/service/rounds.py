@@ -17,9 +17,11 @@ from actors.kit import Reply
 from actors.messages import Note, Question, Result
 from actors.protocol.client_capabilities import ELICIT, lacking, requirement
 from actors.protocol.exchanges import PROGRESS
+from actors.protocol.forms import is_secret
 from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
-from supervisor.metatools.answers.questions import is_secret
+from actors.protocol.questions import refusal
+from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.exchange import Exchange
 from supervisor.service.labels import labelled
 
@@ -46,7 +48,7 @@ class AskedByResult(Exception):
     `questions` by their keys; `state` is what the client has to send with its answers, within `expires_s`.
     """
 
-    def __init__(self, server: str, questions: Mapping[str, InputRequest], state: str, expires_s: float) -> None:
+    def __init__(self, server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float) -> None:
         super().__init__()
         self.server = server
         self.questions = questions
@@ -71,33 +73,54 @@ class CapabilityRequired(SupervisorError):
         self.result = result
 
 
+class _Open(msgspec.Struct, frozen=True, eq=False):
+    """A question that nobody has answered; `page` is where a person may, empty if there is none.
+
+    `there_only`: on no other way.
+    """
+
+    question: Question
+    reply: Reply[msgspec.Raw]
+    page: str = ""
+    there_only: bool = False
+
+
 class Rounds:
     """One call of a client that is asked by its answers; implements `actors.messages.Caller`.
 
     `by_result`: forms that a client did not declare are kept as well, to be told by an ordinary result.
     """
 
-    __slots__ = ("_asked", "_exchange", "_last", "_open", "_turn", "by_result", "lacked")
+    __slots__ = ("_asked", "_exchange", "_last", "_open", "_required", "_turn", "by_result", "lacked")
 
     def __init__(self, exchange: Exchange, *, by_result: bool = False) -> None:
         self._exchange: Exchange | None = exchange
         self._last = exchange
         self.by_result = by_result
-        self._open: dict[str, tuple[Question, Reply[msgspec.Raw]]] = {}
+        self._open: dict[str, _Open] = {}
         self._asked = 0
         self._turn: trio.Event | None = None
+        self._required: dict[str, Reply[msgspec.Raw]] = {}
         self.lacked: dict[str, Any] = {}
         """Capabilities that the client would have needed for a question that was not asked."""
 
     @property
-    def open(self) -> dict[str, InputRequest]:
-        """The questions that nobody has answered, by their keys."""
-        return {key: InputRequest(question.method, question.params) for key, (question, _) in self._open.items()}
+    def given(self) -> dict[str, msgspec.Raw]:
+        """The answers to the questions of `require`, by their keys."""
+        return {key: reply.given for key, reply in self._required.items() if reply.given is not None}
+
+    @property
+    def told(self) -> dict[str, ToldQuestion]:
+        """The questions that nobody has answered, by their keys, for a client that is told of them by a result."""
+        return {
+            key: ToldQuestion(InputRequest(each.question.method, each.question.params), each.page, each.there_only)
+            for key, each in self._open.items()
+        }
 
     @property
     def requests(self) -> dict[str, InputRequest]:
         """Those of them that the client can be asked in the way of its revision."""
-        known = {key: question for key, (question, _) in self._open.items() if not self._last.lacks(question)}
+        known = {key: each.question for key, each in self._open.items() if not self._last.lacks(each.question)}
         by = self._last.asked_by
         return {key: InputRequest(each.method, labelled(by, each.method, each.params)) for key, each in known.items()}
 
@@ -118,41 +141,87 @@ class Rounds:
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         """Ask by a request where the client takes requests, else keep a question; see `actors.messages.Caller.ask`."""
-        lacks = self._last.lacks(question)
-        if self._exchange is not None and self._last.client.era == "legacy" and not lacks:
+        last, lacks = self._last, self._last.lacks(question)
+        if not lacks and self._exchange is not None and last.client.era == "legacy":
             return self._exchange.ask(question)
+        told = self.by_result and question.method == ELICIT
+        if lacks and not told and last.reaches_people(question):
+            return last.ask(question)
         reply: Reply[msgspec.Raw] = Reply()
-        if lacks and not (self.by_result and question.method == ELICIT and not is_secret(question.params)):
-            self.lacked.update(requirement(lacking(self._last.client.capabilities, question.method, question.params)))
+        if lacks and not told:
+            self.lacked.update(requirement(lacking(last.client.capabilities, question.method, question.params)))
             reply.fail(CannotAsk(lacks))
-        elif len(self._open) >= MAX_OPEN or self._asked >= MAX_QUESTIONS:
-            text = f"{len(self._open)} questions wait for an answer, {self._asked} were asked during this call"
-            reply.fail(CannotAsk(text))
-        else:
-            self._keep(question, reply)
+            return reply
+        try:
+            self._keep(f"question-{self._asked + 1}", question, reply, told=bool(lacks))
+        except CannotAsk as error:
+            reply.fail(error)
         return reply
 
-    def _keep(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
+    def require(self, requests: Mapping[str, InputRequest], *, there_only: bool = False) -> None:
+        """Keep questions under keys of their own, until `given` has their answers; `there_only`: from a page.
+
+        Raises `CannotAsk` for what the client cannot be asked so.
+        """
+        try:
+            for key, request in requests.items():
+                question = Question(request.method, request.params)
+                if question.method != ELICIT or refusal(question.method, question.params):
+                    raise CannotAsk(self._last.lacks(question) or "it cannot be asked by a result")
+                reply: Reply[msgspec.Raw] = Reply()
+                self._required[key] = reply
+                self._keep(key, question, reply, told=self.by_result, there_only=there_only)
+        except CannotAsk:
+            self.close()
+            raise
+
+    def _keep(
+        self, key: str, question: Question, reply: Reply[msgspec.Raw], *, told: bool, there_only: bool = False
+    ) -> None:
+        """Keep a question until it is settled, however that happens. `told`: a result tells of it.
+
+        Where a model reads that, what is secret can be answered on a page only.
+        """
+        if len(self._open) >= MAX_OPEN or self._asked >= MAX_QUESTIONS:
+            raise CannotAsk(
+                f"{len(self._open)} questions wait for an answer, {self._asked} were asked during this call"
+            )
+        page, elicitations = "", self._last.elicitations
+        if told:
+            there_only = there_only or is_secret(question.params)
+            page = self._page(question, reply)
+            if there_only and not page:
+                raise CannotAsk("only a person may answer this, on a page of the daemon, and there is none for it")
+        elif elicitations is not None:
+            elicitations.asked(question, reply)
         self._asked += 1
-        key = f"question-{self._asked}"
-        self._open[key] = (question, reply)
-        reply.on_abandon(lambda: self._withdraw(key))
+        self._open[key] = _Open(question, reply, page, told and there_only)
+        reply.on_settled(lambda: self._settled(key))
         if self._turn is not None:
             self._turn.set()
+
+    def _page(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
+        try:
+            return self._last.elicitations.offer(question, reply) if self._last.elicitations is not None else ""
+        except CannotAsk:
+            return ""
 
     async def settled(self, reply: Reply[Result]) -> bool:
         """Wait until a call has its result, or there is something to ask; return whether it has its result.
 
         Cancelling it abandons the call. A checkpoint if it waits.
         """
-        self._turn = turn = trio.Event()
         try:
-            reply.on_settled(turn.set)
-            if self._open:
-                turn.set()
-            await turn.wait()
-            if not reply.settled:
-                await self._gather(reply)
+            while not reply.settled:
+                self._turn = turn = trio.Event()
+                reply.on_settled(turn.set)
+                if self._open:
+                    turn.set()
+                await turn.wait()
+                if not reply.settled:
+                    await self._gather(reply)
+                if self._open:  # its server may have taken it back
+                    break
         except trio.Cancelled:
             reply.abandon()
             raise
@@ -175,14 +244,14 @@ class Rounds:
         """The client has made its request again. Questions without an answer stay open, other answers mean nothing."""
         self._exchange = self._last = exchange
         for key, answer in answers.items():
-            if (asked := self._open.pop(key, None)) is not None:
-                asked[1].answer(answer)
+            asked = self._open.get(key)
+            if asked is not None and not asked.there_only:
+                asked.reply.answer(answer)
 
     def close(self) -> None:
         """Nobody answers any more."""
-        for key in list(self._open):
-            _, reply = self._open.pop(key)
-            reply.fail(CannotAsk("nobody came back with an answer"))
+        for asked in list(self._open.values()):
+            asked.reply.fail(CannotAsk("nobody came back with an answer"))
 
-    def _withdraw(self, key: str) -> None:
+    def _settled(self, key: str) -> None:
         self._open.pop(key, None)

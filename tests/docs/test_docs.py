@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from actors.kit import Feed
 from actors.principal import Principal
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
@@ -21,11 +22,13 @@ from supervisor.front.edge.asgi import Receive, Scope, Send
 from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.api import routes
 from supervisor.front.pages.logins import login_routes
+from supervisor.front.pages.questions import question_routes
 from supervisor.front.pages.servers import server_routes
 from supervisor.front.pages.tools import tool_routes
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.reference import documents
+from supervisor.service.elicitations import Elicitations
 from tests.supervisor.front.pages.test_api import view
 from tests.supervisor.front.pages.test_servers import Obeys
 
@@ -144,9 +147,9 @@ def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
 def routes_of_the_front() -> set[str]:
     """Every request that a page answers, as the documentation writes it."""
     app = create_app(guard=Guard("127.0.0.1", []), mcp_http=nothing, mcp_websocket=nothing, register=lambda app: None)
-    shown = view(control=Obeys(), accounts=NoAccounts())
-    for register in (routes(shown), tool_routes(shown), server_routes(shown), login_routes(shown)):
-        register(app)
+    shown = view(control=Obeys(), accounts=NoAccounts(), elicitations=Elicitations(Feed(1), float))
+    for routes_of in (routes, tool_routes, server_routes, login_routes, question_routes):
+        routes_of(shown)(app)
     requests = set()
     for rule in app.url_map.iter_rules():
         before, _, choice = rule.rule.partition("<any(")

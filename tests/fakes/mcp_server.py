@@ -251,7 +251,8 @@ class FakeServer:
         self._questions += 1
         id_ = 1000 + self._questions
         self._answers[id_] = answer = Latest[Any](None)
-        params = {"message": arguments.get("message", "Sure?"), "requestedSchema": {"type": "object", "properties": {}}}
+        schema = {"type": "object", "properties": arguments.get("properties", {})}
+        params = {"message": arguments.get("message", "Sure?"), "requestedSchema": schema}
         await self._send(peer, {"id": id_, "method": arguments.get("method", "elicitation/create"), "params": params})
         if "s" in arguments:
             await trio.sleep(arguments["s"])

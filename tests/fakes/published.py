@@ -33,6 +33,7 @@ from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
+from supervisor.service.elicitations import Elicitations
 from supervisor.service.gateway import Gateway
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
@@ -209,6 +210,7 @@ async def served(
         subscribers=subscribers,
         key=bytes(32),
         clock=trio.current_time,
+        elicitations=Elicitations(registry.feed, trio.current_time),
     )
     with trio.fail_after(6000):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:

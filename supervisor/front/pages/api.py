@@ -31,6 +31,7 @@ from supervisor.host.workbench import beside
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
+from supervisor.service.elicitations import Elicitations
 from supervisor.tokens.counting import META_TOKENS
 from supervisor.tokens.tokenizer import savings
 
@@ -59,6 +60,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     totals: Callable[[Principal], Usage] = lambda principal: {}
     control: Control | None = None
     accounts: Accounts | None = None
+    elicitations: Elicitations | None = None
     journals: Callable[[str], Journal | None] = lambda server: None
     described: Described = msgspec.field(default_factory=Described)
     principal: Principal = LOCAL
@@ -164,7 +166,15 @@ async def _status(view: View) -> dict[str, Any]:
         "degraded": view.degraded(),
         "store": view.store(),
         "log_records_lost": view.log_records_lost(),
+        **_questions(view),
     }
+
+
+def _questions(view: View) -> dict[str, Any]:
+    """Return how many questions of servers wait for a person, and where they can be answered."""
+    if view.elicitations is None:
+        return {}
+    return {"questions": len(view.elicitations.of(view.principal)), "questions_at": view.elicitations.address()}
 
 
 def _row(status: ServerStatus, catalogue: Catalogue, now: float, exposed_tokens: int) -> dict[str, Any]:

@@ -1,38 +1,31 @@
 """Questions of servers in ordinary results, for clients that cannot be asked in any other way. Pure.
 
 A model passes them on to its user, and calls the meta-tool again with the answers. What is secret never passes through
-a model: such a question is not asked this way.
+a model: such a question can be answered on a page of the daemon only, where its user is sent.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from actors.protocol.client_capabilities import URL, mode_of
+from actors.protocol.forms import MAX_MESSAGE_CHARS
 from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.texts import clean
 
-MAX_MESSAGE_CHARS: Final = 4000
-_SECRET = re.compile(
-    r"passw|passphrase|secret|token|api[ _-]?key|credential|private[ _-]?key|\b(?:pin|otp|cvv)\b", re.IGNORECASE
-)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class _Field(msgspec.Struct):
-    title: str = ""
-    format: str = ""
-    write_only: bool = msgspec.field(name="writeOnly", default=False)
+class ToldQuestion(msgspec.Struct, frozen=True):
+    """A question that a result tells of. `page` is where its user may answer; `there_only`: nowhere else."""
 
-
-class _Schema(msgspec.Struct):
-    properties: dict[str, _Field] = {}
+    request: InputRequest
+    page: str = ""
+    there_only: bool = False
 
 
 class _Form(msgspec.Struct):
@@ -42,34 +35,16 @@ class _Form(msgspec.Struct):
 
 
 _form = msgspec.json.Decoder(_Form)
-_schema = msgspec.json.Decoder(_Schema)
 
 
-def is_secret(params: msgspec.Raw) -> bool:
-    """Say whether a form asks for something that only the server may see: a password, a key. What cannot be read is."""
-    if mode_of(params) == URL:
-        return False
-    try:
-        fields = _schema.decode(_form.decode(params).schema).properties
-    except _UNREADABLE:
-        return True
-    return any(
-        field.write_only or field.format == "password" or _SECRET.search(f"{name} {field.title}")
-        for name, field in fields.items()
-    )
-
-
-def told(server: str, questions: Mapping[str, InputRequest], state: str, expires_s: float) -> bytes:
+def told(server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float) -> bytes:
     """Return the result of a tool that has questions instead of an answer."""
-    shown = {key: _shown(request) for key, request in questions.items()}
+    shown = {key: _shown(question) for key, question in questions.items()}
     asked = "\n".join(f"- {key}: {_in_words(form)}" for key, form in shown.items())
-    example = {key: {"action": "accept", "content": {}} for key in shown}
     text = (
         f"The tool has not finished: its server {clean(server)!r} wants to know something first.\n{asked}\n"
-        "Ask the user; do not answer in their stead. Then call "
-        f"{EXECUTE} again, within {expires_s:.0f} s, with the same tool_path and arguments, and beside them with "
-        f'"continuation": "{state}" and "answers": {encode(example).decode()} '
-        '(the content as the schema has it; "decline" if the user says no, "cancel" without a word).'
+        f"Ask the user; do not answer in their stead. Then call {EXECUTE} again, within {expires_s:.0f} s, with the "
+        f'same tool_path and arguments, and beside them with "continuation": "{state}"{_answers(questions)}'
     )
     structured = {
         "status": "input_required",
@@ -81,16 +56,34 @@ def told(server: str, questions: Mapping[str, InputRequest], state: str, expires
     return encode({"content": [{"type": "text", "text": text}], "structuredContent": structured})
 
 
-def _shown(request: InputRequest) -> dict[str, Any]:
+def _answers(questions: Mapping[str, ToldQuestion]) -> str:
+    example = {key: {"action": "accept", "content": {}} for key, each in questions.items() if not each.there_only}
+    if not example:
+        return ", once they have answered there."
+    return (
+        f' and "answers": {encode(example).decode()} (the content as the schema has it; "decline" if the user says no, '
+        '"cancel" without a word; none for what they answered on its page).'
+    )
+
+
+def _shown(question: ToldQuestion) -> dict[str, Any]:
     try:
-        form = _form.decode(request.params)
+        form = _form.decode(question.request.params)
     except _UNREADABLE:
         form = _Form()
-    said = {"message": clean(form.message[:MAX_MESSAGE_CHARS])}
+    said: dict[str, Any] = {"message": clean(form.message[:MAX_MESSAGE_CHARS])}
+    if question.page:
+        said["page"] = question.page
+    if question.there_only:
+        return said
     return {**said, "url": form.url} if form.url else {**said, "requestedSchema": form.schema}
 
 
 def _in_words(form: Mapping[str, Any]) -> str:
+    message, page = form["message"], form.get("page", "")
     if "url" in form:
-        return f"{form['message']} (the user has to open {form['url']} and do there what it asks for)"
-    return f"{form['message']} (requestedSchema: {bytes(form['requestedSchema']).decode()})"
+        return f"{message} (the user has to open {form['url']} and do there what it asks for)"
+    if "requestedSchema" not in form:
+        return f"{message} (the user has to open {page} and answer there; nothing of it may be said here)"
+    also = f"; the user may as well answer at {page}" if page else ""
+    return f"{message} (requestedSchema: {bytes(form['requestedSchema']).decode()}{also})"

@@ -18,6 +18,7 @@ from actors.protocol.client_capabilities import OF_CLIENTS
 from actors.protocol.era import Terms
 from actors.protocol.exchanges import Interest
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.questions import Fallback
 from actors.server import ServerSettings
 from actors.server.dialogue import CONTENDED_S, HOLD_S
 from tests.actors.server.rig import running_server
@@ -154,6 +155,21 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_time(autojump_cloc
         assert (await rig.call("ask", exchange=caller))["got"]["result"] == {"action": "cancel"}
         assert trio.current_time() - began == pytest.approx(100)
     assert caller.questions[0][1].settled
+
+
+@pytest.mark.parametrize(
+    ("fallback", "got"),
+    [
+        ("default", {"result": {"action": "accept", "content": {"name": "x"}}}),
+        ("error", {"error": {"code": -1, "message": "nobody answered in time"}}),
+    ],
+)
+async def test_or_gets_what_is_configured(autojump_clock: MockClock, fallback: Fallback, got: Any) -> None:
+    named = {"name": {"type": "string", "default": "x"}}
+    settings = msgspec.structs.replace(ASKING, question_fallback=fallback)
+    async with running_server(settings=settings) as rig:
+        answer = (await rig.call("ask", exchange=Caller(), properties=named))["got"]
+    assert {name: answer[name] for name in got} == got
 
 
 async def test_a_question_that_the_server_takes_back_is_taken_back_at_the_caller(autojump_clock: MockClock) -> None:

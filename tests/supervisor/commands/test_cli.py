@@ -201,6 +201,9 @@ def test_durations_are_short(seconds: float, words: str) -> None:
         ({"type": "tools_changed", "server": "a",
           "data": {"added": ["x", "n"], "removed": ["o"], "changed": [], "renamed": {"o": "n"}}},
          "a tools changed +x o->n"),
+        ({"type": "elicitation_ended", "server": "a",
+          "data": {"about": "t", "kind": "form", "asked": "page", "action": "accept"}},
+         "a elicitation ended t: a form, by its page accept"),
     ],
 )  # fmt: skip
 def test_an_event_is_one_line(event: dict[str, Any], text: str) -> None:

@@ -30,7 +30,7 @@ from actors.errors import (
     UnknownMethod,
     UnknownPrompt,
 )
-from actors.kit import Starts
+from actors.kit import Feed, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
@@ -49,6 +49,7 @@ from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import ServerConfig
 from supervisor.host.workbench import Workbench
 from supervisor.service.client import Client
+from supervisor.service.elicitations import Elicitations
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway
 from supervisor.service.parking import Parking
@@ -213,6 +214,7 @@ async def gateway(
             used=lambda who, name, tool, good, _: used.append((name, tool, good)),
             subscribers=Subscribers(),
             key=bytes(32),
+            elicitations=Elicitations(registry.feed, lambda: 0.0),
         ),
         server,
         registry,
@@ -352,7 +354,9 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
 
 def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
     """One before a server that gives this answer."""
-    return Forwarder(FakeRouter(answer).address, deployment(), Workbench(), Parking(bytes(32)))
+    return Forwarder(
+        FakeRouter(answer).address, deployment(), Workbench(), Parking(bytes(32)), Elicitations(Feed(1), lambda: 0.0)
+    )
 
 
 @both

@@ -21,7 +21,9 @@ from actors.principal import Principal
 from actors.protocol.exchanges import MESSAGE, PROGRESS
 from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.questions import Fallback
 from supervisor.config import ServerConfig
+from supervisor.config.units import Ask
 from supervisor.host.workbench import Workbench
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange, QuestionTable
@@ -46,13 +48,21 @@ CALL_MAX_S = 1000.0
 class Rig:
     """The two sides of calls: clients by `begin`, the server by `router.calls`."""
 
-    def __init__(self, nursery: trio.Nursery, key: bytes = bytes(32)) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, key: bytes = bytes(32), *, ask: Ask = "everyone", fallback: Fallback = "cancel"
+    ) -> None:
         self.router = FakeRouter()
         self.closing = trio.Event()
         self._nursery = nursery
         self.parking = Parking(key)
         entry = ServerConfig(
-            name="s", command="x", question_timeout_s=QUESTION_S, call_max_s=CALL_MAX_S, confirm=("drop_*",)
+            name="s",
+            command="x",
+            question_timeout_s=QUESTION_S,
+            call_max_s=CALL_MAX_S,
+            confirm=("drop_*",),
+            ask=ask,
+            question_fallback=fallback,
         )
         self._deployment = deployment(entry)
         self._trips = RoundTrips(self.router.address, self._deployment, Workbench(), self.parking)
@@ -100,9 +110,9 @@ class Outcome:
 
 
 @asynccontextmanager
-async def rig() -> AsyncIterator[Rig]:
+async def rig(ask: Ask = "everyone", fallback: Fallback = "cancel") -> AsyncIterator[Rig]:
     async with trio.open_nursery() as nursery:
-        made = Rig(nursery)
+        made = Rig(nursery, ask=ask, fallback=fallback)
         nursery.start_soon(made.parking.run, made.closing)
         yield made
         nursery.cancel_scope.cancel()
@@ -512,6 +522,43 @@ async def test_nobody_who_does_not_answer_has_said_yes(
         else:
             assert isinstance(call.value, error)
             assert "nobody answered in time" in str(call.value)
+
+
+@pytest.mark.parametrize(
+    ("fallback", "properties", "answer"),
+    [
+        ("default", {"name": {"type": "string", "default": "x"}}, b'{"action":"accept","content":{"name":"x"}}'),
+        ("default", {"sure": {"type": "boolean", "default": True}}, b'{"action":"cancel"}'),
+        ("error", {}, b""),
+    ],
+)
+async def test_what_the_server_gets_instead_is_configured(
+    autojump_clock: MockClock, fallback: Fallback, properties: Any, answer: bytes
+) -> None:
+    asked = {"method": ELICIT, "params": {"message": "m", "requestedSchema": {"properties": properties}}}
+    async with rig(fallback=fallback) as here:
+        call = here.begin(request(LEGACY, ear=Ear(), questions=QuestionTable()))
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": asked}))
+        await trio.sleep(QUESTION_S + 1)
+        if answer:
+            assert answer in here.router.calls[1][0].retry
+        else:
+            assert isinstance(call.value, CannotAsk)
+            assert "nobody answered in time" in call.value.message
+
+
+async def test_an_answer_counts_though_another_question_has_none(autojump_clock: MockClock) -> None:
+    ear, table = Ear(), QuestionTable()
+    async with rig() as here:
+        here.begin(request(LEGACY, ear=ear, questions=table))
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT}, "b": {"method": ELICIT}}))
+        await settled()
+        table.answered(ear.heard[1]["id"], msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
+        await trio.sleep(QUESTION_S + 1)
+        sent = json.loads(b"{" + here.router.calls[1][0].retry + b"}")["inputResponses"]
+        assert sent == {"a": {"action": "cancel"}, "b": YES}
 
 
 async def test_a_sample_that_is_refused_ends_the_call(autojump_clock: MockClock) -> None:

@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 import msgspec
-import pytest
 
 from actors.protocol.input_required import InputRequest
-from supervisor.metatools.answers.questions import is_secret, told
+from supervisor.metatools.answers.questions import ToldQuestion, told
 
 
 def form(**properties: Any) -> msgspec.Raw:
@@ -17,34 +16,15 @@ def form(**properties: Any) -> msgspec.Raw:
     return msgspec.Raw(json.dumps({"message": "m", "requestedSchema": schema}).encode())
 
 
-@pytest.mark.parametrize(
-    ("params", "secret"),
-    [
-        (form(name={"type": "string"}), False),
-        (form(pinboard={"type": "string"}, tokens_used={"type": "integer"}), True),
-        (form(pinboard={"type": "string"}), False),
-        (form(password={"type": "string"}), True),
-        (form(a={"type": "string", "title": "Your API key"}), True),
-        (form(a={"type": "string", "title": "PIN"}), True),
-        (form(a={"type": "string", "format": "password"}), True),
-        (form(a={"type": "string", "writeOnly": True}), True),
-        (msgspec.Raw(b'{"message":"m"}'), False),
-        (msgspec.Raw(b'{"requestedSchema":7}'), True),
-        (msgspec.Raw(b"[]"), True),
-        (msgspec.Raw(b'{"mode":"url","url":"https://example.com/password"}'), False),
-    ],
-)
-def test_what_is_secret_does_not_pass_through_a_model(params: msgspec.Raw, secret: bool) -> None:
-    assert is_secret(params) is secret
+def asked(params: msgspec.Raw, page: str = "", *, there_only: bool = False) -> ToldQuestion:
+    return ToldQuestion(InputRequest("elicitation/create", params), page, there_only)
 
 
 def test_a_model_is_told_what_to_ask_and_how_to_go_on() -> None:
     questions = {
-        "question-1": InputRequest("elicitation/create", form(name={"type": "string"})),
-        "question-2": InputRequest(
-            "elicitation/create", msgspec.Raw(b'{"mode":"url","url":"https://pay.example/1","message":"Pay"}')
-        ),
-        "question-3": InputRequest("elicitation/create", msgspec.Raw(b"[]")),
+        "question-1": asked(form(name={"type": "string"}), "http://127.0.0.1:1/questions/a"),
+        "question-2": asked(msgspec.Raw(b'{"mode":"url","url":"https://pay.example/1","message":"Pay"}')),
+        "question-3": asked(msgspec.Raw(b"[]")),
     }
     result = json.loads(told("shop", questions, "mcpvisor-x", 299.9))
     text, structured = result["content"][0]["text"], result["structuredContent"]
@@ -56,3 +36,15 @@ def test_a_model_is_told_what_to_ask_and_how_to_go_on() -> None:
     assert structured["questions"]["question-3"] == {"message": "", "requestedSchema": {}}
     for part in ("'shop'", "mcpvisor-x", "https://pay.example/1", '"name": {"type": "string"}', "within 300 s"):
         assert part in text
+    assert "as well answer at http://127.0.0.1:1/questions/a" in text
+
+
+def test_of_what_only_a_person_may_answer_a_model_learns_where() -> None:
+    page = "http://127.0.0.1:1/questions/b"
+    questions = {"question-1": asked(form(password={"type": "string"}), page, there_only=True)}
+    result = json.loads(told("shop", questions, "mcpvisor-x", 60.0))
+    assert result["structuredContent"]["questions"] == {"question-1": {"message": "m", "page": page}}
+    text = result["content"][0]["text"]
+    assert f"open {page} and answer there" in text
+    assert '"answers"' not in text
+    assert '"continuation": "mcpvisor-x", once they have answered there' in text

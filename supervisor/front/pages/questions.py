@@ -1,0 +1,179 @@
+"""Questions of servers that a person can answer here: for browsers (`/questions`), and for programs.
+
+- A question is found by its id, which nobody can guess, and answered once.
+- A page of a foreign origin cannot answer: a browser sends `Origin` with every POST, and the guard refuses it.
+- What is typed goes to the server that asked. It is neither logged nor kept.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+import trio
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from actors.errors import InvalidArguments, SupervisorError
+from actors.protocol.forms import Form, FormField
+from supervisor.front.pages import question_html
+from supervisor.front.pages.api import View
+from supervisor.front.pages.servers import failed
+from supervisor.service.elicitations import PAGES, Action, Elicitation, Elicitations
+
+API: Final = "/api/questions"
+GONE: Final = "Nobody waits for this answer any more: it was given, its time is over, or its call has ended."
+
+
+class PersonsAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An answer of a program: what the user does, and for `accept` what is in the form."""
+
+    action: Action
+    content: dict[str, Any] = {}
+
+
+_answer = msgspec.json.Decoder(PersonsAnswer)
+
+
+def question_routes(view: View) -> Callable[[QuartTrio], None]:
+    """Return a function that adds the routes to an application; there are none where nothing can be asked."""
+
+    def register(app: QuartTrio) -> None:
+        if view.elicitations is None:
+            return
+        pages = QuestionPages(view, view.elicitations)
+        app.add_url_rule(PAGES, "questions", pages.overview)
+        app.add_url_rule(f"{PAGES}/<question>", "question", pages.question)
+        app.add_url_rule(f"{PAGES}/<question>", "answer_question", pages.answered, methods=["POST"])
+        app.add_url_rule(API, "api_questions", pages.listed)
+        app.add_url_rule(f"{API}/<question>", "api_question", pages.shown)
+        app.add_url_rule(f"{API}/<question>", "api_answer_question", pages.answer, methods=["POST"])
+
+    return register
+
+
+class QuestionPages:
+    """Answers for the open questions of one principal."""
+
+    def __init__(self, view: View, elicitations: Elicitations) -> None:
+        self._view = view
+        self._elicitations = elicitations
+
+    async def listed(self) -> Response:
+        """Answer `GET /api/questions`: all that wait, the oldest first."""
+        return _json({"questions": [self._row(each) for each in self._elicitations.of(self._view.principal)]})
+
+    async def shown(self, question: str) -> Response:
+        """Answer `GET /api/questions/{question}`."""
+        elicitation = self._find(question)
+        return _json(self._row(elicitation)) if elicitation is not None else _gone()
+
+    async def answer(self, question: str) -> Response:
+        """Answer `POST /api/questions/{question}` with a body like `{"action": "accept", "content": {...}}`."""
+        body = await request.get_data()
+        elicitation = self._find(question)
+        if elicitation is None:
+            return _gone()
+        try:
+            given = _read(body)
+            self._elicitations.answer(elicitation, given.action, given.content)
+        except SupervisorError as error:
+            return failed(error)
+        return _json({"id": question, "action": given.action})
+
+    async def overview(self) -> Response:
+        """Answer `GET /questions`."""
+        waiting = [(each, f"{PAGES}/{each.id}") for each in self._elicitations.of(self._view.principal)]
+        return _html(question_html.overview(waiting, self._view.clock()))
+
+    async def question(self, question: str) -> Response:
+        """Answer `GET /questions/{question}`."""
+        elicitation = self._find(question)
+        if elicitation is None:
+            return _html(question_html.word("No question", GONE), 404)
+        return _html(question_html.question(elicitation, _left_s(elicitation), {}, {}))
+
+    async def answered(self, question: str) -> Response:
+        """Answer `POST /questions/{question}` from the form of its page."""
+        typed = (await request.form).to_dict(flat=False)
+        files = {name: base64.b64encode(file.read()).decode() for name, file in (await request.files).items()}
+        elicitation = self._find(question)
+        if elicitation is None:
+            return _html(question_html.word("No question", GONE), 404)
+        action: Action = "accept" if typed.get("action") == ["accept"] else "decline"
+        content = _content(elicitation.form, typed, files)
+        try:
+            self._elicitations.answer(elicitation, action, content)
+        except InvalidArguments as error:
+            wrong: dict[str, str] = dict(error.details or {}).get("fields", {})
+            return _html(question_html.question(elicitation, _left_s(elicitation), content, wrong), 400)
+        text = "The server has your answer" if action == "accept" else "The server was told that you said no"
+        return _html(question_html.word("Thank you", f"{text}. You can close this window."))
+
+    def _find(self, question: str) -> Elicitation | None:
+        return self._elicitations.find(question, self._view.principal)
+
+    def _row(self, each: Elicitation) -> dict[str, Any]:
+        form = each.form
+        asked = {"url": form.url} if form.url else {"fields": form.fields}
+        return {
+            "id": each.id,
+            "server": each.server,
+            "about": each.about,
+            "kind": form.kind,
+            "message": form.message,
+            **asked,
+            "asked_at": each.asked_at,
+            "expires_in_s": round(_left_s(each), 1),
+            "page": self._elicitations.address(each.id),
+        }
+
+
+def _read(body: str | bytes) -> PersonsAnswer:
+    try:
+        return _answer.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        said = str(error) if isinstance(error, msgspec.ValidationError) else "it is no JSON"
+        text = f'the body has to be like {{"action": "accept", "content": {{...}}}}: {said[:200]}'
+        raise InvalidArguments(text) from None
+
+
+def _content(form: Form, typed: Mapping[str, list[str]], files: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a browser sent as the content of a form; what was left empty is not there."""
+    content: dict[str, Any] = {}
+    for field in form.fields:
+        name = question_html.PREFIX + field.name
+        if field.kind == "file":
+            if files.get(name):
+                content[field.name] = files[name]
+        elif values := [value for value in typed.get(name, ()) if value]:
+            content[field.name] = values if field.kind == "multiselect" else _value(field, values[0])
+    return content
+
+
+def _value(field: FormField, text: str) -> Any:
+    """Return what was typed into a field as JSON has it; the text itself if it is none."""
+    if field.kind in ("text", "select"):
+        return text
+    with suppress(msgspec.MsgspecError, RecursionError):
+        return msgspec.json.decode(text)
+    return text
+
+
+def _left_s(elicitation: Elicitation) -> float:
+    return max(0.0, elicitation.expires - trio.current_time())
+
+
+def _gone() -> Response:
+    return _json({"error": {"code": 404, "message": GONE}}, 404)
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(body), status=status, content_type="application/json")
+
+
+def _html(body: str, status: int = 200) -> Response:
+    return Response(body, status=status, content_type="text/html; charset=utf-8", headers=question_html.HEADERS)

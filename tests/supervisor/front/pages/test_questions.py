@@ -1,0 +1,257 @@
+"""The pages of questions over the real application, as a browser and as a program use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.kit import Feed, Reply
+from actors.messages import Question
+from actors.principal import Principal
+from supervisor.front.edge.app import create_app
+from supervisor.front.edge.guard import Guard
+from supervisor.front.pages.questions import question_routes
+from supervisor.service.elicitations import CallElicitations, Elicitations
+from tests.fakes.front_server import Running, running
+from tests.supervisor.front.pages.test_api import NOW, ask, no_mcp, page, view
+
+PROPERTIES = {
+    "name": {"type": "string", "title": "Your <b>name</b>", "description": 'of "both"', "minLength": 2},
+    "password": {"type": "string"},
+    "age": {"type": "integer", "minimum": 0},
+    "height": {"type": "number", "default": 1.5},
+    "agree": {"type": "boolean"},
+    "colour": {"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "<Green>"], "default": "g"},
+    "sizes": {"type": "array", "items": {"enum": ["s", "m", "l"]}},
+    "picture": {"type": "string", "contentEncoding": "base64"},
+    "more": {"type": "object"},
+    "action": {"type": "string"},
+}
+FORM = {
+    "message": "<script>alert(1)</script>\nWho are you?\x1b[31m",
+    "requestedSchema": {"type": "object", "properties": PROPERTIES, "required": ["name", "password"]},
+}
+BOUNDARY = "----boundary"
+GOOD = {"name": ["Ada"], "password": ["hunter2"]}
+
+
+class Fields(HTMLParser):
+    """The inputs of a page by their names, and everything that would run or load something."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.inputs: dict[str, list[dict[str, str | None]]] = {}
+        self.active: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag in ("input", "select", "textarea", "option") and given.get("name"):
+            self.inputs.setdefault(str(given["name"]), []).append(given)
+        if tag in ("script", "img", "link", "iframe") or any(name.startswith("on") for name in given):
+            self.active.append(tag)
+
+
+class Waiting:
+    """One question that waits, and what its server gets."""
+
+    def __init__(self, params: Any = FORM, principal: Principal | None = None) -> None:
+        self.feed: Feed[Any] = Feed(10)
+        self.all = Elicitations(self.feed, lambda: NOW, "http://127.0.0.1:1")
+        self.reply: Reply[msgspec.Raw] = Reply()
+        call = CallElicitations(self.all, "git<hub", "create_issue", 100.0, everyone=True)
+        if principal is not None:
+            call = msgspec.structs.replace(call, principal=principal)
+        call.offer(Question("elicitation/create", msgspec.Raw(json.dumps(params).encode())), self.reply)
+        self.id = next(iter(self.all.of(call.principal))).id
+
+    @property
+    def answer(self) -> Any:
+        return None if self.reply.given is None else json.loads(bytes(self.reply.given))
+
+
+@asynccontextmanager
+async def pages(waiting: Waiting | None) -> AsyncIterator[Running]:
+    shown = view(elicitations=waiting.all if waiting is not None else None)
+    app = create_app(
+        guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=question_routes(shown)
+    )
+    async with running(app, shown.closing) as server:
+        yield server
+
+
+async def post(
+    server: Running, path: str, body: bytes, kind: str = "application/json", *headers: bytes
+) -> tuple[int, str]:
+    lines = b"".join(header + b"\r\n" for header in (*headers, b"Content-Type: " + kind.encode()))
+    length = f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+    raw = await server.exchange(f"POST {path} HTTP/1.1\r\n".encode() + server.host + lines + length + body)
+    head, _, said = raw.partition(b"\r\n\r\n")
+    return int(head.split()[1]), said.decode()
+
+
+async def submit(
+    server: Running, waiting: Waiting, fields: dict[str, list[str]], *, action: str = "accept", file: bytes = b""
+) -> tuple[int, str]:
+    """Send the form as a browser does."""
+    parts = [("action", "", action.encode())]
+    parts += [(f"field.{name}", "", value.encode()) for name, values in fields.items() for value in values]
+    parts += [("field.picture", '; filename="a.png"', file)]
+    body = b"".join(
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode() + value + b"\r\n"
+        for name, more, value in parts
+    )
+    kind = f"multipart/form-data; boundary={BOUNDARY}"
+    return await post(server, f"/questions/{waiting.id}", body + f"--{BOUNDARY}--\r\n".encode(), kind)
+
+
+async def test_a_browser_gets_a_form_in_which_nothing_runs() -> None:
+    waiting = Waiting()
+    async with pages(waiting) as server:
+        code, headers, body = await ask(server, f"/questions/{waiting.id}")
+    text = body.decode()
+    fields = Fields(text)
+    assert (code, fields.active) == (200, [])
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-store"
+    assert fields.inputs.keys() == {f"field.{name}" for name in PROPERTIES}
+    (password,) = fields.inputs["field.password"]
+    assert (password["type"], "value" in password, "required" in password) == ("password", False, True)
+    assert [each["value"] for each in fields.inputs["field.sizes"]] == ["s", "m", "l"]
+    assert fields.inputs["field.height"][0]["value"] == "1.5"
+    for shown in ("&lt;script&gt;", "git&lt;hub", "create_issue", "Your &lt;b&gt;name", "&lt;Green&gt;", "100 s left"):
+        assert shown in text
+    assert "\x1b" not in text
+
+
+async def test_what_is_filled_in_reaches_the_server_as_json_of_its_schema() -> None:
+    waiting = Waiting()
+    typed = {
+        **GOOD,
+        "age": ["36"],
+        "height": ["1.75"],
+        "agree": ["false"],
+        "colour": ["r"],
+        "sizes": ["s", "l"],
+        "more": ['{"a": [1]}'],
+        "action": ["run"],
+    }
+    async with pages(waiting) as server:
+        code, text = await submit(server, waiting, typed, file=b"\x89PNG")
+        again, _ = await submit(server, waiting, typed)
+    assert (code, again) == (200, 404)
+    assert "The server has your answer" in text
+    assert waiting.answer == {
+        "action": "accept",
+        "content": {
+            "name": "Ada",
+            "password": "hunter2",
+            "age": 36,
+            "height": 1.75,
+            "agree": False,
+            "colour": "r",
+            "sizes": ["s", "l"],
+            "picture": "iVBORw==",
+            "more": {"a": [1]},
+            "action": "run",
+        },
+    }
+
+
+async def test_what_is_wrong_is_said_beside_it_and_what_was_right_stays_but_for_secrets() -> None:
+    waiting = Waiting()
+    async with pages(waiting) as server:
+        code, text = await submit(server, waiting, {"name": ["A"], "password": ["hunter2"], "age": ["many"]})
+    fields = Fields(text)
+    assert (code, waiting.answer) == (400, None)
+    assert "must be at least 2 characters" in text
+    assert "must be a whole number" in text
+    assert fields.inputs["field.name"][0]["value"] == "A"
+    assert "hunter2" not in text
+
+
+async def test_no_is_said_by_a_button_of_its_own() -> None:
+    waiting = Waiting()
+    async with pages(waiting) as server:
+        code, text = await submit(server, waiting, {}, action="decline")
+    assert (code, waiting.answer) == (200, {"action": "decline"})
+    assert "you said no" in text
+
+
+async def test_an_address_is_a_link_and_done_means_done() -> None:
+    waiting = Waiting({"mode": "url", "url": "https://pay.example/?a=1&b=2", "message": "Pay"})
+    async with pages(waiting) as server:
+        _, _, body = await ask(server, f"/questions/{waiting.id}")
+        code, _ = await submit(server, waiting, {})
+    assert b'href="https://pay.example/?a=1&amp;b=2"' in body
+    assert (code, waiting.answer) == (200, {"action": "accept"})
+
+
+async def test_all_that_wait_are_listed_for_people_and_for_programs() -> None:
+    waiting = Waiting()
+    async with pages(waiting) as server:
+        _, _, body = await ask(server, "/questions")
+        listed = await page(server, "/api/questions")
+        one = await page(server, f"/api/questions/{waiting.id}")
+        await submit(server, waiting, GOOD)
+        _, _, nothing = await ask(server, "/questions")
+    assert f'href="/questions/{waiting.id}"'.encode() in body
+    assert b"Nobody asks anything" in nothing
+    assert listed == {"questions": [one]}
+    assert (one["server"], one["about"], one["kind"]) == ("git<hub", "create_issue", "form")
+    assert one["page"] == f"http://127.0.0.1:1/questions/{waiting.id}"
+    assert 0 < one["expires_in_s"] <= 100
+    assert [field["name"] for field in one["fields"]] == list(PROPERTIES)
+
+
+async def test_a_program_answers_with_json() -> None:
+    waiting = Waiting()
+    path = f"/api/questions/{waiting.id}"
+    content = {"name": "Ada", "password": "hunter2"}
+    async with pages(waiting) as server:
+        for wrong in (b"[]", b"{", b'{"action":"yes"}', b'{"action":"accept","more":1}', b"\xff"):
+            code, said = await post(server, path, wrong)
+            assert (code, "the body has to be like" in said) == (400, True), wrong
+        code, said = await post(server, path, b'{"action":"accept","content":{"name":7}}')
+        assert code == 400
+        assert json.loads(said)["error"]["data"]["fields"] == {
+            "name": "must be a text",
+            "password": "has to be filled in",
+        }
+        code, _ = await post(server, path, json.dumps({"action": "accept", "content": content}).encode())
+        gone, said = await post(server, path, b'{"action":"cancel"}')
+    assert (code, waiting.answer) == (200, {"action": "accept", "content": content})
+    assert (gone, "Nobody waits" in said) == (404, True)
+
+
+@pytest.mark.parametrize("path", ["/questions/{id}", "/api/questions/{id}"])
+@pytest.mark.parametrize("origin", [b"https://evil.example", b"null", b"http://localhost.evil.example"])
+async def test_a_page_of_another_origin_cannot_answer(origin: bytes, path: str) -> None:
+    waiting = Waiting()
+    async with pages(waiting) as server:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/json"):
+            there = path.format(id=waiting.id)
+            code, _ = await post(server, there, b"action=decline", kind, b"Origin: " + origin)
+            assert code == 403
+    assert waiting.answer is None
+
+
+async def test_nobody_sees_what_another_principal_is_asked() -> None:
+    waiting = Waiting(principal=Principal("another"))
+    async with pages(waiting) as server:
+        assert await page(server, "/api/questions") == {"questions": []}
+        assert (await ask(server, f"/questions/{waiting.id}"))[0] == 404
+        assert (await ask(server, f"/api/questions/{waiting.id}"))[0] == 404
+        assert (await submit(server, waiting, GOOD))[0] == 404
+    assert waiting.answer is None
+
+
+async def test_where_nothing_can_be_asked_there_are_no_pages() -> None:
+    async with pages(None) as server:
+        assert (await ask(server, "/questions"))[0] == 404
