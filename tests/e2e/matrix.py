@@ -70,11 +70,13 @@ FEATURES: dict[str, tuple[str, Any]] = {
     "form": ("form", "accept Ada"),
     "address": ("address", ["accept", "https://example.com/open"]),
     "sample": ("sample", "Paris"),
+    "sample with tools": ("sample with tools", "tool_use required capital_of France"),
     "roots": ("roots", "file:///home/ada"),
     "progress": ("progress", [1, 2, 3]),
     "logs": ("log messages", {"legacy": [LOUD, WISHED], "modern": [[], WISHED]}),
     "cancellation": ("cancellation", "yes"),
     "subscription": ("subscription", ["memo://one", "first"]),
+    "completion": ("completion", ["Paris"]),
     "execute": ("form at `/mcp`", "accept Ada"),
 }
 """The head of each column, and what is seen where nothing is lost, if need be by the era of the client."""

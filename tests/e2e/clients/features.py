@@ -17,6 +17,9 @@ import anyio
 MEMO = "memo://one"
 ROOT = "file:///home/ada"
 SAMPLE = "Paris"
+PROMPT = "journey"
+TOWN = {"name": "town", "value": "P"}
+CHOSEN = {"country": "France"}
 NAME = "Ada"
 FEATURE_S = 15.0
 LEVEL = "error"
@@ -40,6 +43,16 @@ class Heard:
         return {"action": "accept", "content": {"name": NAME}}
 
 
+def sampled(params: Any) -> dict[str, Any]:
+    """Return the answer to a sample: a text, or the use of the tool that it has. The id says which choice was seen."""
+    answer = {"role": "assistant", "model": "none"}
+    if not params.tools:
+        return answer | {"content": {"type": "text", "text": SAMPLE}}
+    choice = params.model_dump(by_alias=True)["toolChoice"]["mode"]
+    use = {"type": "tool_use", "id": choice, "name": params.tools[0].name, "input": CHOSEN}
+    return answer | {"content": [use], "stopReason": "toolUse"}
+
+
 class Session(Protocol):
     """One connected client, of either SDK."""
 
@@ -60,6 +73,9 @@ class Session(Protocol):
 
     async def read(self, uri: str) -> str:
         """Return the first text of a resource."""
+
+    async def complete(self) -> list[str]:
+        """Return what completes `TOWN` of the prompt, where `CHOSEN` is chosen."""
 
     def subscribed(self, uri: str) -> AbstractAsyncContextManager[Next]:
         """Be subscribed for the block; gives what waits for the next update, and returns whose it is."""
@@ -104,6 +120,10 @@ async def _subscription(session: Session) -> list[str]:
     return told
 
 
+async def _completion(session: Session) -> list[str]:
+    return await session.complete()
+
+
 def _asked(tool: str) -> Callable[[Session], Awaitable[str]]:
     async def ask(session: Session) -> str:
         return await session.call(tool, {})
@@ -115,11 +135,13 @@ FEATURES: dict[str, Callable[[Session], Awaitable[Any]]] = {
     "form": _asked("ask_form"),
     "address": _address,
     "sample": _asked("ask_sample"),
+    "sample with tools": _asked("ask_sample_with_tools"),
     "roots": _asked("ask_roots"),
     "progress": _progress,
     "logs": _logs,
     "cancellation": _cancellation,
     "subscription": _subscription,
+    "completion": _completion,
 }
 
 

@@ -14,7 +14,18 @@ from importlib import import_module
 from typing import Any
 
 import anyio
-from features import LEVEL, ROOT, SAMPLE, Heard, Next, Told, run  # type: ignore[import-not-found]  # stands beside
+from features import (  # type: ignore[import-not-found]  # stands beside this script
+    CHOSEN,
+    LEVEL,
+    PROMPT,
+    ROOT,
+    TOWN,
+    Heard,
+    Next,
+    Told,
+    run,
+    sampled,
+)
 from mcp1_client import connect as opened  # type: ignore[import-not-found]  # stands beside this script
 
 types: Any = import_module("mcp.types")
@@ -57,6 +68,10 @@ class Session:
     async def read(self, uri: str) -> str:
         return str((await self.sdk.read_resource(uri)).contents[0].text)
 
+    async def complete(self) -> list[str]:
+        prompt = types.PromptReference(type="ref/prompt", name=PROMPT)
+        return list((await self.sdk.complete(prompt, TOWN, CHOSEN)).completion.values)
+
     @asynccontextmanager
     async def subscribed(self, uri: str) -> AsyncIterator[Next]:
         await self.sdk.subscribe_resource(uri)
@@ -80,13 +95,14 @@ async def connect(url: str, heard: Heard) -> AsyncIterator[Session]:
         return types.ElicitResult(**heard.answer(params))
 
     async def sample(context: Any, params: Any) -> Any:
-        content = types.TextContent(type="text", text=SAMPLE)
-        return types.CreateMessageResult(role="assistant", content=content, model="none")
+        answer = types.CreateMessageResultWithTools if params.tools else types.CreateMessageResult
+        return answer(**sampled(params))
 
     async def roots(context: Any) -> Any:
         return types.ListRootsResult(roots=[types.Root(uri=ROOT)])
 
     callbacks = {"elicitation_callback": elicit, "sampling_callback": sample, "list_roots_callback": roots}
+    callbacks["sampling_capabilities"] = types.SamplingCapability(tools=types.SamplingToolsCapability())
     session = Session(heard, updated)
     sdk: Any = import_module("mcp").ClientSession
     transport = sys.argv[2]

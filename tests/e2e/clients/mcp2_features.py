@@ -12,7 +12,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
-from features import LEVEL, ROOT, SAMPLE, Heard, Next, Told, run  # type: ignore[import-not-found]  # stands beside
+from features import (  # type: ignore[import-not-found]  # stands beside this script
+    CHOSEN,
+    LEVEL,
+    PROMPT,
+    ROOT,
+    TOWN,
+    Heard,
+    Next,
+    Told,
+    run,
+    sampled,
+)
 from mcp import Client, types
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
@@ -55,6 +66,10 @@ class Session:
     async def read(self, uri: str) -> str:
         return str((await self.sdk.read_resource(uri)).contents[0].text)
 
+    async def complete(self) -> list[str]:
+        prompt = types.PromptReference(type="ref/prompt", name=PROMPT)
+        return list((await self.sdk.complete(prompt, TOWN, CHOSEN)).completion.values)
+
     @asynccontextmanager
     async def subscribed(self, uri: str) -> AsyncIterator[Next]:
         if self.version < "2026":
@@ -88,10 +103,10 @@ async def connect(url: str, heard: Heard) -> AsyncIterator[Session]:
         await trio.lowlevel.checkpoint()
         return types.ElicitResult(**heard.answer(params))
 
-    async def sample(context: Any, params: Any) -> types.CreateMessageResult:
+    async def sample(context: Any, params: Any) -> types.CreateMessageResult | types.CreateMessageResultWithTools:
         await trio.lowlevel.checkpoint()
-        content = types.TextContent(type="text", text=SAMPLE)
-        return types.CreateMessageResult(role="assistant", content=content, model="none")
+        answer = types.CreateMessageResultWithTools if params.tools else types.CreateMessageResult
+        return answer.model_validate(sampled(params))
 
     async def roots(context: Any) -> types.ListRootsResult:
         await trio.lowlevel.checkpoint()
@@ -99,6 +114,7 @@ async def connect(url: str, heard: Heard) -> AsyncIterator[Session]:
 
     callbacks: dict[str, Any] = {"elicitation_callback": elicit, "sampling_callback": sample}
     callbacks |= {"list_roots_callback": roots, "logging_callback": log, "message_handler": handler}
+    callbacks["sampling_capabilities"] = types.SamplingCapability(tools=types.SamplingToolsCapability())
     session = Session(heard, updated)
     async with Client(url, mode=sys.argv[2], **callbacks) as session.sdk:
         session.version = session.sdk.protocol_version

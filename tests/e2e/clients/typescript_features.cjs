@@ -10,7 +10,9 @@ const LEVEL = "error";
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 const FEATURE_MS = 15_000;
 const CLIENT_MS = 120_000;
-const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: { tools: {} }, roots: {} };
+const CHOSEN = { country: "France" };
+const TOWN = { ref: { type: "ref/prompt", name: "journey" }, argument: { name: "town", value: "P" }, context: { arguments: CHOSEN } };
 
 // What the two generations name differently: requests and notifications by schema, or by method.
 function handlers(types) {
@@ -31,6 +33,14 @@ function handlers(types) {
       };
 }
 
+// A text, or the use of the tool that it has. The id says which choice was seen.
+function sampled({ tools, toolChoice }) {
+  const answer = { role: "assistant", model: "none" };
+  if (!tools) return { ...answer, content: { type: "text", text: "Paris" } };
+  const use = { type: "tool_use", id: toolChoice.mode, name: tools[0].name, input: CHOSEN };
+  return { ...answer, content: [use], stopReason: "toolUse" };
+}
+
 class Session {
   constructor() {
     this.levels = [];
@@ -43,9 +53,7 @@ class Session {
     const opened = await connected({ packages, url, kind }, { capabilities: CAPABILITIES }, (made, types) => {
       const names = handlers(types);
       made.setRequestHandler(names.elicit, ({ params }) => this.answer(params));
-      made.setRequestHandler(names.sample, () => {
-        return { role: "assistant", content: { type: "text", text: "Paris" }, model: "none" };
-      });
+      made.setRequestHandler(names.sample, ({ params }) => sampled(params));
       made.setRequestHandler(names.roots, () => ({ roots: [{ uri: "file:///home/ada" }] }));
       made.setNotificationHandler(names.log, ({ params }) => void this.levels.push(params.level));
       made.setNotificationHandler(names.updated, ({ params }) => this.update(params.uri));
@@ -102,6 +110,7 @@ const FEATURES = {
   form: (session) => session.call("ask_form"),
   address: async (session) => [await session.call("ask_address"), ...session.opened],
   sample: (session) => session.call("ask_sample"),
+  "sample with tools": (session) => session.call("ask_sample_with_tools"),
   roots: (session) => session.call("ask_roots"),
   progress: async (session) => {
     const steps = [];
@@ -130,6 +139,7 @@ const FEATURES = {
     await session.call("write", { text: "nothing" });
     return told;
   },
+  completion: async (session) => (await session.client.complete(TOWN)).completion.values,
 };
 
 // What it saw, or why it saw nothing.

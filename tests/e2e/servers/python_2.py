@@ -7,44 +7,40 @@ and levels to the server.
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict
 from typing import Annotated, Any
 
-import anyio
+from everything import (  # type: ignore[import-not-found]  # stands beside this script
+    ADDRESS,
+    MEMO,
+    QUESTION,
+    Name,
+    offer,
+    remember,
+    subscribers,
+    tools,
+    used,
+)
 from listening import run  # type: ignore[import-not-found]  # stands beside this script
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
 from mcp.types import (
     CreateMessageResult,
+    CreateMessageResultWithTools,
     ElicitRequest,
     ElicitRequestURLParams,
     ElicitResult,
     EmptyResult,
     InputRequiredResult,
     ListRootsResult,
-    SamplingMessage,
     SetLevelRequestParams,
     SubscribeRequestParams,
     TextContent,
     UnsubscribeRequestParams,
 )
-from pydantic import BaseModel
-
-MEMO = "memo://one"
-ADDRESS = "https://example.com/open"
-PATIENCE_S = 10.0
 
 server = MCPServer("everything", log_level="WARNING")
-subscribers: set[Any] = set()
-memos = ["nothing"]
-abandoned: dict[str, anyio.Event] = defaultdict(anyio.Event)
-
-
-class Name(BaseModel):
-    """What is asked for by a form."""
-
-    name: str
+offer(server)
 
 
 def form() -> Elicit[Name]:
@@ -52,8 +48,11 @@ def form() -> Elicit[Name]:
 
 
 def sample() -> Sample:
-    said = SamplingMessage(role="user", content=TextContent(type="text", text="Capital of France?"))
-    return Sample([said], max_tokens=10)
+    return Sample([QUESTION], max_tokens=10)
+
+
+def sample_with_tools() -> Sample:
+    return Sample([QUESTION], max_tokens=10, **tools())
 
 
 def roots() -> ListRoots:
@@ -82,54 +81,22 @@ async def ask_sample(answer: Annotated[CreateMessageResult, Resolve(sample)]) ->
 
 
 @server.tool()
+async def ask_sample_with_tools(
+    answer: Annotated[CreateMessageResultWithTools, Resolve(sample_with_tools)],
+) -> str:
+    return str(used(answer.content))
+
+
+@server.tool()
 async def ask_roots(answer: Annotated[ListRootsResult, Resolve(roots)]) -> str:
     return " ".join(str(root.uri) for root in answer.roots)
 
 
 @server.tool()
-async def work(ctx: Context) -> str:
-    for step in (1, 2, 3):
-        await ctx.report_progress(step, 3)
-    return "worked"
-
-
-@server.tool()
-async def say(ctx: Context) -> str:
-    levels: tuple[Any, ...] = ("debug", "info", "warning", "error")
-    for level in levels:
-        await ctx.log(level, f"said as {level}")
-    return "said"
-
-
-@server.tool()
-async def hang(key: str, ctx: Context) -> str:
-    await ctx.report_progress(1)
-    try:
-        await anyio.sleep_forever()
-    finally:
-        abandoned[key].set()
-    return "never"
-
-
-@server.tool()
-async def was_abandoned(key: str) -> str:
-    with anyio.move_on_after(PATIENCE_S):
-        await abandoned[key].wait()
-    return "yes" if abandoned[key].is_set() else "no"
-
-
-@server.tool()
 async def write(text: str, ctx: Context) -> str:
-    memos.append(text)
+    written = str(await remember(text))
     await ctx.notify_resource_updated(MEMO)
-    for session in list(subscribers):
-        await session.send_resource_updated(MEMO)
-    return text
-
-
-@server.resource(MEMO)
-def memo() -> str:
-    return memos[-1]
+    return written
 
 
 async def subscribe(ctx: Any, params: SubscribeRequestParams) -> EmptyResult:
