@@ -46,6 +46,14 @@ class Loss(NamedTuple):
     seen: Any
 
 
+class Difference(NamedTuple):
+    """What a client sees otherwise of a server of its own era without a daemon: the text of the cell, what is seen."""
+
+    feature: str
+    cell: str
+    seen: Any
+
+
 CLIENTS = {
     "python-1": Client("Python 1.x, HTTP", "mcp1_features.py", "http", "legacy"),
     "python-1-websocket": Client("Python 1.x, WebSocket", "mcp1_features.py", "websocket", "legacy"),
@@ -66,6 +74,7 @@ SERVERS = {
 TRANSPORTS = ("stdio", "http")
 WISHED = ["error"]
 LOUD = ["info", "warning", "error"]
+EVERY = ["debug", *LOUD]
 FEATURES: dict[str, tuple[str, Any]] = {
     "form": ("form", "accept Ada"),
     "address": ("address", ["accept", "https://example.com/open"]),
@@ -81,6 +90,22 @@ FEATURES: dict[str, tuple[str, Any]] = {
 }
 """The head of each column, and what is seen where nothing is lost, if need be by the era of the client."""
 LOSSES = (Loss("logs", "legacy", "modern", "from the level set on, none unasked", [[], WISHED]),)
+
+DIRECT = [
+    (client, server)
+    for client, row in CLIENTS.items()
+    for server, column in SERVERS.items()
+    if row.era == column.era and row.how != "websocket"
+]
+"""What meets without a daemon, too, over HTTP: clients and servers of one era. No server has a WebSocket."""
+HEEDLESS = Difference("logs", "log messages: every level, also where one is set", [EVERY, EVERY])
+DIFFERENCES = {
+    "python-1": HEEDLESS,
+    "python-2-legacy": HEEDLESS,
+    "typescript-1": HEEDLESS,
+    "typescript-2-legacy": Difference("logs", "log messages: every level until one is set", [EVERY, WISHED]),
+}
+"""By server. Most leave it to the daemon which levels are told."""
 
 
 def lost(feature: str, client: Client, server: Server) -> Loss | None:
@@ -98,18 +123,35 @@ def expected(client: Client, server: Server) -> dict[str, Any]:
     return report
 
 
+def directly(client: str, server: str) -> dict[str, Any]:
+    """Return the report of this client on this server without a daemon between them, of their names."""
+    report = expected(CLIENTS[client], SERVERS[server])
+    del report["execute"]
+    if (difference := DIFFERENCES.get(server)) is not None:
+        report[difference.feature] = difference.seen
+    return report
+
+
 def table() -> str:
     """Return the table for the page."""
-    heads = ["client", "server", *(head for head, _ in FEATURES.values())]
+    heads = ["client", "server", *(head for head, _ in FEATURES.values()), "without the daemon"]
     lines = [heads, ["---"] * len(heads), *_rows()]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _rows() -> Iterator[list[str]]:
-    for client in CLIENTS.values():
-        for server in SERVERS.values():
-            losses = (lost(feature, client, server) for feature in FEATURES)
-            yield [client.title, server.title, *("yes" if loss is None else loss.cell for loss in losses)]
+    for client, row in CLIENTS.items():
+        for server, column in SERVERS.items():
+            losses = (lost(feature, row, column) for feature in FEATURES)
+            seen = ("yes" if loss is None else loss.cell for loss in losses)
+            yield [row.title, column.title, *seen, _without(client, server)]
+
+
+def _without(client: str, server: str) -> str:
+    if (client, server) not in DIRECT:
+        return "\N{EN DASH}"
+    difference = DIFFERENCES.get(server)
+    return "the same" if difference is None else difference.cell
 
 
 def rewrite(text: str) -> str:

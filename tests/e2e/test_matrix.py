@@ -1,10 +1,12 @@
 """Every official client before every official server, of both eras, over stdio and HTTP: all that is told and asked.
 
-A client is run once for all servers, behind the doors of one daemon. What it has to see is in `matrix.py`.
+A client is run once for all servers, behind the doors of one daemon, and for those of its era that it reaches without
+one. What it has to see is in `matrix.py`.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +19,7 @@ import trio
 
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running
-from tests.e2e.matrix import CLIENTS, SERVERS, TRANSPORTS, VERSIONS, expected
+from tests.e2e.matrix import CLIENTS, DIRECT, SERVERS, TRANSPORTS, VERSIONS, directly, expected
 from tests.e2e.test_clients import report
 
 pytestmark = pytest.mark.e2e
@@ -27,7 +29,7 @@ CLIENT_S = 150.0
 """For one client and all servers; on an idle machine it is 20."""
 PYTHON_1 = ("mcp1_features.py", "python_1.py")
 Reports = Callable[[str], dict[str, Any]]
-"""What a client saw, by server."""
+"""What a client saw, by server and way: a transport behind the daemon, or `direct`."""
 
 
 def command(folder: str, script: str) -> list[str] | None:
@@ -75,13 +77,17 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 @pytest.fixture(scope="module")
 def reports(daemon: Daemon) -> Reports:
     """Each client is run when its first cell is looked at."""
-    servers = list(trio.run(daemon.servers))
+    entries = json.loads((daemon.directory / "mcp.json").read_text())["mcpServers"]
+    doors = {name: f"{daemon.url}/mcp/servers/{name}" for name in entries}
 
     @cache
     def run(name: str) -> dict[str, Any]:
         client = CLIENTS[name]
         program = needing_node(command("clients", client.script))
-        return report(*program, daemon.url, client.how, *servers, within_s=CLIENT_S)
+        own = {server: entries.get(f"{server}-http") for of, server in DIRECT if of == name}
+        addresses = doors | {f"{server}-direct": entry["url"] for server, entry in own.items() if entry}
+        given = [f"{each}={address}" for each, address in addresses.items()]
+        return report(*program, client.how, f"{daemon.url}/mcp", *given, within_s=CLIENT_S)
 
     return run
 
@@ -104,3 +110,11 @@ async def test_the_servers_are_of_both_eras(daemon: Daemon) -> None:
 def test_a_client_sees_what_the_matrix_says(reports: Reports, client: str, server: str, transport: str) -> None:
     needing_node(command("servers", SERVERS[server].script))
     assert reports(client)[f"{server}-{transport}"] == expected(CLIENTS[client], SERVERS[server])
+
+
+@pytest.mark.parametrize(("client", "server"), DIRECT)
+def test_a_client_sees_the_same_without_the_daemon_but_for_what_the_matrix_says(
+    reports: Reports, client: str, server: str
+) -> None:
+    needing_node(command("servers", SERVERS[server].script))
+    assert reports(client)[f"{server}-direct"] == directly(client, server)

@@ -1,14 +1,16 @@
 """What both Python clients try at a server of the matrix: everything that it may tell and ask, one after the other.
 
-It runs in both environments. A feature that fails is reported as what the client was told instead.
+It runs in both environments. A feature that fails is reported as what the client was told instead. Addresses of one
+server, `NAME-WAY`, are visited one after the other, as what a resource says changes; the servers beside each other.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
+from itertools import groupby
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -167,13 +169,24 @@ async def _toured(url: str, connect: Connect) -> dict[str, Any]:
     return seen
 
 
-async def report(base: str, servers: list[str], connect: Connect) -> dict[str, Any]:
-    """Return what was seen at the door of each server, and of forms asked for at the door of the meta-tools."""
-    seen = {server: await _toured(f"{base}/mcp/servers/{server}", connect) for server in servers}
-    async with connect(f"{base}/mcp", Heard()) as session:
-        for server in servers:
-            given = {"tool_path": f"{server}:ask_form", "arguments": {}}
-            seen[server]["execute"] = await attempt(_executed(given), session)
+async def report(meta: str, addresses: dict[str, str], connect: Connect) -> dict[str, Any]:
+    """Return what was seen at each address, and of forms asked for at the door of the meta-tools, `meta`.
+
+    Only servers with an address below `meta` are behind that door.
+    """
+    seen: dict[str, Any] = {}
+
+    async def visit(names: Iterable[str]) -> None:
+        for name in names:
+            seen[name] = await _toured(addresses[name], connect)
+
+    async with anyio.create_task_group() as group:
+        for _, names in groupby(sorted(addresses), lambda name: name.rpartition("-")[0]):
+            group.start_soon(visit, tuple(names))
+    async with connect(meta, Heard()) as session:
+        for name in (name for name, address in addresses.items() if address.startswith(f"{meta}/")):
+            given = {"tool_path": f"{name}:ask_form", "arguments": {}}
+            seen[name]["execute"] = await attempt(_executed(given), session)
     return seen
 
 
@@ -185,9 +198,10 @@ def _executed(given: dict[str, Any]) -> Callable[[Session], Awaitable[str]]:
 
 
 def run(connect: Connect, backend: str) -> None:
-    """Print the report of `SCRIPT BASE HOW SERVER...` as JSON; HOW is the script's own."""
+    """Print the report of `SCRIPT HOW META NAME=ADDRESS...` as JSON; HOW is the script's own."""
 
     async def main() -> None:
-        print(json.dumps(await report(sys.argv[1], sys.argv[3:], connect)))
+        addresses = dict(each.split("=", 1) for each in sys.argv[3:])
+        print(json.dumps(await report(sys.argv[2], addresses, connect)))
 
     anyio.run(main, backend=backend)

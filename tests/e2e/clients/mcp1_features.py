@@ -1,7 +1,7 @@
 """Everything that a server may tell and ask, with the official Python client 1.x.
 
-`mcp1_features.py BASE TRANSPORT SERVER...` prints a report as JSON. It runs in an environment of its own, which the
-type checker does not see.
+`mcp1_features.py TRANSPORT META NAME=ADDRESS...` prints a report as JSON. It runs in an environment of its own,
+which the type checker does not see.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ async def connect(url: str, heard: Heard) -> AsyncIterator[Session]:
     callbacks["sampling_capabilities"] = types.SamplingCapability(tools=types.SamplingToolsCapability())
     session = Session(heard, updated)
     sdk: Any = import_module("mcp").ClientSession
-    transport = sys.argv[2]
+    transport = sys.argv[1]
     url = url if transport == "http" else url.replace("http", "ws", 1)
     async with (
         opened(url, transport) as streams,

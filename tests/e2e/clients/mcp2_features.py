@@ -1,6 +1,6 @@
 """Everything that a server may tell and ask, with the official Python client 2.x.
 
-`mcp2_features.py BASE MODE SERVER...` prints a report as JSON.
+`mcp2_features.py MODE META NAME=ADDRESS...` prints a report as JSON.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ async def connect(url: str, heard: Heard) -> AsyncIterator[Session]:
     callbacks |= {"list_roots_callback": roots, "logging_callback": log, "message_handler": handler}
     callbacks["sampling_capabilities"] = types.SamplingCapability(tools=types.SamplingToolsCapability())
     session = Session(heard, updated)
-    async with Client(url, mode=sys.argv[2], **callbacks) as session.sdk:
+    async with Client(url, mode=sys.argv[1], **callbacks) as session.sdk:
         session.version = session.sdk.protocol_version
         yield session
 

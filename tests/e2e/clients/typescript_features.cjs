@@ -1,10 +1,11 @@
 // Everything that a server may tell and ask, with both official TypeScript clients:
-// `node typescript_features.cjs PACKAGES BASE KIND SERVER...` prints a report as JSON, as `features.py` does.
+// `node typescript_features.cjs PACKAGES KIND META NAME=ADDRESS...` prints a report as JSON, as `features.py` does.
 "use strict";
 const { randomUUID } = require("node:crypto");
 const { connected, run } = require("./typescript.cjs");
 
-const [packages, base, kind, ...servers] = process.argv.slice(2);
+const [packages, kind, meta, ...named] = process.argv.slice(2);
+const addresses = Object.fromEntries(named.map((each) => each.split(/=(.*)/s)));
 const MEMO = "memo://one";
 const LEVEL = "error";
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
@@ -155,9 +156,9 @@ async function attempt(feature, session) {
   }
 }
 
-// What it saw at the door of one server.
-async function toured(server) {
-  const session = await new Session().open(`${base}/mcp/servers/${server}`);
+// What it saw at one address.
+async function toured(address) {
+  const session = await new Session().open(address);
   const seen = { version: session.version };
   for (const [name, feature] of Object.entries(FEATURES)) seen[name] = await attempt(feature, session);
   await session.close();
@@ -166,13 +167,16 @@ async function toured(server) {
 
 async function report() {
   const seen = {};
-  for (const server of servers) {
-    seen[server] = await toured(server).catch((error) => ({ error: String(error) }));
-  }
-  const session = await new Session().open(`${base}/mcp`);
-  for (const server of servers) {
-    const given = { tool_path: `${server}:ask_form`, arguments: {} };
-    seen[server].execute = await attempt((one) => one.call("execute_mcp_tool", given), session);
+  const ways = {};
+  for (const name of Object.keys(addresses)) (ways[name.replace(/-[^-]*$/, "")] ??= []).push(name);
+  const visit = async (names) => {
+    for (const name of names) seen[name] = await toured(addresses[name]).catch((error) => ({ error: String(error) }));
+  };
+  await Promise.all(Object.values(ways).map(visit));
+  const session = await new Session().open(meta);
+  for (const name of Object.keys(addresses).filter((each) => addresses[each].startsWith(`${meta}/`))) {
+    const given = { tool_path: `${name}:ask_form`, arguments: {} };
+    seen[name].execute = await attempt((one) => one.call("execute_mcp_tool", given), session);
   }
   await session.close();
   return seen;
