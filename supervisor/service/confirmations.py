@@ -31,8 +31,7 @@ KEY: Final = "confirm"
 MAX_SHOWN_CHARS: Final = 1000
 """Of the arguments, in the question."""
 MAX_PASSED: Final = 4096
-PASSED_S: Final = 600.0
-"""For the rounds of a confirmed call."""
+"""Confirmed calls that go on with a state of their servers'."""
 
 
 class Declined(SupervisorError):
@@ -62,13 +61,13 @@ class Confirmations:
         self._parking = parking
         self._passed: dict[tuple[Principal, bytes, bytes], float] = {}
 
-    def remember(self, exchange: Exchange, digest: bytes, state: msgspec.Raw) -> None:
-        """A confirmed call is to be made again with this state of its server's (JSON text, or empty)."""
+    def remember(self, exchange: Exchange, digest: bytes, state: msgspec.Raw, for_s: float) -> None:
+        """A confirmed call is to be made again within `for_s`, with this state of its server (JSON text, or empty)."""
         now = trio.current_time()
         if len(self._passed) >= MAX_PASSED:
             self._passed = {key: until for key, until in self._passed.items() if until > now}
         if len(self._passed) < MAX_PASSED:
-            self._passed[_key(exchange, digest, state)] = now + PASSED_S
+            self._passed[_key(exchange, digest, state)] = now + for_s
 
     def knows(self, exchange: Exchange, digest: bytes, state: msgspec.Raw) -> bool:
         """Say whether a request is one of those."""

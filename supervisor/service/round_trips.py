@@ -143,8 +143,10 @@ class RoundTrips:
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
             if exchange.client.era == "modern":
                 if self._deployment.value.confirms(message.server, message.name):
-                    state = (await self._read(result, message.server)).state
-                    self._confirmations.remember(exchange, await self._digest(message), state)
+                    state, digest = (await self._read(result, message.server)).state, await self._digest(message)
+                    self._confirmations.remember(
+                        exchange, digest, state, self._deployment.value.call_max_s(message.server)
+                    )
                 raise InputNeeded(await self._passed(exchange, result, message.server))
             return await self._completed(exchange, message, result)
         if not rounds.by_result:  # a person is asked on a page, and its client waits

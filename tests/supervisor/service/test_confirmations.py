@@ -17,6 +17,7 @@ from supervisor.service.confirmations import Declined
 from supervisor.service.exchange import Exchange, QuestionTable
 from tests.fakes.exchanges import Ear
 from tests.supervisor.service.test_round_trips import (
+    CALL_MAX_S,
     COMPLETE,
     DONE,
     LEGACY,
@@ -153,6 +154,20 @@ async def test_the_rounds_of_a_modern_server_are_confirmed_with_the_call_and_no_
         here.router.calls[1][1].answer(COMPLETE)
         await settled()
         assert third.kind == "result"
+
+
+async def test_a_yes_does_not_outlive_the_time_of_a_call(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        first = begin(here, request(MODERN))
+        await settled()
+        second = begin(here, again(first, {"confirm": YES}))
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
+        await trio.sleep(CALL_MAX_S + 1)
+        late = begin(here, again(second, {"a": {"roots": []}}))
+        await settled()
+        assert list(late.value["inputRequests"]) == ["confirm"]
+        assert len(here.router.calls) == 1
 
 
 async def test_a_confirmed_call_may_be_asked_by_its_legacy_server_too(autojump_clock: MockClock) -> None:
