@@ -101,12 +101,12 @@ class Daemon:
         async with client() as http:
             return await http.get(self.url + path)
 
-    async def post(self, body: Any, **headers: str) -> httpx2.Response:
-        """POST to `/mcp` without a session; `body` is sent as JSON unless it is bytes. `_` in names becomes `-`."""
+    async def post(self, body: Any, *, path: str = "/mcp", **headers: str) -> httpx2.Response:
+        """POST without a session; `body` is sent as JSON unless it is bytes. `_` in names of headers becomes `-`."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = {"content-type": "application/json"} | {name.replace("_", "-"): v for name, v in headers.items()}
         async with client() as http:
-            return await http.post(f"{self.url}/mcp", content=content, headers=given)
+            return await http.post(f"{self.url}{path}", content=content, headers=given)
 
     async def ask(self, method: str, params: Json | None = None, **headers: str) -> Json:
         """Return the whole answer to one request."""

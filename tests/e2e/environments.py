@@ -35,6 +35,11 @@ def typescript() -> str:
     return str(_made(CACHE / "ts"))
 
 
+def browser() -> str:
+    """The directory with Chromium and what drives it; what it unpacks goes there, too."""
+    return str(_made(CACHE / "browser"))
+
+
 def node() -> str | None:
     """A Node.js that the TypeScript clients can run on, if there is one."""
     program = shutil.which("node")

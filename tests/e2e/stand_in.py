@@ -98,8 +98,9 @@ def work(arguments: Arguments) -> str:
 
 
 def ask(arguments: Arguments) -> str:
-    """Ask whoever called for a name, and give back the whole answer."""
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    """Ask whoever called for a name, or what else is wanted, and give back the whole answer."""
+    properties = arguments.get("properties", {"name": {"type": "string"}})
+    schema = {"type": "object", "properties": properties, "required": list(properties)[:1]}
     params = {"message": arguments["message"], "requestedSchema": schema}
     send({"id": "question", "method": "elicitation/create", "params": params})
     while (answered := json.loads(sys.stdin.readline())).get("id") != "question":

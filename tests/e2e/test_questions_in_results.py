@@ -107,10 +107,20 @@ def test_a_server_that_may_not_ask_everyone_is_told_that_nobody_can_be_asked(dae
     trio.run(play)
 
 
-def test_a_tool_by_its_own_path_is_not_continued_and_its_server_is_told(daemon: Daemon) -> None:
+def test_a_tool_by_its_own_path_waits_until_somebody_answers_on_the_page(daemon: Daemon) -> None:
+    answers: list[Any] = []
+
+    async def call() -> None:
+        answers.append(await daemon.ask("tools/call", {"name": f"{ALWAYS}:ask", "arguments": {"message": "Alone?"}}))
+
     async def play() -> None:
-        answer = await daemon.ask("tools/call", {"name": f"{ALWAYS}:ask", "arguments": {"message": "?"}})
-        assert json.loads(text(answer))["code"] == -32601
+        async with daemon.events() as events, trio.open_nursery() as nursery:
+            nursery.start_soon(call)
+            event = await events.until(lambda event: event["type"] == "elicitation_asked")
+            given = {"action": "accept", "content": {"name": "Ada"}}
+            answered = await daemon.post(given, path=f"/api/questions/{event['data']['id']}")
+            assert answered.status_code == 200
+        assert json.loads(text(answers[0])) == {"action": "accept", "content": {"name": "Ada"}}
 
     trio.run(play)
 

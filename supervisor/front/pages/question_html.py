@@ -22,6 +22,9 @@ HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
     "frame-ancestors 'none'",
     "Cache-Control": "no-store",
+    # With `no-referrer` a browser says `Origin: null` of a form, even to the page's own origin (Fetch standard, "append
+    # a request Origin header"), and the guard would refuse it.
+    "Referrer-Policy": "same-origin",
 }
 PREFIX: Final = "field."
 """Of the names of inputs, so that none is that of a button."""

@@ -120,6 +120,7 @@ async def test_a_browser_gets_a_form_in_which_nothing_runs() -> None:
     assert (code, fields.active) == (200, [])
     assert "default-src 'none'" in headers["content-security-policy"]
     assert headers["cache-control"] == "no-store"
+    assert headers["referrer-policy"] == "same-origin"  # else browsers send no origin with the form
     assert fields.inputs.keys() == {f"field.{name}" for name in PROPERTIES}
     (password,) = fields.inputs["field.password"]
     assert (password["type"], "value" in password, "required" in password) == ("password", False, True)

@@ -1,0 +1,63 @@
+// A person in Chromium: opens the page of a question, types what it is told to, and sends it.
+//
+// node question.cjs PACKAGES PAGE STEPS, where STEPS is JSON: [["type", NAME, TEXT], ["choose", NAME, VALUE],
+// ["check", NAME, VALUE], ["send"], ["decline"]]. Prints what the browser showed after each step that sends, as JSON.
+"use strict";
+const { createRequire } = require("node:module");
+const { pathToFileURL } = require("node:url");
+
+const DEADLINE_MS = 60_000;
+const [packages, address, steps] = process.argv.slice(2);
+const load = createRequire(`${packages}/package.json`);
+const module_ = (name) => import(pathToFileURL(load.resolve(name)).href);
+
+async function played(page) {
+  const shown = [];
+  for (const [deed, name, value] of JSON.parse(steps)) {
+    const input = `[name="field.${name}"]`;
+    if (deed === "type") await page.type(input, value);
+    else if (deed === "choose") await page.select(input, value);
+    else if (deed === "check") await page.click(`${input}[value="${value}"]`);
+    else {
+      const [answer] = await Promise.all([
+        page.waitForNavigation(),
+        page.click(`button[value=${deed === "send" ? "accept" : "decline"}]`),
+      ]);
+      shown.push({ status: answer.status(), text: await page.$eval("body", (body) => body.innerText) });
+    }
+  }
+  return shown;
+}
+
+async function run() {
+  const { default: chromium } = await module_("@sparticuz/chromium");
+  const { default: puppeteer } = await module_("puppeteer-core");
+  let browser;
+  try {
+    const args = [...chromium.args, "--no-sandbox"];
+    browser = await puppeteer.launch({ executablePath: await chromium.executablePath(), args, headless: "shell" });
+  } catch (error) {
+    return { missing: String(error).slice(0, 300) };
+  }
+  const page = await browser.newPage();
+  const trouble = [];
+  page.on("console", (message) => trouble.push(message.text()));
+  page.on("dialog", (dialog) => trouble.push(dialog.message()));
+  await page.goto(address);
+  const bold = await page.$$eval("b", (all) => all.map((each) => each.textContent));
+  const shown = await played(page);
+  await browser.close();
+  return { bold, shown, trouble };
+}
+
+setTimeout(() => process.exit(1), DEADLINE_MS).unref();
+run().then(
+  (told) => {
+    console.log(JSON.stringify(told));
+    process.exit(0);
+  },
+  (error) => {
+    console.error(error);
+    process.exit(1);
+  },
+);
