@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.e2e import matrix
 
 ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / "tests" / "e2e" / "clients"
+BROWSER = ROOT / "tests" / "e2e" / "browser"
 SUITES = ROOT / "tests" / "conformance" / "pins"
 PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
 
@@ -39,7 +41,12 @@ def test_the_page_names_the_pinned_conformance_suites() -> None:
         assert pin.removeprefix("npm:@modelcontextprotocol/conformance@") in PAGE
 
 
-@pytest.mark.parametrize("pins", [CLIENTS, SUITES])
+def test_the_page_names_the_pinned_browser() -> None:
+    pin = json.loads((BROWSER / "package.json").read_text())["dependencies"]["@sparticuz/chromium"]
+    assert f"Chromium {pin.partition('.')[0]}" in PAGE
+
+
+@pytest.mark.parametrize("pins", [CLIENTS, SUITES, BROWSER])
 def test_the_lock_file_names_no_registry(pins: Path) -> None:
     lock = json.loads((pins / "package-lock.json").read_text())
     assert all("resolved" not in package for package in lock["packages"].values())
@@ -47,3 +54,12 @@ def test_the_lock_file_names_no_registry(pins: Path) -> None:
 
 def test_the_matrix_of_clients_and_servers_is_that_of_the_tests() -> None:
     assert matrix.rewrite(PAGE) == PAGE
+
+
+def test_whatever_does_not_get_through_is_shown_by_a_test() -> None:
+    section = PAGE.partition("### What does not get through")[2].partition("\n### ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 10
+    for row in rows:
+        file, name = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)` \|$", row)[0]
+        assert re.search(rf"^(async )?def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), row

@@ -22,7 +22,7 @@ CANNOT_ASK = "the client that made this call cannot be asked"
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon with a server that tells of its work and asks for a name."""
-    servers = {"talkative": {**stand_in("talkative"), "question_timeout_s": QUESTION_S}}
+    servers = {"talkative": {**stand_in("talkative"), "question_timeout_s": QUESTION_S}, "memo": stand_in("memo")}
     with running(tmp_path_factory.mktemp("conversations"), servers) as daemon:
         trio.run(daemon.ready)
         yield daemon
@@ -69,3 +69,16 @@ def test_the_typescript_clients_converse(daemon: Daemon, kind: str, era: str) ->
     found = report(node, script, environments.typescript(), f"{daemon.url}/mcp", kind)
     check(found, unasked=["info", "error"] if era == "legacy" else [], asked=True)
     assert found.get("errors") == (["error"] if era == "legacy" else None)
+
+
+def test_all_clients_share_one_session_of_a_server(daemon: Daemon) -> None:
+    async def play() -> None:
+        given = {"name": "execute_mcp_tool", "arguments": {"tool_path": "memo:write", "arguments": {"text": "shared"}}}
+        await daemon.ask("tools/call", given, mcp_session_id=await daemon.session())
+        other = await daemon.session()
+        listed = await daemon.ask("resources/list", mcp_session_id=other)
+        uri = next(each["uri"] for each in listed["result"]["resources"] if "memo" in each["uri"])
+        read = await daemon.ask("resources/read", {"uri": uri}, mcp_session_id=other)
+        assert read["result"]["contents"][0]["text"] == "shared"
+
+    trio.run(play)
