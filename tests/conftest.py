@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -17,6 +18,21 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+FIRST = ("e2e", "process")
+"""The markers of those modules that take longest: they begin first, so that nobody is idle while the last one ends."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order the modules for processes that share them."""
+    if not hasattr(config, "workerinput"):
+        return
+    ranks: dict[Path, int] = {}
+    for item in items:
+        rank = next((FIRST.index(name) for name in FIRST if item.get_closest_marker(name)), len(FIRST))
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,14 +15,15 @@ from tests.e2e.test_clients import LEGACY, MODERN, report
 
 pytestmark = pytest.mark.e2e
 
-QUESTION_S = 1.0
+QUESTION_S = 0.3
 CANNOT_ASK = "the client that made this call cannot be asked"
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One daemon with a server that tells of its work and asks for a name."""
-    servers = {"talkative": {**stand_in("talkative"), "question_timeout_s": QUESTION_S}, "memo": stand_in("memo")}
+    """One daemon with a server that tells of its work and asks for a name, and one whose questions soon are too old."""
+    hasty = stand_in("talkative", question_timeout_s=QUESTION_S)
+    servers = {"talkative": stand_in("talkative"), "hasty": hasty, "memo": stand_in("memo")}
     with running(tmp_path_factory.mktemp("conversations"), servers) as daemon:
         trio.run(daemon.ready)
         yield daemon

@@ -42,12 +42,16 @@ def command(folder: str, script: str) -> list[str] | None:
 
 
 @contextmanager
-def listening(program: list[str]) -> Iterator[str]:
-    """Run a server for the block; its address."""
+def listening(program: list[str]) -> Iterator[Callable[[], str]]:
+    """Run a server for the block; what waits for its address."""
     process = subprocess.Popen([*program, "http"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
+
+    def address() -> str:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        return f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+
+    try:
+        yield address
     finally:
         process.kill()
         process.communicate()
@@ -55,13 +59,14 @@ def listening(program: list[str]) -> Iterator[str]:
 
 def entries(stack: ExitStack) -> dict[str, Any]:
     """Return the entries of the servers that can be run; those over HTTP run as long as the stack."""
+    programs = {name: command("servers", server.script) for name, server in SERVERS.items()}
+    addresses = {name: stack.enter_context(listening(program)) for name, program in programs.items() if program}
     made: dict[str, Any] = {}
-    for name, server in SERVERS.items():
-        if (program := command("servers", server.script)) is None:
-            continue
-        era = {"era": server.era} if server.pinned else {}
+    for name, address in addresses.items():
+        program = programs[name] or []
+        era = {"era": SERVERS[name].era} if SERVERS[name].pinned else {}
         made[f"{name}-stdio"] = {"command": program[0], "args": [*program[1:], "stdio"], **era}
-        made[f"{name}-http"] = {"url": stack.enter_context(listening(program)), **era}
+        made[f"{name}-http"] = {"url": address(), **era}
     return made
 
 

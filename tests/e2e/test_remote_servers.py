@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,16 +56,20 @@ def wait_for(port: int) -> None:
 
 
 @contextmanager
-def listening(sdk: Sdk) -> Iterator[str]:
-    """Run a server for the block; its address."""
+def listening(sdk: Sdk) -> Iterator[Callable[[], str]]:
+    """Run a server for the block; what waits for its address."""
     python = environments.python_1() if sdk.major == 1 else environments.python_2()
     process = subprocess.Popen([python, SERVER, sdk.listens], stdout=subprocess.PIPE, text=True)
-    try:
+
+    def address() -> str:
         assert process.stdout is not None
         port = int(process.stdout.readline())
         wait_for(port)
         scheme, _, path = sdk.path.partition(":")
-        yield f"{scheme}://127.0.0.1:{port}{path}"
+        return f"{scheme}://127.0.0.1:{port}{path}"
+
+    try:
+        yield address
     finally:
         process.kill()
         process.communicate()
@@ -75,9 +79,10 @@ def listening(sdk: Sdk) -> Iterator[str]:
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon before all of them."""
     with ExitStack() as stack:
+        addresses = {name: stack.enter_context(listening(sdk)) for name, sdk in SERVERS.items()}
         entries: dict[str, Any] = {}
         for name, sdk in SERVERS.items():
-            entries[name] = {"url": stack.enter_context(listening(sdk))} | ({"type": sdk.type_} if sdk.type_ else {})
+            entries[name] = {"url": addresses[name]()} | ({"type": sdk.type_} if sdk.type_ else {})
         daemon = stack.enter_context(running(tmp_path_factory.mktemp("remote"), entries))
         trio.run(daemon.ready)
         yield daemon

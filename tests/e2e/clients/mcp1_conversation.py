@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 
 DEADLINE_S = 30.0
-TOO_LATE_S = 2.0
-"""Longer than the daemon waits for an answer."""
+TOO_LATE_S = 1.0
+"""Longer than the daemon waits for an answer to `hasty`."""
 
 
 def connect(url: str, transport: str) -> Any:
@@ -40,7 +40,7 @@ async def report(url: str, transport: str) -> dict[str, Any]:
         await anyio.lowlevel.checkpoint()
 
     async def ask(context: Any, params: Any) -> Any:
-        if params.message == "[talkative] too late":
+        if params.message == "[hasty] too late":
             await anyio.sleep(TOO_LATE_S)
         action = "decline" if params.message == "[talkative] decline" else "accept"
         return types.ElicitResult(action=action, content={"name": "Ada"} if action == "accept" else None)
@@ -67,8 +67,9 @@ async def report(url: str, transport: str) -> dict[str, Any]:
         await session.set_logging_level("error")
         await execute("talkative:work")
         findings["errors"] = list(logs)
-        for message in ("accept", "decline", "too late"):
+        for message in ("accept", "decline"):
             findings[message] = json.loads(await execute("talkative:ask", message=message))
+        findings["too late"] = json.loads(await execute("hasty:ask", message="too late"))
         return findings
 
 

@@ -13,8 +13,8 @@ import trio
 from mcp import Client, types
 
 DEADLINE_S = 30.0
-TOO_LATE_S = 2.0
-"""Longer than the daemon waits for an answer."""
+TOO_LATE_S = 1.0
+"""Longer than the daemon waits for an answer to `hasty`."""
 
 
 async def report(url: str, mode: str) -> dict[str, Any]:
@@ -30,7 +30,7 @@ async def report(url: str, mode: str) -> dict[str, Any]:
         await trio.lowlevel.checkpoint()
 
     async def ask(context: Any, params: Any) -> Any:
-        if params.message == "[talkative] too late":
+        if params.message == "[hasty] too late":
             await trio.sleep(TOO_LATE_S)
         action: Literal["accept", "decline"] = "decline" if params.message == "[talkative] decline" else "accept"
         return types.ElicitResult(action=action, content={"name": "Ada"} if action == "accept" else None)
@@ -48,8 +48,9 @@ async def report(url: str, mode: str) -> dict[str, Any]:
         findings["worked"] = await execute(client, "talkative:work")
         findings["progress"] = list(done)
         findings["unasked"] = list(logs)
-        for message in ("accept", "decline", "too late"):
+        for message in ("accept", "decline"):
             findings[message] = json.loads(await execute(client, "talkative:ask", message=message))
+        findings["too late"] = json.loads(await execute(client, "hasty:ask", message="too late"))
         logs.clear()
         if client.protocol_version < "2026":
             await client.set_logging_level("error")

@@ -4,13 +4,13 @@
 const { connected, run } = require("./typescript.cjs");
 
 const [packages, url, kind] = process.argv.slice(2);
-const TOO_LATE_MS = 2_000; // longer than the daemon waits for an answer
+const TOO_LATE_MS = 1_000; // longer than the daemon waits for an answer to `hasty`
 
 const logs = [];
 
 async function answered(request) {
   const message = request.params.message;
-  if (message === "[talkative] too late") await new Promise((done) => setTimeout(done, TOO_LATE_MS));
+  if (message === "[hasty] too late") await new Promise((done) => setTimeout(done, TOO_LATE_MS));
   return message === "[talkative] decline" ? { action: "decline" } : { action: "accept", content: { name: "Ada" } };
 }
 
@@ -31,9 +31,8 @@ async function report() {
   found.worked = await execute("talkative:work", {}, { onprogress });
   found.progress = [...progress];
   found.unasked = [...logs];
-  for (const message of ["accept", "decline", "too late"]) {
-    found[message] = JSON.parse(await execute("talkative:ask", { message }));
-  }
+  for (const message of ["accept", "decline"]) found[message] = JSON.parse(await execute("talkative:ask", { message }));
+  found["too late"] = JSON.parse(await execute("hasty:ask", { message: "too late" }));
   logs.length = 0;
   if (kind === "sdk" || kind === "default") {
     await client.setLoggingLevel("error");

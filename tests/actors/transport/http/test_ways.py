@@ -23,7 +23,8 @@ from tests.fakes.certificates import SINCE, certificate
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.remote_server import RemoteServer
 
-ONCE = RestartPolicy(max_restarts=0)
+ONCE = RestartPolicy(max_restarts=0, backoff_initial_s=10.0)
+"""What cannot be reached is tried once more after so long that a call is not worth keeping."""
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
