@@ -4,21 +4,45 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import msgspec
 import trio
 
 from actors.errors import MailboxFull
 from actors.kit import Mailbox
 from actors.protocol.failure import Failure
-from actors.protocol.framing import may_be_message
+from actors.protocol.framing import Line, may_be_message
 from actors.protocol.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.side_output import Asides
 
 MAX_ARRIVED = 64
 """So many things that came in wait for the actor; then nothing more is read."""
+TOGETHER_BYTES = 16 * 1024
+"""What came on one stream since the actor last looked is taken at once, up to that."""
 LASTING_S = 5.0
 """A connection that was lost later than this after its greeting may be made again at once."""
 _GREETINGS = frozenset({"server/discover", "initialize"})
+
+
+class _Unread(msgspec.Struct, eq=False):
+    """The newest lines of one stream that nobody has taken yet."""
+
+    stream: bytes = b""
+    lines: list[Line] = []
+    size: int = TOGETHER_BYTES
+
+    def take(self, text: bytes, stream: bytes) -> bool:
+        """Add one that came on the same stream, if there is room."""
+        if stream != self.stream or self.size + len(text) > TOGETHER_BYTES:
+            return False
+        self.lines.append(text)
+        self.size += len(text)
+        return True
+
+    def close(self, taken: Incoming) -> None:
+        """Add no more to them if they were taken."""
+        if taken.lines is self.lines:
+            self.size = TOGETHER_BYTES
 
 
 class Session:
@@ -33,6 +57,7 @@ class Session:
         self.counters = Counters()
         self.asides = Asides(0)
         self._arrived: Mailbox[Incoming] = Mailbox(MAX_ARRIVED)
+        self._newest = _Unread()
         self._exit: Exit | None = None
         self._exited = trio.Event()
         self._greeted: tuple[int, float] | None = None
@@ -50,15 +75,23 @@ class Session:
 
     async def hand_on(self, text: bytes, stream: bytes) -> None:
         """Take what may be a message, and came on the stream of a request; waits while much is unread."""
-        if may_be_message(text):
-            self.counters.messages_received += 1
-            await self._arrived.address.tell(Incoming((text,), stream))
-        else:
+        if not may_be_message(text):
             self.counters.stdout_noise += 1
             self.asides.noise([text])
+            return
+        self.counters.messages_received += 1
+        if self._newest.take(text, stream):
+            return
+        self._newest = unread = _Unread(stream, [text], len(text))
+        arrived = Incoming(unread.lines, stream)
+        try:
+            self._arrived.address.tell_nowait(arrived)
+        except MailboxFull:
+            await self._arrived.address.tell(arrived)
 
     async def fail(self, failure: Failure) -> None:
         """Take that no answer to a request comes any more; waits as `hand_on` does."""
+        self._newest = _Unread()  # nothing that comes later may come before it
         await self._arrived.address.tell(Incoming(failure=failure))
 
     def expire(self, cause: str) -> None:
@@ -87,7 +120,9 @@ class Session:
         """Return what arrives next."""
         if self._exit is not None and not len(self._arrived):
             return Incoming()
-        return (await self._arrived.receive()).message
+        incoming = (await self._arrived.receive()).message
+        self._newest.close(incoming)
+        return incoming
 
     async def wait(self) -> Exit:
         """Wait until it is over."""

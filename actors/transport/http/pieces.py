@@ -19,6 +19,7 @@ import trio
 
 from actors.kit.decoding import decoded
 from actors.transport.http.head import ENCODING, EVENTS, media_type
+from actors.transport.http.pace import Pace, Waiting
 
 PIECE_BYTES = 8 * 1024
 _TURN_S = 0.002
@@ -35,6 +36,7 @@ class _Pieces:
 
     def __init__(self, response: httpx2.Response) -> None:
         self.raw = response.aiter_raw()
+        self.waited = False
         self._rest = b""
         self._turn = trio.current_time()
         encoding = response.headers.get("content-encoding", "").strip().lower()
@@ -50,7 +52,9 @@ class _Pieces:
             await trio.lowlevel.checkpoint()
             self._turn = trio.current_time()
         while not (piece := self._take()):
-            self._rest = await anext(self.raw)
+            step = Waiting(anext(self.raw))
+            self._rest = await step
+            self.waited = self.waited or step.waited
         return piece
 
     def _take(self) -> bytes:
@@ -105,10 +109,33 @@ async def _reading(response: httpx2.Response) -> AsyncIterator[_Pieces]:
                 await trio.lowlevel.cancel_shielded_checkpoint()
 
 
+class _Paced:
+    """The events of a stream that is not read more often than its `Pace` allows."""
+
+    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], pieces: _Pieces) -> None:
+        self._told = told
+        self._pieces = pieces
+        self._pace = Pace()
+
+    def __aiter__(self) -> _Paced:
+        return self
+
+    async def __anext__(self) -> httpx2.ServerSentEvent:
+        if self._pieces.waited:
+            self._pieces.waited = False
+            now = trio.current_time()
+            if (moment := self._pace.after(now)) > now:
+                await trio.sleep_until(moment)
+        return await anext(self._told)
+
+
 @asynccontextmanager
-async def events(response: httpx2.Response, limit: int) -> AsyncIterator[AsyncIterator[httpx2.ServerSentEvent]]:
+async def events(
+    response: httpx2.Response, limit: int, *, paced: bool = False
+) -> AsyncIterator[AsyncIterator[httpx2.ServerSentEvent]]:
     """Read the events of a stream for the block, each up to `limit` bytes; it may be left at any of them.
 
+    `paced`: it is about one request, so that only that one waits for what is read a little later; see `Pace`.
     `httpx2.SSEError` for a larger one, and for an answer that is no such stream.
     """
     if media_type(response.headers.get("content-type", "")) != EVENTS:
@@ -117,7 +144,7 @@ async def events(response: httpx2.Response, limit: int) -> AsyncIterator[AsyncIt
         told = aiter(httpx2.EventSource(_Said(response, pieces), limit))
         assert isinstance(told, AsyncGenerator)
         async with aclosing(told):
-            yield told
+            yield _Paced(told, pieces) if paced else told
 
 
 async def whole(response: httpx2.Response, limit: int) -> bytes | None:

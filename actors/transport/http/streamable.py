@@ -176,7 +176,7 @@ class StreamableHttp:
         """Hand on the messages of a stream, up to the answer to the request whose stream it is; None if that came."""
         answered = False
         with trio.CancelScope() as reading:
-            async with events(response, self._site.limits.max_event_bytes) as told:
+            async with events(response, self._site.limits.max_event_bytes, paced=True) as told:
                 async for event in told:
                     place.passed(event)
                     if event.data and event.event == "message":

@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 MAX_SAID: Final = 256
 MAX_SAID_BYTES: Final = 512 * 1024
 """What may wait to be said to the client of one request."""
-PACE_S: Final = 0.005
-"""Between two writes of what is said: a thousand messages a second are two hundred writes, and as many turns."""
+PACE_S: Final = 0.01
+"""Between two writes of what is said: a thousand messages a second are a hundred writes, and as many turns."""
 LOOK_S: Final = 0.01
 """How long is looked whether the client is still there before its answer becomes a stream."""
 

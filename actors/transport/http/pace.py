@@ -1,0 +1,62 @@
+"""How often the reader of a stream gets up: a stream of many notes is read a few at a time, not one by one.
+
+What one read brings costs a turn of the loop, whether it is one event or forty. A server that tells of progress a
+thousand times a second would take hundreds of turns from everybody else; read at this pace, it takes a hundred, and
+its socket holds meanwhile what is not read. Whoever says little is read at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Generator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+APART_S = 0.01
+"""Between two reads of a stream that says much: an answer after a flood of notes is at most two of that late."""
+AT_ONCE = 10
+"""So many reads in a row do not wait for that."""
+
+
+class Pace:
+    """Counts the reads of one stream: in the long run one each `APART_S`, and `AT_ONCE` in a row before that."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def after(self, now: float) -> float:
+        """Count a read at `now`; return the moment, maybe past, before which there should be no other."""
+        self._next = max(self._next, now - AT_ONCE * APART_S) + APART_S
+        return self._next
+
+
+class Waiting(Generic[T]):
+    """Awaits something once, and knows afterwards whether that had to wait: `waited`."""
+
+    def __init__(self, awaitable: Awaitable[T]) -> None:
+        self._steps = awaitable.__await__()
+        self.waited = False
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        value: T = yield from self
+        return value
+
+    def __iter__(self) -> Waiting[T]:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """Go one step on."""
+        trap = self._steps.send(value)
+        self.waited = True
+        return trap
+
+    def throw(self, *error: Any) -> Any:
+        """Go one step on with an error."""
+        return self._steps.throw(*error)
+
+    def close(self) -> None:
+        """End it."""
+        self._steps.close()
