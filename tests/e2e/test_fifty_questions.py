@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +25,32 @@ MODERN = "2026-07-28"
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    command = [environments.python_1(), SERVER, "http"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        wait_for(port)
-        servers = {
-            "one-stdio": {"command": environments.python_1(), "args": [SERVER, "stdio"]},
-            "one-http": {"url": f"http://127.0.0.1:{port}/mcp"},
-            "two-stdio": {"command": environments.python_2(), "args": [SERVER, "stdio"]},
-        }
+@contextmanager
+def listening(python: str) -> Iterator[dict[str, str]]:
+    """The entry of a server that listens during the block."""
+    with subprocess.Popen([python, SERVER, "http"], stdout=subprocess.PIPE, text=True) as process:
         try:
-            with running(tmp_path_factory.mktemp("fifty"), servers) as daemon:
-                trio.run(daemon.ready)
-                yield daemon
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            wait_for(port)
+            yield {"url": f"http://127.0.0.1:{port}/mcp"}
         finally:
             process.kill()
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    python_1, python_2 = environments.python_1(), environments.python_2()
+    with listening(python_1) as one, listening(python_2) as two:
+        servers = {
+            "one-stdio": {"command": python_1, "args": [SERVER, "stdio"]},
+            "one-http": one,
+            "two-stdio": {"command": python_2, "args": [SERVER, "stdio"]},
+            "two-http": two,
+        }
+        with running(tmp_path_factory.mktemp("fifty"), servers) as daemon:
+            trio.run(daemon.ready)
+            yield daemon
 
 
 class Client:
@@ -173,7 +181,7 @@ async def _call(client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", [Legacy, Modern])
-@pytest.mark.parametrize("server", ["one-stdio", "one-http", "two-stdio"])
+@pytest.mark.parametrize("server", ["one-stdio", "one-http", "two-stdio", "two-http"])
 def test_every_question_reaches_its_own_client_and_every_answer_its_own_call(
     daemon: Daemon, server: str, kind: type[Legacy | Modern]
 ) -> None:
