@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.conformance.comparison import differences, table
 from tests.conformance.installation import CACHE, Installation
@@ -30,7 +31,7 @@ def main() -> int:
     transports = chosen.transport or (TRANSPORTS[:1] if chosen.short else TRANSPORTS)
     for suite in (SUITES[name] for name in chosen.suite or (REQUIREMENTS if chosen.short else SUITES)):
         behind = OTHER[suite.era] if chosen.across else suite.era
-        asked = runner.compare(suite, transports, chosen.scenario or (), across=chosen.across, fresh=chosen.fresh)
+        asked = runner.compare(suite, transports, chosen.scenario or (), across=chosen.across, doors=chosen.doors)
         for transport, rows in asked:
             print(f"\n### {suite.name}, a {behind} server over {transport}\n", *table(rows), sep="\n")
             print(*(f"\n- {line}" for line in differences(rows)), sep="", flush=True)
@@ -50,7 +51,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--transport", action="append", choices=TRANSPORTS, help="how the daemon reaches the server")
     parser.add_argument("--across", action="store_true", help="a server of the era that is not the suite's")
     parser.add_argument("--scenario", action="append", help="only this one; may be repeated")
-    parser.add_argument("--fresh", action="store_true", help="a daemon of its own for each scenario")
+    doors = parser.add_mutually_exclusive_group()
+    fresh: dict[str, Any] = {"dest": "doors", "action": "store_const"}
+    doors.add_argument("--fresh", **fresh, const="each", help="a daemon of its own for each scenario")
+    doors.add_argument("--one-daemon", **fresh, const="one", help="one daemon for all scenarios of a suite")
+    parser.set_defaults(doors="as needed")
     parser.add_argument("--short", action="store_true", help="both requirement sets, over stdio, as in the tests")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"where to install to ({CACHE})")
     return parser.parse_args()

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tests.conformance.scores import Scenarios, Score
 
+LEFT = "a fresh daemon: the scenario before left questions unanswered"
+
 
 class Row(NamedTuple):
-    """One scenario; no score means that it could not be run. `reason`: why it may fail through the door."""
+    """One scenario; no score means that it could not be run. `reason`: why it may fail through the door.
+
+    `anew`: it had a fresh daemon, as the one before left questions unanswered.
+    """
 
     scenario: str
     is_scored: bool
     direct: Score | None
     through: Score | None
     reason: str = ""
+    anew: bool = False
 
     @property
     def passes_directly(self) -> bool:
@@ -54,10 +60,11 @@ def compared(
     direct: Mapping[str, Score],
     through: Mapping[str, Score],
     reasons: Mapping[str, str],
+    anew: Collection[str] = (),
 ) -> list[Row]:
-    """Return a row for each scenario, the scored ones first."""
+    """Return a row for each scenario, the scored ones first; those of `anew` had a fresh daemon."""
     return [
-        Row(name, is_scored, direct.get(name), through.get(name), reasons.get(name, ""))
+        Row(name, is_scored, direct.get(name), through.get(name), reasons.get(name, ""), name in anew)
         for is_scored, names in ((True, scenarios.scored), (False, scenarios.unscored))
         for name in names
     ]
@@ -69,7 +76,8 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for row in rows:
         name = row.scenario if row.is_scored else f"{row.scenario} (not scored)"
-        yield f"| {name} | {_shown(row.direct)} | {_shown(row.through)} | {row.remark} |"
+        remarks = "; ".join(filter(None, (row.remark, LEFT if row.anew else "")))
+        yield f"| {name} | {_shown(row.direct)} | {_shown(row.through)} | {remarks} |"
     for title, is_scored in (("scored", True), ("not scored", False)):
         chosen = [row for row in rows if row.is_scored == is_scored]
         if chosen:

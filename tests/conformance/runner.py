@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from tests.conformance.comparison import Row, compared
 from tests.conformance.harness import Harness
 from tests.conformance.installation import Installation
-from tests.conformance.known import reasons
+from tests.conformance.known import reasons, takes_turns
 from tests.conformance.scores import Score
-from tests.conformance.stage import Role, Stage, Transport
+from tests.conformance.stage import Doors, Role, Stage, Transport
 from tests.conformance.suites import OTHER, Suite
+
+
+class _Passage(NamedTuple):
+    """A suite, and what is behind the door."""
+
+    suite: Suite
+    role: Role
+    transport: Transport
+
+    @property
+    def title(self) -> str:
+        return f"{self.role.era}-{self.transport}"
 
 
 class Runner:
@@ -29,12 +42,12 @@ class Runner:
         names: Sequence[str] = (),
         *,
         across: bool = False,
-        fresh: bool = False,
+        doors: Doors = "as needed",
     ) -> Iterator[tuple[Transport, list[Row]]]:
         """Run all scenarios, or the named ones that there are: directly, and for each transport through the door.
 
         Directly is always against a server of the suite's own era. `across`: behind the door is one of the other era.
-        `fresh`: each scenario has a daemon and a server of its own, so that nothing is left of those before.
+        A fresh daemon has a fresh server, too, so that nothing is left of the scenarios before.
         """
         scenarios = self._harness.scenarios(suite, names)
         every = (*scenarios.scored, *scenarios.unscored)
@@ -45,12 +58,13 @@ class Runner:
         with ThreadPoolExecutor(1) as beside:  # nearly all that it does is to wait for the suite
             direct = beside.submit(self._directly, suite, named)
             for transport in transports:
-                through: dict[str, Score] = {}
-                for number, run in enumerate([(name,) for name in every] if fresh else [named]):
-                    with self._stage.door(role, transport) as url:
-                        through |= self._harness.run(suite, url, run, f"{role.era}-{transport}{f'/{number}' * fresh}")
-                why = reasons(suite.name, role.era, transport, fresh=fresh)
-                yield transport, compared(scenarios, direct.result(), through, why)
+                passage = _Passage(suite, role, transport)
+                if doors == "one" or (doors == "as needed" and not takes_turns(suite.name, role.era, transport)):
+                    through, anew = self._together(passage, named), list[str]()
+                else:
+                    through, anew = self._one_by_one(passage, every, each=doors == "each")
+                why = reasons(suite.name, role.era, transport, doors)
+                yield transport, compared(scenarios, direct.result(), through, why, anew)
 
     def _directly(self, suite: Suite, names: tuple[str, ...]) -> Mapping[str, Score]:
         key = (suite.name, names)
@@ -58,3 +72,26 @@ class Runner:
             with self._stage.server(Role(suite.era)) as url:
                 self._direct[key] = self._harness.run(suite, url, names, "direct")
         return self._direct[key]
+
+    def _together(self, passage: _Passage, names: tuple[str, ...]) -> dict[str, Score]:
+        with self._stage.door(passage.role, passage.transport) as door:
+            return self._harness.run(passage.suite, door.url, names, passage.title)
+
+    def _one_by_one(self, passage: _Passage, names: Sequence[str], *, each: bool) -> tuple[dict[str, Score], list[str]]:
+        """Run each with a fresh daemon, or only those that come after one that leaves a call behind.
+
+        Returns:
+            The scores, and which of the scenarios came after such a one.
+        """
+        scores: dict[str, Score] = {}
+        first: list[str] = []
+        left = list(names)
+        while left:
+            first.append(left[0])
+            with self._stage.door(passage.role, passage.transport) as door:
+                is_over = False
+                while left and not is_over:
+                    title = f"{passage.title}/{len(names) - len(left)}"
+                    scores |= self._harness.run(passage.suite, door.url, (left.pop(0),), title)
+                    is_over = each or door.is_busy
+        return scores, [] if each else first[1:]

@@ -15,9 +15,11 @@ import trio
 
 from tests.conformance.installation import ROOT, Installation
 from tests.conformance.suites import Era
-from tests.e2e.daemons import running
+from tests.e2e.daemons import Daemon, running
 
 Transport = Literal["stdio", "http"]
+Doors = Literal["as needed", "each", "one"]
+"""Which scenarios have a daemon of their own: where the one before leaves a call that keeps others waiting, or each."""
 NAME = "reference"
 REVISIONS: dict[Era, str] = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 
@@ -41,6 +43,18 @@ class Role(NamedTuple):
             transport,
             *overlay,
         ]
+
+
+class Door(NamedTuple):
+    """The address of the server at a daemon, and the daemon."""
+
+    url: str
+    daemon: Daemon
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is in flight, though nobody waits: the questions of one that was made are left unanswered."""
+        return bool(trio.run(self.daemon.servers)[NAME]["in_flight"])
 
 
 class Stage:
@@ -72,8 +86,8 @@ class Stage:
             process.communicate()
 
     @contextmanager
-    def door(self, role: Role, transport: Transport) -> Iterator[str]:
-        """Run a daemon with the reference server behind it.
+    def door(self, role: Role, transport: Transport) -> Iterator[Door]:
+        """Run a daemon with the reference server behind it; its address and the daemon.
 
         Raises:
             AssertionError: The server is not there, or the daemon speaks another revision with it.
@@ -89,4 +103,4 @@ class Stage:
             trio.run(daemon.ready)
             row = trio.run(daemon.servers)[NAME]
             assert row.get("protocol_version") == REVISIONS[role.era], row
-            yield f"{daemon.url}/mcp/servers/{NAME}"
+            yield Door(f"{daemon.url}/mcp/servers/{NAME}", daemon)

@@ -3,7 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.comparison import compared, differences, table
+from tests.conformance.known import reasons
 from tests.conformance.scores import Scenarios, Score, listed, scored
+from tests.conformance.stage import Doors, Transport
+from tests.conformance.suites import Era
 
 PASS = Score(succeeded=2)
 FAIL = Score(succeeded=1, failed=1, wrong=("check: no answer",))
@@ -75,6 +78,32 @@ def test_the_table_has_totals_of_both_kinds() -> None:
         "| **scored** | **2 of 2** | **0 of 2** | |",
         "| **not scored** | **0 of 1** | **0 of 1** | |",
     ]
+
+
+def test_the_table_says_where_a_fresh_daemon_was_needed() -> None:
+    both = {"ping": PASS, "caching": PASS}
+    rows = compared(Scenarios(("ping", "caching")), both, both | {"caching": WARN}, {}, ["caching"])
+    assert list(table(rows))[2:4] == [
+        "| ping | pass 2/2 | pass 2/2 |  |",
+        "| caching | pass 2/2 | pass 1/1, 1 warned | not the same; a fresh daemon: the scenario before left questions"
+        " unanswered |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suite", "behind", "transport", "doors", "number"),
+    [
+        ("2026-07-28", "legacy", "stdio", "one", 10),
+        ("2026-07-28", "legacy", "stdio", "as needed", 1),
+        ("2026-07-28", "legacy", "http", "one", 1),
+        ("2026-07-28", "modern", "stdio", "one", 0),
+        ("2025-11-25", "modern", "stdio", "one", 0),
+    ],
+)
+def test_only_with_one_daemon_before_a_legacy_pipe_do_scenarios_wait_for_others(
+    suite: str, behind: Era, transport: Transport, doors: Doors, number: int
+) -> None:
+    assert len(reasons(suite, behind, transport, doors)) == number
 
 
 def test_what_is_wrong_on_both_sides_is_no_difference() -> None:

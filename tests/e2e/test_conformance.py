@@ -31,8 +31,8 @@ def runner() -> Runner:
 def test_what_passes_directly_passes_through_the_door(
     runner: Runner, name: str, transport: Transport, across: bool
 ) -> None:
-    """The short form. Over HTTP it is the same in one era; across eras over stdio the suite waits 30 s for each answer
-    that its own unanswered questions hold up.
+    """The short form. Over HTTP it is the same in one era; across eras over stdio it takes a minute, as scenarios whose
+    questions the suite leaves unanswered hold up others, and those want fresh daemons.
     """
     ((_, rows),) = runner.compare(SUITES[name], [transport], across=across)
     scored = [row for row in rows if row.is_scored]
