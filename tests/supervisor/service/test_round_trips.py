@@ -16,7 +16,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, ServerExited, SupervisorError
 from actors.kit import Reply
-from actors.messages import CallServer, Note, Question, Result
+from actors.messages import Caller, CallServer, Note, Question, Result
 from actors.principal import Principal
 from actors.protocol.exchanges import MESSAGE, PROGRESS
 from actors.protocol.input_required import Retry
@@ -80,6 +80,14 @@ class Rig:
         self._nursery.start_soon(outcome.wait, self._trips, request, message)
         return outcome
 
+    async def opened(self, opening: Exchange | None = None, **how: Any) -> tuple[Outcome, Caller, Reply[Result]]:
+        """Begin the only call; what it comes to, and the server's side of it: the caller, and the reply."""
+        first = self.begin(opening or request(), **how)
+        await settled()
+        ((message, reply),) = self.router.calls
+        assert message.exchange is not None
+        return first, message.exchange, reply
+
 
 class Outcome:
     """What one request of a client came to."""
@@ -142,11 +150,8 @@ async def settled() -> None:
 
 async def test_a_question_ends_the_request_and_the_next_one_goes_on_with_the_call(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = here.begin(request())
-        await settled()
-        ((message, reply),) = here.router.calls
-        assert message.exchange is not None
-        answer = message.exchange.ask(SURE)
+        first, caller, reply = await here.opened()
+        answer = caller.ask(SURE)
         await settled()
         assert first.value["inputRequests"] == {
             "question-1": {"method": ELICIT, "params": {"message": "Sure?"}},
@@ -164,13 +169,10 @@ async def test_a_question_ends_the_request_and_the_next_one_goes_on_with_the_cal
 
 async def test_questions_that_come_together_travel_together(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = here.begin(request())
-        await settled()
-        ((message, _),) = here.router.calls
-        assert message.exchange is not None
-        replies = [message.exchange.ask(SURE)]
+        first, caller, _ = await here.opened()
+        replies = [caller.ask(SURE)]
         await trio.sleep(0.02)
-        replies.append(message.exchange.ask(Question(SAMPLE, msgspec.Raw(b"{}"))))
+        replies.append(caller.ask(Question(SAMPLE, msgspec.Raw(b"{}"))))
         await settled()
         assert first.keys == ["question-1", "question-2"]
         second = here.begin(again(first, {"question-2": {"role": "assistant"}}))
@@ -184,11 +186,8 @@ async def test_questions_that_come_together_travel_together(autojump_clock: Mock
 
 async def test_a_result_that_comes_with_a_question_is_the_outcome(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = here.begin(request())
-        await settled()
-        ((message, reply),) = here.router.calls
-        assert message.exchange is not None
-        message.exchange.ask(SURE)
+        first, caller, reply = await here.opened()
+        caller.ask(SURE)
         await trio.sleep(0.01)
         reply.answer(DONE)
         await settled()
@@ -198,12 +197,9 @@ async def test_a_result_that_comes_with_a_question_is_the_outcome(autojump_clock
 
 async def test_what_the_client_did_not_declare_is_not_asked(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = here.begin(request(Client(era="modern", version="2026-07-28")))
-        await settled()
-        ((message, reply),) = here.router.calls
-        assert message.exchange is not None
+        first, caller, reply = await here.opened(request(Client(era="modern", version="2026-07-28")))
         with pytest.raises(CannotAsk, match="did not declare elicitation"):
-            await message.exchange.ask(SURE).wait()
+            await caller.ask(SURE).wait()
         reply.answer(DONE)
         await settled()
         assert first.kind == "result"
@@ -218,12 +214,9 @@ async def test_a_call_that_failed_for_that_says_what_to_declare(
     client = Client(era="modern", version="2026-07-28", capabilities=msgspec.Raw(b'{"elicitation":{}}'))
     url = Question(ELICIT, msgspec.Raw(b'{"mode":"url","url":"https://example.com"}'))
     async with rig() as here:
-        first = here.begin(request(client))
-        await settled()
-        ((message, reply),) = here.router.calls
-        assert message.exchange is not None
+        first, caller, reply = await here.opened(request(client))
         for question in (url, Question(SAMPLE, msgspec.Raw(b"{}"))):
-            assert message.exchange.ask(question).settled
+            assert caller.ask(question).settled
         reply.answer(Result(msgspec.Raw(body), "legacy"))
         await settled()
         assert first.kind == kind
@@ -235,11 +228,8 @@ async def test_a_call_that_failed_for_that_says_what_to_declare(
 
 async def test_a_server_may_take_its_question_back(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        first = here.begin(request())
-        await settled()
-        ((message, reply),) = here.router.calls
-        assert message.exchange is not None
-        question = message.exchange.ask(SURE)
+        first, caller, reply = await here.opened()
+        question = caller.ask(SURE)
         await settled()
         question.abandon()
         second = here.begin(again(first, {"question-1": YES}))
@@ -252,11 +242,8 @@ async def test_a_server_may_take_its_question_back(autojump_clock: MockClock) ->
 
 async def test_one_call_may_ask_only_so_much_at_a_time(autojump_clock: MockClock) -> None:
     async with rig() as here:
-        here.begin(request())
-        await settled()
-        ((message, _),) = here.router.calls
-        assert message.exchange is not None
-        replies = [message.exchange.ask(SURE) for _ in range(MAX_OPEN + 1)]
+        _, caller, _ = await here.opened()
+        replies = [caller.ask(SURE) for _ in range(MAX_OPEN + 1)]
         assert [reply.settled for reply in replies] == [False] * MAX_OPEN + [True]
 
 
@@ -264,11 +251,8 @@ async def test_where_too_many_calls_wait_the_server_is_told(autojump_clock: Mock
     async with rig() as here:
         for _ in range(MAX_PARKED_OF_ONE):
             here.parking.park(Parked(MODERN.principal, b"", 1e9, None, Rounds(request())))
-        first = here.begin(request())
-        await settled()
-        ((message, reply),) = here.router.calls
-        assert message.exchange is not None
-        question = message.exchange.ask(SURE)
+        first, caller, reply = await here.opened()
+        question = caller.ask(SURE)
         await settled()
         with pytest.raises(CannotAsk):
             await question.wait()
@@ -305,11 +289,7 @@ async def test_notes_go_to_the_request_that_is_there_with_its_own_token(autojump
     async with rig() as here:
         opening = request(ear=early)
         opening.interest(msgspec.Raw(b'{"progressToken":1}'))
-        first = here.begin(opening)
-        await settled()
-        ((message, _),) = here.router.calls
-        caller = message.exchange
-        assert caller is not None
+        first, caller, _ = await here.opened(opening)
         progress = Note(PROGRESS, b'{"progressToken":1,"progress":5}')
         assert caller.note(progress)
         caller.ask(SURE)
@@ -339,11 +319,8 @@ async def test_notes_go_to_the_request_that_is_there_with_its_own_token(autojump
 )
 async def test_a_malformed_answer_costs_the_call_nothing(autojump_clock: MockClock, answers: bytes, said: str) -> None:
     async with rig() as here:
-        first = here.begin(request())
-        await settled()
-        ((message, _),) = here.router.calls
-        assert message.exchange is not None
-        question = message.exchange.ask(SURE)
+        first, caller, _ = await here.opened()
+        question = caller.ask(SURE)
         await settled()
         state = msgspec.Raw(json.dumps(first.value["requestState"]).encode())
         wrong = Exchange(MODERN, b"2", "tools/call", msgspec.Raw(b"{}"), retry=Retry(msgspec.Raw(answers), state))
@@ -588,14 +565,11 @@ def continued(told: Outcome, answers: Mapping[str, Any], client: Client = MUTE) 
 @pytest.mark.parametrize("client", [MUTE, Client(era="modern", version="2026-07-28")])
 async def test_what_a_legacy_server_asks_is_told_by_a_result(autojump_clock: MockClock, client: Client) -> None:
     async with rig() as here:
-        first = here.begin(request(client), by_result=True)
-        await settled()
-        ((message, reply),) = here.router.calls
-        assert message.exchange is not None
-        question = message.exchange.ask(SURE)
-        refused = message.exchange.ask(Question(SAMPLE, msgspec.Raw(b"{}")))
+        first, caller, reply = await here.opened(request(client), by_result=True)
+        question = caller.ask(SURE)
+        refused = caller.ask(Question(SAMPLE, msgspec.Raw(b"{}")))
         secret = msgspec.Raw(b'{"requestedSchema":{"properties":{"password":{}}}}')
-        hidden = message.exchange.ask(Question(ELICIT, secret))
+        hidden = caller.ask(Question(ELICIT, secret))
         await settled()
         assert (refused.settled, hidden.settled, first.kind) == (True, True, "told")
         assert list(first.value.questions) == ["question-1"]
@@ -611,11 +585,8 @@ async def test_what_a_legacy_server_asks_is_told_by_a_result(autojump_clock: Moc
 async def test_a_client_that_can_be_asked_is_asked_as_ever(autojump_clock: MockClock) -> None:
     ear, table = Ear(), QuestionTable()
     async with rig() as here:
-        call = here.begin(request(LEGACY, ear=ear, questions=table), by_result=True)
-        await settled()
-        ((message, reply),) = here.router.calls
-        assert message.exchange is not None
-        question = message.exchange.ask(SURE)
+        call, caller, reply = await here.opened(request(LEGACY, ear=ear, questions=table), by_result=True)
+        question = caller.ask(SURE)
         table.answered(ear.heard[0]["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
         assert json.loads(bytes(await question.wait())) == {"action": "accept"}
         reply.answer(DONE)
