@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +52,26 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterat
 
 def report(*command: str, within_s: float = CLIENT_S) -> dict[str, Any]:
     """Run a client; return what it found."""
+    (found,) = _reports(command, within_s)
+    return found
+
+
+def of_one_run(script: str, ways: Mapping[str, tuple[str, ...]]) -> dict[str, dict[str, Any]]:
+    """Return what a Python client finds by several ways, which are its arguments; it is run once for all of them."""
+    python = environments.python_1() if script.startswith("mcp1_") else environments.python_2()
+    arguments = chain.from_iterable(("--", *way) for way in ways.values())
+    return dict(zip(ways, _once((python, str(CLIENTS / script), *arguments)), strict=True))
+
+
+@cache
+def _once(command: tuple[str, ...]) -> list[dict[str, Any]]:
+    return _reports(command, CLIENT_S)
+
+
+def _reports(command: tuple[str, ...], within_s: float) -> list[dict[str, Any]]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=within_s, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def check(found: dict[str, Any], version: str, notified: str) -> None:

@@ -12,7 +12,7 @@ import trio
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.e2e.environments import CLIENTS
-from tests.e2e.test_clients import CHANGED, LEGACY, MODERN, report
+from tests.e2e.test_clients import CHANGED, LEGACY, MODERN, of_one_run, report
 
 pytestmark = pytest.mark.e2e
 
@@ -55,17 +55,16 @@ def check(found: dict[str, Any], path: str, version: str, notified: str) -> None
     ("mode", "version", "notified"), [("auto", MODERN, "ToolsListChanged"), ("legacy", LEGACY, CHANGED)]
 )
 def test_the_python_client_2(daemon: Daemon, path: str, mode: str, version: str, notified: str) -> None:
-    script = str(CLIENTS / "mcp2_doors.py")
-    found = report(environments.python_2(), script, daemon.url + path, mode, PREFIX[path])
-    check(found, path, version, notified)
+    ways = {path: (daemon.url + path, mode, prefix) for path, prefix in PREFIX.items()}
+    check(of_one_run("mcp2_doors.py", ways)[path], path, version, notified)
 
 
 @doors
 @pytest.mark.parametrize("transport", ["http", "websocket"])
 def test_the_python_client_1(daemon: Daemon, path: str, transport: str) -> None:
-    url = (daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)) + path
-    found = report(environments.python_1(), str(CLIENTS / "mcp1_doors.py"), url, transport, PREFIX[path])
-    check(found, path, LEGACY, CHANGED)
+    base = daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)
+    ways = {path: (base + path, transport, prefix) for path, prefix in PREFIX.items()}
+    check(of_one_run("mcp1_doors.py", ways)[path], path, LEGACY, CHANGED)
 
 
 @doors

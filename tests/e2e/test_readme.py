@@ -89,7 +89,7 @@ DEMO = "All steps worked"
 RUN = "mcpvisor run --config examples/mcp.json"
 TRIED = {
     INSTALL: Tried(prints=(DEMO,), asks=("pip install -c .ci/constraints.txt .[offline]",)),
-    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 2")),
+    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 3")),
     ". .venv/bin/activate": Tried(),
     "pipx install '.[offline]'": Tried(asks=("pipx install .[offline]",)),
     "uvx --from '.[offline]' mcpvisor demo": Tried(prints=(DEMO,)),

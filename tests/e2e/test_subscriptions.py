@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
-from tests.e2e.environments import CLIENTS
-from tests.e2e.test_clients import LEGACY, MODERN, report
+from tests.e2e.test_clients import LEGACY, MODERN, of_one_run
 
 pytestmark = pytest.mark.e2e
 
@@ -47,16 +45,16 @@ def check(found: dict[str, Any], path: str, version: str) -> None:
 @ways
 @pytest.mark.parametrize(("mode", "version"), [("auto", MODERN), ("legacy", LEGACY)])
 def test_the_python_client_2_is_told(daemon: Daemon, path: str, mode: str, version: str) -> None:
-    script = str(CLIENTS / "mcp2_subscriptions.py")
-    check(report(environments.python_2(), script, daemon.url + path, mode, *WAYS[path]), path, version)
+    ways = {path: (daemon.url + path, mode, *way) for path, way in WAYS.items()}
+    check(of_one_run("mcp2_subscriptions.py", ways)[path], path, version)
 
 
 @ways
 @pytest.mark.parametrize("transport", ["http", "websocket"])
 def test_the_python_client_1_is_told(daemon: Daemon, path: str, transport: str) -> None:
-    url = (daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)) + path
-    script = str(CLIENTS / "mcp1_subscriptions.py")
-    found = report(environments.python_1(), script, url, transport, *WAYS[path])
+    base = daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)
+    ways = {path: (base + path, transport, *way) for path, way in WAYS.items()}
+    found = of_one_run("mcp1_subscriptions.py", ways)[path]
     check(found, path, LEGACY)
     if path == "/mcp/servers/older":
         assert found["wrong"] == -32601

@@ -15,12 +15,11 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 import anyio
+from mcp.types import PromptReference
 
 MEMO = "memo://one"
 ROOT = "file:///home/ada"
 SAMPLE = "Paris"
-PROMPT = "journey"
-TOWN = {"name": "town", "value": "P"}
 CHOSEN = {"country": "France"}
 NAME = "Ada"
 FEATURE_S = 15.0
@@ -59,6 +58,7 @@ class Session(Protocol):
     """One connected client, of either SDK."""
 
     heard: Heard
+    sdk: Any
 
     @property
     def version(self) -> str:
@@ -72,12 +72,6 @@ class Session(Protocol):
 
     async def abandon(self, tool: str, arguments: dict[str, Any]) -> None:
         """Call a tool, and take the call back once it tells of progress."""
-
-    async def read(self, uri: str) -> str:
-        """Return the first text of a resource."""
-
-    async def complete(self) -> list[str]:
-        """Return what completes `TOWN` of the prompt, where `CHOSEN` is chosen."""
 
     def subscribed(self, uri: str) -> AbstractAsyncContextManager[Next]:
         """Be subscribed for the block; gives what waits for the next update, and returns whose it is."""
@@ -117,13 +111,15 @@ async def _address(session: Session) -> list[str]:
 async def _subscription(session: Session) -> list[str]:
     async with session.subscribed(MEMO) as following:
         await session.call("write", {"text": "first"})
-        told = [await following(), await session.read(MEMO)]
+        told = [await following(), (await session.sdk.read_resource(MEMO)).contents[0].text]
     await session.call("write", {"text": "nothing"})
     return told
 
 
 async def _completion(session: Session) -> list[str]:
-    return await session.complete()
+    prompt = PromptReference(type="ref/prompt", name="journey")
+    argument = {"name": "town", "value": "P"}
+    return list((await session.sdk.complete(prompt, argument, CHOSEN)).completion.values)
 
 
 def _asked(tool: str) -> Callable[[Session], Awaitable[str]]:

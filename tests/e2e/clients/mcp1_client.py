@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Awaitable, Callable
 from importlib import import_module
+from itertools import groupby
 from typing import Any
 
 import anyio
@@ -70,11 +72,21 @@ async def report(url: str, transport: str, repository: str) -> dict[str, Any]:
         return findings
 
 
-async def main() -> None:
-    with anyio.fail_after(DEADLINE_S):
-        print(json.dumps(await report(*sys.argv[1:])))
+def run(reported: Callable[..., Awaitable[dict[str, Any]]]) -> None:
+    """Print a report as a line of JSON, made with the arguments of the script; `--` begins those of another one.
+
+    Each has the deadline for itself.
+    """
+    ways = [list(way) for is_end, way in groupby(sys.argv[1:], "--".__eq__) if not is_end]
+
+    async def main() -> None:
+        for way in ways:
+            with anyio.fail_after(DEADLINE_S):
+                print(json.dumps(await reported(*way)))
+
+    warnings.simplefilter("ignore")  # the transports say that they are deprecated
+    anyio.run(main)
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # the transports say that they are deprecated
-    anyio.run(main)
+    run(report)

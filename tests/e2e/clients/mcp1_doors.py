@@ -5,9 +5,6 @@ PREFIX stands before the names of the tools `echo` and `grow`.
 
 from __future__ import annotations
 
-import json
-import sys
-import warnings
 from importlib import import_module
 from typing import Any
 
@@ -50,11 +47,5 @@ async def report(url: str, transport: str, prefix: str) -> dict[str, Any]:
         return findings
 
 
-async def main() -> None:
-    with anyio.fail_after(import_module("mcp1_client").DEADLINE_S):
-        print(json.dumps(await report(*sys.argv[1:])))
-
-
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # the transports say that they are deprecated
-    anyio.run(main)
+    import_module("mcp1_client").run(report)

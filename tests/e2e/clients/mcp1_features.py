@@ -14,18 +14,7 @@ from importlib import import_module
 from typing import Any
 
 import anyio
-from features import (  # type: ignore[import-not-found]  # stands beside this script
-    CHOSEN,
-    LEVEL,
-    PROMPT,
-    ROOT,
-    TOWN,
-    Heard,
-    Next,
-    Told,
-    run,
-    sampled,
-)
+from features import LEVEL, ROOT, Heard, Next, Told, run, sampled  # type: ignore[import-not-found]  # stands beside
 from mcp1_client import connect as opened  # type: ignore[import-not-found]  # stands beside this script
 
 types: Any = import_module("mcp.types")
@@ -64,13 +53,6 @@ class Session:
             params = types.CancelledNotificationParams(requestId=request)
             await self.sdk.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))
             group.cancel_scope.cancel()
-
-    async def read(self, uri: str) -> str:
-        return str((await self.sdk.read_resource(uri)).contents[0].text)
-
-    async def complete(self) -> list[str]:
-        prompt = types.PromptReference(type="ref/prompt", name=PROMPT)
-        return list((await self.sdk.complete(prompt, TOWN, CHOSEN)).completion.values)
 
     @asynccontextmanager
     async def subscribed(self, uri: str) -> AsyncIterator[Next]:

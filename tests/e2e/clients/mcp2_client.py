@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import groupby
 from typing import Any
 
 import trio
@@ -69,10 +70,20 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
         return findings
 
 
-async def main() -> None:
-    with trio.fail_after(DEADLINE_S):
-        print(json.dumps(await report(*sys.argv[1:])))
+def run(reported: Callable[..., Awaitable[dict[str, Any]]]) -> None:
+    """Print a report as a line of JSON, made with the arguments of the script; `--` begins those of another one.
+
+    Each has the deadline for itself.
+    """
+    ways = [list(way) for is_end, way in groupby(sys.argv[1:], "--".__eq__) if not is_end]
+
+    async def main() -> None:
+        for way in ways:
+            with trio.fail_after(DEADLINE_S):
+                print(json.dumps(await reported(*way)))
+
+    trio.run(main)
 
 
 if __name__ == "__main__":
-    trio.run(main)
+    run(report)

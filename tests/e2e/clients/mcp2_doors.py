@@ -5,13 +5,11 @@ PREFIX stands before the names of the tools `echo` and `grow`.
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Any
 
 import trio
 from mcp import Client, MCPError
-from mcp2_client import DEADLINE_S, changes, text  # type: ignore[import-not-found]  # stands beside this script
+from mcp2_client import changes, run, text  # type: ignore[import-not-found]  # stands beside this script
 
 
 async def report(url: str, mode: str, prefix: str) -> dict[str, Any]:
@@ -41,10 +39,5 @@ async def report(url: str, mode: str, prefix: str) -> dict[str, Any]:
         return findings
 
 
-async def main() -> None:
-    with trio.fail_after(DEADLINE_S):
-        print(json.dumps(await report(*sys.argv[1:])))
-
-
 if __name__ == "__main__":
-    trio.run(main)
+    run(report)

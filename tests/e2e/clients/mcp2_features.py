@@ -12,18 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
-from features import (  # type: ignore[import-not-found]  # stands beside this script
-    CHOSEN,
-    LEVEL,
-    PROMPT,
-    ROOT,
-    TOWN,
-    Heard,
-    Next,
-    Told,
-    run,
-    sampled,
-)
+from features import LEVEL, ROOT, Heard, Next, Told, run, sampled  # type: ignore[import-not-found]  # stands beside
 from mcp import Client, types
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
@@ -62,13 +51,6 @@ class Session:
             nursery.start_soon(self.call, tool, arguments, lambda _: running.set())
             await running.wait()
             nursery.cancel_scope.cancel()
-
-    async def read(self, uri: str) -> str:
-        return str((await self.sdk.read_resource(uri)).contents[0].text)
-
-    async def complete(self) -> list[str]:
-        prompt = types.PromptReference(type="ref/prompt", name=PROMPT)
-        return list((await self.sdk.complete(prompt, TOWN, CHOSEN)).completion.values)
 
     @asynccontextmanager
     async def subscribed(self, uri: str) -> AsyncIterator[Next]:

@@ -6,15 +6,13 @@ TOOL writes what the resource of URI then holds. Prints a report as JSON. In the
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
 from mcp import Client, MCPError
-from mcp2_client import DEADLINE_S  # type: ignore[import-not-found]  # stands beside this script
+from mcp2_client import run  # type: ignore[import-not-found]  # stands beside this script
 
 Next = Callable[[], Awaitable[str]]
 
@@ -69,10 +67,5 @@ async def report(url: str, mode: str, tool: str, uri: str) -> dict[str, Any]:
         return findings
 
 
-async def main() -> None:
-    with trio.fail_after(DEADLINE_S):
-        print(json.dumps(await report(*sys.argv[1:])))
-
-
 if __name__ == "__main__":
-    trio.run(main)
+    run(report)
