@@ -46,7 +46,7 @@ def servers(directory: Path) -> Iterator[dict[Era, int]]:
         ports: dict[Era, int] = {}
         for era in ERAS:
             ports[era] = free_port()
-            command = [sys.executable, str(ROOT / "benchmarks" / "bridge_server.py"), str(ports[era]), era]
+            command = [sys.executable, "-m", "benchmarks.bridge_server", str(ports[era]), era]
             stack.enter_context(program(command, ports[era], directory / f"{era}_server.log", end_s=5.0))
         yield ports
 

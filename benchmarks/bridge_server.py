@@ -1,9 +1,9 @@
 """An MCP server over Streamable HTTP on bare sockets that asks, tells of progress and of a resource that changes.
 
-`python bridge_server.py PORT ERA`: `legacy` (2025-11-25) or `modern` (2026-07-28), and only that. Whatever the path is.
-Tools: `echo`; `ask` asks for a name, in the way of its era, and answers with it; `flood` tells of progress `rate` times
-a second for `seconds`; `write` changes the resource `memo://one`, tells every subscriber, and answers with the time of
-that, in seconds of the monotonic clock, which all processes of a machine share.
+`python -m benchmarks.bridge_server PORT ERA`: `legacy` (2025-11-25) or `modern` (2026-07-28), and only that, whatever
+the path is. Tools: `echo`; `ask` asks for a name, in the way of its era, and answers with it; `flood` tells of progress
+`rate` times a second for `seconds`; `write` changes the resource `memo://one`, tells every subscriber, and answers with
+the time of that, in seconds of the monotonic clock, which all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from itertools import count
 from typing import Any
 
 import trio
+
+from benchmarks.bare_http import Requests
 
 MEMO = "memo://one"
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -48,18 +50,9 @@ class Server:
             self._streams.pop(stream, None)
 
     async def _requests(self, stream: trio.SocketStream) -> None:
-        data = b""
-        while True:
-            while b"\r\n\r\n" not in data:
-                if not (part := await stream.receive_some(65536)):
-                    return
-                data += part
-            start, _, data = data.partition(b"\r\n\r\n")
-            head = start.decode("latin-1").lower() + "\r\n"
-            length = int(head.partition("\r\ncontent-length:")[2].partition("\r\n")[0] or 0)
-            while len(data) < length:
-                data += await stream.receive_some(65536)
-            body, data = data[:length], data[length:]
+        requests = Requests(stream)
+        while (request := await requests.next()) is not None:
+            head, body = request
             if head.startswith("post"):
                 await self._message(stream, json.loads(body))
             elif head.startswith("get") and not self.modern:

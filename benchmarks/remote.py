@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import client as mcp
 from benchmarks.execute import TEXT, Outcome, Plan, alternating, compared, http_job
-from benchmarks.machine import ROOT, free_port, program, until
+from benchmarks.machine import free_port, program, until
 from benchmarks.running import Place, Running, daemon, fastmcp_of, status, until_dormant, until_ready
 from benchmarks.table import Aim, Row, percentile, ratios, spread
 
@@ -75,7 +75,7 @@ def _bridge(command: tuple[str, ...], log: Path) -> Iterator[OverStdio]:
 @contextmanager
 def _echo(directory: Path, delay_s: float = 0.0) -> Iterator[int]:
     port = free_port()
-    command = [sys.executable, str(ROOT / "benchmarks" / "remote_echo.py"), str(port), "--delay", str(delay_s)]
+    command = [sys.executable, "-m", "benchmarks.remote_echo", str(port), "--delay", str(delay_s)]
     with program(command, port, directory / "remote_echo.log", end_s=5.0):
         yield port
 

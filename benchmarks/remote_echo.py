@@ -1,7 +1,7 @@
 """A minimal MCP server over Streamable HTTP on bare sockets: what it costs is close to what any server must cost.
 
-`python remote_echo.py PORT [--delay S]`: whatever the path is, it has the tool `echo`. Every answer comes S seconds
-late, as from far away. Legacy era (2025-11-25), answers in JSON.
+`python -m benchmarks.remote_echo PORT [--delay S]`: whatever the path is, it has the tool `echo`. Every
+answer comes S seconds late, as from far away. Legacy era (2025-11-25), answers in JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from functools import partial
 from typing import Any
 
 import trio
+
+from benchmarks.bare_http import Requests
 
 ECHO = {
     "name": "echo",
@@ -32,28 +34,15 @@ def main() -> None:
 
 
 async def _converse(stream: trio.SocketStream, delay_s: float) -> None:
-    data = b""
+    requests = Requests(stream)
     try:
-        while True:
-            while b"\r\n\r\n" not in data:
-                if not (part := await stream.receive_some(65536)):
-                    return
-                data += part
-            start, _, data = data.partition(b"\r\n\r\n")
-            head = start.decode("latin-1").lower() + "\r\n"
-            length = int(_field(head, "content-length") or 0)
-            while len(data) < length:
-                data += await stream.receive_some(65536)
-            body, data = data[:length], data[length:]
+        while (request := await requests.next()) is not None:
+            head, body = request
             if delay_s:
                 await trio.sleep(delay_s)
             await stream.send_all(_answer(head, body))
     except trio.BrokenResourceError:
         pass
-
-
-def _field(head: str, name: str) -> str:
-    return head.partition(f"\r\n{name}:")[2].partition("\r\n")[0].strip()
 
 
 def _answer(head: str, body: bytes) -> bytes:
