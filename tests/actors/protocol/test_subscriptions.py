@@ -38,6 +38,11 @@ class Rig:
         assert message["params"]["notifications"]["toolsListChanged"] is True
         return message["id"], message["params"]["notifications"].get("resourceSubscriptions", [])
 
+    def asked_anew(self) -> tuple[str, list[str]]:
+        """The request that follows what takes the one before back: its id, and the resources it is about."""
+        _, message = self.sent()
+        return message["id"], message["params"]["notifications"]["resourceSubscriptions"]
+
     def acknowledge(self, id_: str | None, *uris: str, lists: bool = True) -> Listening | None:
         meta = {} if id_ is None else {"_meta": {"io.modelcontextprotocol/subscriptionId": id_}}
         honoured = {"toolsListChanged": lists, "resourceSubscriptions": uris}
@@ -80,9 +85,9 @@ def test_what_is_asked_for_while_one_is_opened_costs_one_more_in_all() -> None:
     told = rig.acknowledge(first, "a")
     assert told is not None
     assert [call.call for call in told.calls] == [1, 2]
-    _, second = rig.sent()
-    assert second["params"]["notifications"]["resourceSubscriptions"] == ["a", "b", "c", "d"]
-    told = rig.acknowledge(second["id"], "b")
+    second, uris = rig.asked_anew()
+    assert uris == ["a", "b", "c", "d"]
+    told = rig.acknowledge(second, "b")
     assert told is not None
     assert [(type(call), call.call) for call in told.calls] == [(CallAnswered, 3), (CallRefused, 4)]
 
@@ -96,8 +101,8 @@ def test_a_call_that_nobody_waits_for_is_not_answered() -> None:
         rig.subscription.drop(call)
     (listen,) = rig.sent()
     assert rig.acknowledge(listen["id"], "a") == Listening()
-    _, listen = rig.sent()
-    assert rig.acknowledge(listen["id"], "a", "b") == Listening(calls=(CallAnswered(3, DONE),))
+    second, _ = rig.asked_anew()
+    assert rig.acknowledge(second, "a", "b") == Listening(calls=(CallAnswered(3, DONE),))
 
 
 def test_what_is_not_told_of_is_refused_and_not_asked_for_again() -> None:
@@ -125,9 +130,9 @@ def test_a_resource_that_is_wanted_again_stays_wanted() -> None:
     told = rig.acknowledge(id_, "a")
     assert told is not None
     assert [call.call for call in told.calls] == [1, 3]
-    _, second = rig.sent()
-    assert second["params"]["notifications"]["resourceSubscriptions"] == ["a"]
-    assert rig.acknowledge(second["id"], "a") == Listening(calls=(CallAnswered(2, DONE),))
+    second, uris = rig.asked_anew()
+    assert uris == ["a"]
+    assert rig.acknowledge(second, "a") == Listening(calls=(CallAnswered(2, DONE),))
 
 
 def test_an_acknowledgement_of_another_one_is_none() -> None:
