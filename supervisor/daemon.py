@@ -38,7 +38,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.logs import records_lost
-from supervisor.host.pauses import keep_catalogue, switch_often
+from supervisor.host.pauses import keep_catalogue, short_searches, switch_often
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.oauth.port import Accounts, callback_uri
@@ -292,8 +292,9 @@ async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: C
     """Run one daemon. Whatever holds up its start or end, it is over in time after `ending`, which needs no loop."""
     switch_often()
     daemon.ending = ending
-    async with trio.open_nursery() as watching:
-        await watching.start(end_on_signals, daemon.closing, ending, partial(os._exit, EXIT_STUCK))
-        async with trio.open_nursery() as running:
-            announce(await running.start(daemon.run))
-        watching.cancel_scope.cancel()
+    with short_searches():
+        async with trio.open_nursery() as watching:
+            await watching.start(end_on_signals, daemon.closing, ending, partial(os._exit, EXIT_STUCK))
+            async with trio.open_nursery() as running:
+                announce(await running.start(daemon.run))
+            watching.cancel_scope.cancel()

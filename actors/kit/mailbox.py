@@ -64,13 +64,15 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
         """Say that nobody waits any more; tells whoever asked by `on_abandon`."""
         if not self.settled:
             self._error = ActorStopped("nobody waits for this answer any more")
+            told = self._on_abandon
             self._settle()
-            if self._on_abandon is not None:
-                self._on_abandon()
+            if told is not None:
+                told()
 
     def on_abandon(self, callback: Callable[[], None]) -> None:
         """Call `callback` (which must not block or raise) if the waiter goes away first; replaces an earlier one."""
-        self._on_abandon = callback
+        if not self.settled:
+            self._on_abandon = callback
 
     def on_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` (which must not block or raise) when the reply settles, however it does; now if it has."""
@@ -84,7 +86,10 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
             self.holder.discard(self)
         self.settled = True
         self._event.set()
-        for callback in self._on_settled:
+        told, self._on_settled = self._on_settled, ()
+        # Who is told knows the call, which knows us: let go, or each call is freed only by a search for garbage.
+        self.holder = self._on_abandon = None
+        for callback in told:
             callback()
 
     async def wait(self) -> R:
@@ -187,7 +192,7 @@ class Mailbox(Generic[M]):
             self._at_once = MAX_BURST
         self._at_once -= 1
         reply = envelope.reply
-        if reply is not None:  # from now on this is the mailbox whose actor must settle it
+        if reply is not None and not reply.settled:  # from now on this is the mailbox whose actor must settle it
             if reply.holder is not None:
                 reply.holder.discard(reply)
             reply.holder = self._held

@@ -108,30 +108,36 @@ class ClientConnection(TCPServer):
             client = parse_socket_addr(socket.family, socket.getpeername())
             server = parse_socket_addr(socket.family, socket.getsockname())
             tasks = Tasks()
-            async with tasks:
-                self._task_group = tasks
-                self._http = Http11(
-                    self.app,
-                    self.config,
-                    self.context,
-                    tasks,
-                    ConnectionState({}),
-                    False,
-                    client,
-                    server,
-                    self.protocol_send,
-                    frames=self._frames,
-                    budget=self._budget,
-                )
-                self.protocol = self._http  # type: ignore[assignment]  # the wrapper only chooses among protocols
-                tasks.spawn(self._idle_timeout)
-                with self._open:
-                    await self._read_data()
-                await self.protocol.handle(Closed())
-                tasks.peer_gone()
+            self._http = Http11(
+                self.app,
+                self.config,
+                self.context,
+                tasks,
+                ConnectionState({}),
+                False,
+                client,
+                server,
+                self.protocol_send,
+                frames=self._frames,
+                budget=self._budget,
+            )
+            self.protocol = self._http  # type: ignore[assignment]  # the wrapper only chooses among protocols
+            try:
+                await self._serve(tasks)
+            finally:
+                self._http.let_go()
         finally:
             with trio.move_on_after(CLOSE_S, shield=True):
                 await self._close()
+
+    async def _serve(self, tasks: Tasks) -> None:
+        async with tasks:
+            self._task_group = tasks
+            tasks.spawn(self._idle_timeout)
+            with self._open:
+                await self._read_data()
+            await self.protocol.handle(Closed())
+            tasks.peer_gone()
 
     async def protocol_send(self, event: Event) -> None:
         """Send bytes with a deadline for each chunk, or do what hypercorn does with other events."""

@@ -140,6 +140,11 @@ class Http11(H11Protocol):
         if self.stream is not None and self.stream.closed:
             raise RefusedHandshake
 
+    def let_go(self) -> None:
+        """The connection is over: let go of all that knows us, so that nobody has to search for us to free us."""
+        self.send = self._pass_on = _nowhere
+        self.stream = self._websocket = None
+
     def refuse_more(self) -> None:
         """Throw away what waits; the answer under way is the last one."""
         self._last = True
@@ -266,6 +271,10 @@ class Http11(H11Protocol):
             state=self.connection_state,
         )
         await self.stream.handle(opening)
+
+
+async def _nowhere(event: Event) -> None:
+    """Send what nobody is there for."""
 
 
 def _opens_websocket(headers: Iterable[tuple[bytes, bytes]]) -> bool:

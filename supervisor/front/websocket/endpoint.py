@@ -92,20 +92,21 @@ class _Connection:
         self._budget = budget
         self._scope = trio.CancelScope()
         self._close: tuple[int, str] | None = None
-        self._outgoing = OutgoingQueue(
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        """Serve until the client has gone or we close."""
+        settings = self._settings
+        outgoing = OutgoingQueue(  # which knows us: as we do not know it, both are freed at once
             settings.max_queued_messages,
             settings.max_queued_bytes,
             settings.stall_s,
             lambda: self._end(1008, "answers are waiting and nobody reads them"),
         )
-
-    async def run(self, receive: Receive, send: Send) -> None:
-        """Serve until the client has gone or we close."""
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
-                    session = SocketSession(self._drain, self._settings, self._outgoing, self._budget, nursery)
-                    nursery.start_soon(self._write, send)
+                    session = SocketSession(self._drain, settings, outgoing, self._budget, nursery)
+                    nursery.start_soon(_write, outgoing, send)
                     nursery.start_soon(self._wind_up, session)
                     try:
                         await self._read(receive, session)
@@ -136,12 +137,13 @@ class _Connection:
                 return
             await session.receive(text)
 
-    async def _write(self, send: Send) -> None:
-        while True:
-            message = await self._outgoing.next()
-            await send({"type": "websocket.send", "text": message.decode()})
-
     async def _wind_up(self, session: SocketSession) -> None:
         await self._drain.closing.wait()
         await session.wind_up()
         self._end(1001, "the daemon is shutting down")
+
+
+async def _write(outgoing: OutgoingQueue, send: Send) -> None:
+    while True:
+        message = await outgoing.next()
+        await send({"type": "websocket.send", "text": message.decode()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from actors.errors import ActorStopped, MailboxFull
 from actors.kit import Actor, Address, Ask, Feed, Gate, Latest, Mailbox, Outbox, Reply, Turn
 from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
+from tests.fakes.garbage import no_search
 
 
 class Call(Ask[str], frozen=True, kw_only=True):
@@ -160,6 +162,46 @@ async def test_a_reply_settles_once_and_tells_everybody_who_asked() -> None:
     reply.on_settled(lambda: heard.append("late"))
     assert await reply.wait() == 1
     assert heard == ["first", "second", "late"]
+
+
+class Caller:
+    """Knows its reply, and is told by it: a circle, for as long as it waits."""
+
+    def __init__(self, reply: Reply[int]) -> None:
+        self.reply = reply
+        self.told = 0
+        reply.on_abandon(self.tell)
+        reply.on_settled(self.tell)
+
+    def tell(self) -> None:
+        self.told += 1
+
+
+@pytest.mark.parametrize(
+    ("settle", "told"),
+    [(lambda reply: reply.answer(1), 1), (lambda reply: reply.abandon(), 2)],
+    ids=["answer", "abandon"],
+)
+def test_who_asked_is_freed_without_a_search_once_it_is_told(settle: Callable[[Reply[int]], None], told: int) -> None:
+    with no_search() as alive:
+        caller = Caller(Reply())
+        settle(caller.reply)
+        assert caller.told == told
+        caller.reply.on_abandon(caller.tell)
+        caller.reply.on_settled(caller.tell)
+        assert caller.told == told + 1, "it had settled"
+        del caller
+        assert alive(Caller, Reply) == 0
+
+
+async def test_a_reply_that_nobody_waits_for_when_it_is_read_is_not_kept() -> None:
+    box: Mailbox[Call] = Mailbox(4)
+    with no_search() as alive:
+        box.address.request(Call(tool="a")).abandon()
+        box.address.request(Call(tool="b"))
+        await box.receive()
+        assert (await box.receive()).message == Call(tool="b")
+        assert alive(Reply) == 1
 
 
 async def test_latest_skips_what_a_slow_reader_missed() -> None:

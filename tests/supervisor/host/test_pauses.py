@@ -15,7 +15,15 @@ from actors.catalogue.offer import Offer, Prompt, Resource, Tool, decode_offer, 
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.search import Document, Index, analyse
-from supervisor.host.pauses import LEAST_GROWN, SWITCH_INTERVAL_S, keep_catalogue, keep_what_lives, switch_often
+from supervisor.host.pauses import (
+    LEAST_GROWN,
+    LONG_S,
+    SWITCH_INTERVAL_S,
+    keep_catalogue,
+    keep_what_lives,
+    short_searches,
+    switch_often,
+)
 
 
 @pytest.fixture
@@ -39,6 +47,23 @@ def test_what_is_there_is_left_out_of_the_search_for_garbage() -> None:
     keep_what_lives()
     assert gc.get_freeze_count() > before
     assert len(gc.get_objects(generation=2)) == 0
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(("took_s", "kept"), [(LONG_S * 0.9, False), (LONG_S * 1.1, True)])
+def test_what_a_full_search_took_long_for_is_left_out_of_the_next(took_s: float, kept: bool) -> None:
+    gc.collect()
+    gc.unfreeze()
+    before, watching = gc.get_threshold(), list(gc.callbacks)
+    moments = [0.0, took_s]
+    with short_searches(lambda: moments.pop(0)):
+        gc.collect(0)
+        gc.collect(1)
+        assert (gc.get_freeze_count() > 0, moments) == (False, [0.0, took_s]), "only full searches count"
+        gc.collect()
+        assert (gc.get_freeze_count() > 0, moments) == (kept, [])
+        moments += [0.0, 0.0]
+    assert (gc.get_threshold(), gc.callbacks) == (before, watching)
 
 
 def _catalogue(size: int, *, indexed: bool = True) -> Catalogue:

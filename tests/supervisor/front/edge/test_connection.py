@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import trio
+import trio.testing
 
-from tests.fakes.front_server import answer, read_all, running
+from supervisor.front.edge.connection import ClientConnection
+from supervisor.front.edge.http11 import Http11
+from supervisor.front.edge.tasks import Tasks
+from supervisor.front.edge.websocket_frames import WebSocketStream
+from tests.fakes.front_server import answer, frame, read_all, running, until
+from tests.fakes.garbage import no_search
 
 GET = b"GET / HTTP/1.1\r\n%s\r\n"
 
@@ -85,3 +92,17 @@ async def test_a_handshake_that_is_refused_before_the_application_speaks_ends_th
         assert (await server.exchange(server.upgrade(b"x"))).startswith(b"HTTP/1.1 400")
         assert await server.answers()
         assert server.counters.open <= 1
+
+
+@pytest.mark.parametrize("websocket", [False, True])
+async def test_a_connection_that_is_over_is_freed_without_a_search(websocket: bool) -> None:
+    async with running() as server:
+        with no_search() as alive:
+            async with await server.connect() as stream:
+                for sent in (server.upgrade(), frame(b"hello")) if websocket else (GET % server.host,) * 2:
+                    await stream.send_all(sent)
+                    assert await stream.receive_some(4096)
+                assert alive(ClientConnection) == 1
+            await until(lambda: server.counters.open == 0)
+            await trio.testing.wait_all_tasks_blocked()
+            assert alive(ClientConnection, Http11, Tasks, WebSocketStream) == 0
