@@ -18,10 +18,14 @@ from actors.protocol.versions import Era
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a server answered: a JSON object as it wrote it, and the era it is written in."""
+    """What a server answered: a JSON object as it wrote it, and the era it is written in.
+
+    `run` is the incarnation that did, by a name that no other one of any server has; empty if nobody asked for it.
+    """
 
     body: msgspec.Raw
     era: Era
+    run: str = ""
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -60,6 +64,8 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     arrival of the message. What the server says and asks meanwhile goes to `exchange`, as far as `interest` goes.
     `retry` are the JSON members that answer what a modern server asked for by its result; a legacy one never gets them.
     `resumes`: they have a state, so this goes on with a request that only whoever gave the state knows.
+    `as_task`: the client can do with a task in place of the result, in the way of the server's era. `run`: the request
+    is about what only that incarnation knows; no other one gets it, and none is started for it.
     """
 
     server: str
@@ -71,6 +77,8 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     exchange: Caller | None = None
     retry: bytes = b""
     resumes: bool = False
+    as_task: bool = False
+    run: str = ""
     deadline_s: float = 60.0
     principal: Principal = LOCAL
 

@@ -74,7 +74,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `partial`: the list of tools was not read to its end. `read_at`: when it was, in unix seconds; 0 if never, or if
     what was read is in doubt. `good_for_s`: for how long the server says that its lists are good; 0 if it says nothing.
-    `barred`: names of tools that cannot be called as they are reached, see `Tool.misplaced` and `Tool.needs_task`.
+    `barred`: names of tools that cannot be called as they are reached, see `Tool.misplaced`.
     `circular`: lists whose pages have no end at the server; all of them is here.
     `answer` is what the server answered to the handshake, as it wrote it; an empty object if an earlier version read
     the offer.

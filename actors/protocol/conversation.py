@@ -6,7 +6,7 @@ process gets a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -34,11 +34,13 @@ from actors.protocol.outgoing import Outgoing
 from actors.protocol.peer import Answered, Asked, Malformed, Notified, Refused
 from actors.protocol.questions import cancelled_id
 from actors.protocol.subscriptions import ServerSubscription
+from actors.protocol.task_calls import TaskCalls
+from actors.protocol.tasks import STATUS
 from actors.protocol.unprompted import NOTES, Unprompted
 from actors.protocol.versions import BATCH_VERSION, Era
 
 INITIALIZED: Final = "notifications/initialized"
-_UNHEEDED: Final = ("life", "log level", "subscribe")
+_UNHEEDED: Final = ("life", "log level", "subscribe", "task")
 """Answers that say nothing but that the server lives."""
 
 
@@ -56,6 +58,7 @@ class Conversation:
         limits: ListLimits,
         terms: Terms = NOBODY_ASKED,
         mirrors_of: MirrorsOf = no_mirrors,
+        needs_task: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._out = Outbound(prefix, mirrors_of)
         self.output: list[Outgoing] = self._out.messages
@@ -63,6 +66,7 @@ class Conversation:
         self._negotiation = Negotiation(identity, known, terms)
         self._subscription = ServerSubscription(self._out)
         self._unprompted = Unprompted(self._out, announced(msgspec.Raw(terms.capabilities)), terms.roots)
+        self.tasks = TaskCalls(self._out, self._unprompted, needs_task)
         self._limits = limits
         self._listing: ListWalk | None = None
         self.agreement: Agreement | None = None
@@ -142,19 +146,25 @@ class Conversation:
         """Send a request of a client, known as `call` from now on."""
         if self.era == "modern" and asked.method in changes.OF_RESOURCES:
             self._subscription.call(call, asked.method, asked.name)
-            return
-        self._unprompted.begin(call, self._out.call(call, asked), asked)
+        elif self.tasks.concerns(asked):
+            self.tasks.begin(call, asked)
+        else:
+            self._unprompted.begin(call, self._out.call(call, asked), asked)
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
         self._subscription.drop(call)
+        if call in self.tasks:
+            self.tasks.cancel(call, reason)
+            return
         id_ = self._unprompted.end(call, answered=False)
         if id_ is not None:
             self._out.cancel(id_, reason)
 
     def answer(self, id_: bytes, result: bytes | jsonrpc.ErrorObject) -> None:
         """Answer a question of the server: with a result, a JSON object, or an error; nothing if it is not open."""
-        self._unprompted.answer(id_, result)
+        if (said := self.tasks.replied(id_, result)) is not None:
+            self._unprompted.answer(id_, said)
 
     def asker(self) -> int | None:
         """Return the call that an open question of the server is about, if only one can have led to it."""
@@ -176,6 +186,8 @@ class Conversation:
         if not failure.id:
             return ListsChanged(missed=True)
         match self._out.peer.settle(failure.id):
+            case int(call) if call in self.tasks:
+                return self.tasks.lost(call, failure)
             case int(call):
                 self._unprompted.end(call)
                 return CallLost(call, failure)
@@ -207,6 +219,8 @@ class Conversation:
         alone = self.agreement is None and not stream
         event = peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message, alone=alone)
         match event:
+            case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)) if call in self.tasks:
+                return self.tasks.take(call, event)
             case Answered(tag=int(call), result=result):
                 self._unprompted.end(call)
                 return CallAnswered(call, result)
@@ -219,7 +233,7 @@ class Conversation:
             case Notified(method=method, params=params):
                 return self._notified(method, params, stream)
             case Asked():
-                return None if self.era == "modern" else self._unprompted.asked(event, stream)
+                return None if self.era == "modern" else self._unprompted.asked(*self.tasks.placed(event, stream))
             case None:
                 return None
             case _:
@@ -227,7 +241,9 @@ class Conversation:
 
     def _notified(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
         if method in NOTES:
-            return self._unprompted.noted(method, params, stream)
+            return self._unprompted.noted(method, params, self.tasks.stream_of(params, stream))
+        if method == STATUS:
+            return self.tasks.told(params)
         if method == changes.ACKNOWLEDGED:
             return self._subscription.acknowledged(params)
         return self._cancelled(params) if method == CANCELLED else changes.told(method, params)
@@ -273,6 +289,7 @@ class Conversation:
             case Agree(agreement=agreement, notify=notify):
                 self.agreement, self.era = agreement, agreement.era
                 self._out.agreed(agreement, self._identity)
+                self.tasks.agreed(agreement.capabilities, agreement.era)
                 if notify is not None:
                     self._out.write(notify, method=INITIALIZED)
                 return agreement

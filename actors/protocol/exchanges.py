@@ -71,6 +71,7 @@ class Exchanges:
         self._asking: set[int] = set()
         self._progress: dict[int, float] = {}
         self._by_id: dict[bytes, int] = {}
+        self._others: dict[int, dict[bytes, bytes]] = {}
         self.unheard = 0
 
     def __len__(self) -> int:
@@ -83,6 +84,11 @@ class Exchanges:
         if method in ASKING:
             self._asking.add(call)
 
+    def also(self, call: int, id_: bytes, token: bytes = b"") -> None:
+        """A call is known by one more id (JSON text); its client calls progress that is told with that id `token`."""
+        self._by_id[id_] = call
+        self._others.setdefault(call, {})[id_] = token
+
     def end(self, call: int) -> bytes | None:
         """A call has its answer, or nobody waits for it any more. Return the id of its request if it was in flight."""
         in_flight = self._calls.pop(call, None)
@@ -90,6 +96,9 @@ class Exchanges:
             return None
         del self._by_id[in_flight[0]]
         self._asking.discard(call)
+        if self._others:
+            for id_ in self._others.pop(call, ()):
+                del self._by_id[id_]
         if self._progress:
             self._progress.pop(call, None)
         return in_flight[0]
@@ -118,10 +127,10 @@ class Exchanges:
 
     def _advanced(self, params: msgspec.Raw) -> CallNoted | None:
         told = _progress.decode(params)
-        call = self._by_id.get(b'"%b"' % told.token.encode())
+        call = self._by_id.get(id_ := b'"%b"' % told.token.encode())
         if call is None:
             return None
-        token = self._calls[call][1].progress
+        token = self._others.get(call, {}).get(id_) or self._calls[call][1].progress
         if not token or told.progress <= self._progress.get(call, -math.inf):
             return None
         self._progress[call] = told.progress

@@ -48,6 +48,13 @@ class CallLost(msgspec.Struct, frozen=True):
     failure: Failure
 
 
+class CallLasts(msgspec.Struct, frozen=True):
+    """The server works on a call as a task, so it may take long; in `pause_s` it is to be asked how far it is."""
+
+    call: int
+    pause_s: float | None = None
+
+
 class CallNoted(msgspec.Struct, frozen=True):
     """The server tells something while it works on a call; `params` is JSON text, as the call's client may read it."""
 
@@ -122,6 +129,7 @@ Fact = (
     | CallRefused
     | CallMalformed
     | CallLost
+    | CallLasts
     | CallNoted
     | CallAsked
     | QuestionWithdrawn

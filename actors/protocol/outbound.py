@@ -23,7 +23,7 @@ ListenTag = Literal["listen", "other listen"]
 LISTENS: Final[tuple[ListenTag, ListenTag]] = ("listen", "other listen")
 """One is open while another is being opened."""
 
-Tag = int | Kind | ListenTag | Literal["negotiation", "life", "log level", "subscribe"]
+Tag = int | Kind | ListenTag | Literal["negotiation", "life", "log level", "subscribe", "task"]
 """What an answer is for: a call by its number, or something of our own."""
 
 
@@ -53,6 +53,10 @@ class ClientRequest(Protocol):
     @property
     def retry(self) -> bytes:
         """The JSON members that answer what a modern server asked for before."""
+
+    @property
+    def as_task(self) -> bool:
+        """Whether its client can do with a task in place of the result, in the way of the server's era."""
 
 
 class Outbound:
@@ -101,8 +105,8 @@ class Outbound:
         self.request(tag, method, b"{" + body + b"}" if body else None, self._version)
         return self._ids[tag]
 
-    def call(self, call: int, asked: ClientRequest) -> bytes:
-        """Send a request of a client. Return the id."""
+    def call(self, call: int | Literal["task"], asked: ClientRequest) -> bytes:
+        """Send a request of a client, or one about a task. Return the id."""
         id_, method, name, members, meta = self.peer.expect(call), asked.method, asked.name, asked.members, asked.meta
         interest = asked.interest
         if asked.retry and self._modern:

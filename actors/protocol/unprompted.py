@@ -55,6 +55,10 @@ class Unprompted:
         """A call was sent as the request with this id (JSON text)."""
         self._exchanges.begin(call, id_, asked.interest, asked.method)
 
+    def also(self, call: int, id_: bytes, token: bytes = b"") -> None:
+        """A call is known by one more id; see `Exchanges.also`."""
+        self._exchanges.also(call, id_, token)
+
     def end(self, call: int, *, answered: bool = True) -> bytes | None:
         """A call has its answer, or nobody waits for it; see `Exchanges.end`."""
         self._at_work = self._at_work or answered

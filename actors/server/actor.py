@@ -39,13 +39,24 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
-from actors.server.inbox import CallAbandoned, HoldEnded, PageRead, QuestionAnswered, ServerMessage, TimerFired
+from actors.server.inbox import (
+    CallAbandoned,
+    HoldEnded,
+    PageRead,
+    PauseOver,
+    QuestionAnswered,
+    ServerMessage,
+    TimerFired,
+)
 from actors.server.incarnation import ProcessExit, Received, Written
 from actors.server.performer import Performer
 from actors.server.profile import Profile, Shared
 from actors.server.record import with_stderr
+from actors.server.unanswered import gone
 
-OfIncarnation = Written | PageRead | QuestionAnswered | HoldEnded | Spawned | SpawnRefused | Violated | ProcessExit
+OfIncarnation = (
+    Written | PageRead | QuestionAnswered | HoldEnded | PauseOver | Spawned | SpawnRefused | Violated | ProcessExit
+)
 """What comes of one process, and counts only while that is the present one."""
 
 
@@ -57,6 +68,7 @@ class ServerActor(Actor[ServerMessage]):
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
         self.name = server.name
         self._idle_timeout_s = settings.idle_timeout_s
+        self._task_max_s = settings.task_max_s
         self._restarts = server.restarts
         self._reporter = reporter
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)
@@ -113,6 +125,8 @@ class ServerActor(Actor[ServerMessage]):
                 self._watch_deadlines()
             case HoldEnded():
                 self._traffic.hold_ended(message)
+            case PauseOver():
+                self._traffic.pause_over(message)
             case ProcessExit():
                 self._server.ended(message)
             case Spawned() | SpawnRefused() | Violated():
@@ -183,6 +197,9 @@ class ServerActor(Actor[ServerMessage]):
         now = trio.current_time()
         life = self._course.life
         serving = life.state is State.READY
+        if message.run and (message.run != self._server.processes.run or not serving):
+            reply.fail(gone(self.name))
+            return
         if not serving:
             refusal = self._server.recovery.refusal_of_call(life, now + message.deadline_s)
             if refusal is not None:
@@ -249,8 +266,11 @@ class ServerActor(Actor[ServerMessage]):
         self._watch_deadlines()
 
     def _on_idle(self) -> None:
-        left = self._calls.last_activity + self._idle_timeout_s - trio.current_time()
         link = self._server.processes.link
+        patience_s = self._idle_timeout_s
+        if link is not None:
+            patience_s = max(patience_s, min(link.talk.tasks.longest_s, self._task_max_s))
+        left = self._calls.last_activity + patience_s - trio.current_time()
         if self._calls.open or self._server.change_stream.wanted or (link is not None and link.talk.listing):
             left = self._idle_timeout_s
         if left > 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from actors.kit import Mark, Reply
@@ -9,6 +11,9 @@ from actors.messages import CallServer, Result
 from actors.protocol.jsonrpc import HEADER_MISMATCH, ErrorObject, RemoteError
 from actors.protocol.mirrors import Mirror
 from actors.protocol.versions import Era
+
+_WORTH_S: Final = 1.0
+"""By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
 
 
 class Call(msgspec.Struct, eq=False):
@@ -41,3 +46,11 @@ class Call(msgspec.Struct, eq=False):
     def is_outdated(self, error: ErrorObject, era: Era) -> bool:
         """Say whether it is refused for its headers, for the first time (MCP 2026-07-28, streamable-http)."""
         return era == "modern" and error.code == HEADER_MISMATCH and self.mirrors is None
+
+    def move(self, deadline: float, most_s: float, *, earlier: bool) -> bool:
+        """Move the deadline, to `most_s` from the beginning at most; False if that changes hardly anything."""
+        deadline = max(min(deadline, self.began + most_s), self.began + self.message.deadline_s)
+        if deadline <= self.deadline + _WORTH_S and not (earlier and deadline < self.deadline):
+            return False
+        self.deadline = deadline
+        return True

@@ -22,12 +22,10 @@ from actors.server.deadlines import Deadlines
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
 from actors.server.turns import CallTurns
-from actors.server.unanswered import WAITS_FOR_AN_ANSWER, busy, late, lost, oversized, stopped, unresumable, unusable
+from actors.server.unanswered import WAITS_FOR_AN_ANSWER, busy, late, lost, misdirected, oversized, stopped, unusable
 
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
-_WORTH_S = 1.0
-"""By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
 
 
 class Calls:
@@ -103,9 +101,9 @@ class Calls:
     def send(self, link: Link, now: float) -> None:
         """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
         for call in self.sendable(self._max_in_flight, now, link.place):
-            if call.message.resumes and link.talk.era == "legacy":
+            if (error := misdirected(call.message, link.talk.era, link.run)) is not None:
                 self._in_flight.pop(call.number)
-                self.fail(call, unresumable(self._server))
+                self.fail(call, error)
             else:
                 link.talk.call(call.number, call.message)
 
@@ -138,7 +136,7 @@ class Calls:
         match fact:
             case CallAnswered(result=result):
                 self._answered = True
-                call.reply.answer(Result(result, link.talk.era))
+                call.reply.answer(Result(result, link.talk.era, link.run if call.message.as_task else ""))
             case CallRefused(error=error) if call.is_outdated(error, link.talk.era):
                 call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
                 self._in_flight[call.number] = call
@@ -232,6 +230,11 @@ class Calls:
         if fact.method == PROGRESS and not call.questions:
             self._move(call, now + call.message.deadline_s, earlier=False)
 
+    def lasts(self, number: int) -> None:
+        """The server works on a call as a task: it may take as long as any."""
+        if (call := self._in_flight.get(number)) is not None:
+            self._move(call, call.began + self._max_s, earlier=False)
+
     def pause(self, number: int, now: float) -> Caller | None:
         """The server asks something about a call, whose time stands still meanwhile. Return whom to ask, if anybody."""
         call = self._in_flight.get(number)
@@ -252,9 +255,7 @@ class Calls:
                 self._move(call, now + call.left_s, earlier=True)
 
     def _move(self, call: Call, deadline: float, *, earlier: bool) -> None:
-        deadline = max(min(deadline, call.began + self._max_s), call.began + call.message.deadline_s)
-        if deadline > call.deadline + _WORTH_S or (earlier and deadline < call.deadline):
-            call.deadline = deadline
+        if call.move(deadline, self._max_s, earlier=earlier):
             self._deadlines.note(call.deadline, call.number, self.open)
 
     # Deadlines ------------------------------------------------------------------------------------------------------

@@ -48,6 +48,13 @@ class QuestionAnswered(msgspec.Struct, frozen=True):
     result: bytes | ErrorObject | None
 
 
+class PauseOver(msgspec.Struct, frozen=True):
+    """A call whose server works on it as a task may be asked for again; see `TaskPauses`."""
+
+    incarnation: int
+    call: int
+
+
 class HoldEnded(msgspec.Struct, frozen=True):
     """A question of the server was held for as long as is sensible, and it is still not known whose it is."""
 
@@ -74,4 +81,5 @@ ServerMessage = (
     | PageRead
     | QuestionAnswered
     | HoldEnded
+    | PauseOver
 )

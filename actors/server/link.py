@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
 from contextlib import suppress
 
 import trio
@@ -28,16 +30,17 @@ _NO_BATCHES = "a batch, which this version of the protocol does not have"
 class Link:
     """What is said goes into the process's outbox with `flush`. `hasty`: the first probe of the era was unanswered.
 
-    `heard` is when the server last said anything that made sense, in seconds of the trio clock. `choked`: it left so
-    much unread that something did not fit.
+    `run` is a name that no other incarnation of any server has. `heard` is when the server last said anything that made
+    sense, in seconds of the trio clock. `choked`: it left so much unread that something did not fit.
     """
 
-    __slots__ = ("choked", "hasty", "heard", "process", "talk")
+    __slots__ = ("choked", "hasty", "heard", "process", "run", "talk")
 
     def __init__(self, process: Incarnation, talk: Conversation) -> None:
         self.choked = False
         self.process = process
         self.talk = talk
+        self.run = secrets.token_hex(8)
         self.hasty = talk.probing
         self.heard = trio.current_time()
 
@@ -115,7 +118,8 @@ class Link:
 class Launcher:
     """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`.
 
-    `hear` is called with whatever a server writes beside its messages, `mirrors_of` with the names of called tools.
+    `hear` is called with whatever a server writes beside its messages, `mirrors_of` and `needs_task`
+    with the names of called tools.
     """
 
     def __init__(
@@ -128,6 +132,7 @@ class Launcher:
         identity: Identity,
         hear: Hear,
         mirrors_of: MirrorsOf,
+        needs_task: Callable[[str], bool],
     ) -> None:
         self._transport = transport
         self._settings = settings
@@ -137,6 +142,7 @@ class Launcher:
         self._identity = identity
         self._hear = hear
         self._mirrors_of = mirrors_of
+        self._needs_task = needs_task
 
     def launch(self, number: int, era: Era | None, *, urgent: bool, new: bool) -> Link:
         """Start incarnation `number` in tasks of the actor; `era` is what the server spoke before.
@@ -156,5 +162,7 @@ class Launcher:
         if urgent:
             process.hurry()
         self._start_soon(process.run, self._starts)
-        talk = Conversation(f"s{number}", self._identity, era, LIST_LIMITS, settings.terms, self._mirrors_of)
+        talk = Conversation(
+            f"s{number}", self._identity, era, LIST_LIMITS, settings.terms, self._mirrors_of, self._needs_task
+        )
         return Link(process, talk)

@@ -28,7 +28,6 @@ from actors.server.settings import LIST_LIMITS, RELIST_DEBOUNCE_S, RELIST_INTERV
 
 SETTLE_S = 10.0
 """Old lists are read again about this long after the start: servers that are not known at all come first."""
-_AS_TASK = "it can only be run as a task, which this gateway does not do"
 
 
 class Lists:
@@ -49,6 +48,7 @@ class Lists:
         self.known = known
         self._over_http = over_http
         self._mirrors = _mirrors(known)
+        self._task_only = _task_only(known)
         self.owed = False
         self._settings = settings
         self._spread = zlib.crc32(server.encode()) / 2**32  # of servers over an interval; the same at each start
@@ -111,9 +111,7 @@ class Lists:
     def take(self, now: float, unix_now: float, agreement: Agreement, draft: Draft, listed: Listed) -> Offer:
         """Take what was read; return what is known now."""
         offer = draft.offer(agreement, listed)
-        if offer.era == "legacy":
-            offer = _without(offer, {tool.name: _AS_TASK for tool in offer.tools if tool.needs_task})
-        elif self._over_http():
+        if offer.era == "modern" and self._over_http():
             offer = _without(offer, {tool.name: tool.misplaced for tool in offer.tools if tool.misplaced})
         self._looked_at = now
         self._due_at = now + self._max_age_s
@@ -134,11 +132,16 @@ class Lists:
             offer = replace(offer, read_at=before if offer.partial else unix_now)
         self.known = offer
         self._mirrors = _mirrors(offer)
+        self._task_only = _task_only(offer)
         return offer
 
     def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
         """Return which arguments of a tool the head of a call repeats."""
         return self._mirrors.get(tool, ())
+
+    def needs_task(self, tool: str) -> bool:
+        """Say whether a tool can only be run as a task."""
+        return tool in self._task_only
 
     def _stale_from(self, now: float, good_for_s: float) -> float:
         """Return when lists grow stale by their server's word; infinite if that is never, or age does not matter."""
@@ -156,6 +159,10 @@ class Lists:
 
 def _mirrors(offer: Offer | None) -> dict[str, tuple[Mirror, ...]]:
     return {tool.name: tool.mirrors for tool in offer.tools if tool.mirrors} if offer is not None else {}
+
+
+def _task_only(offer: Offer | None) -> frozenset[str]:
+    return frozenset(tool.name for tool in offer.tools if tool.needs_task) if offer is not None else frozenset()
 
 
 def _without(offer: Offer, left_out: Mapping[str, str]) -> Offer:

@@ -31,6 +31,7 @@ from actors.server.profile import Profile, Shared
 from actors.server.record import Record
 from actors.server.recovery import Recovery
 from actors.server.settings import DRAIN_S
+from actors.server.task_pauses import TaskPauses
 from actors.server.traffic import Traffic
 from actors.transport.base import BESIDE_US
 
@@ -66,6 +67,7 @@ class Performer:
             shared.identity,
             journal.overhear,
             lists.mirrors_of,
+            lists.needs_task,
         )
         self.processes = Processes(
             launcher,
@@ -103,6 +105,7 @@ class Performer:
             self.liveness,
             self._record,
             self.course,
+            TaskPauses(post, start_soon),
         )
 
     async def _fire(self, timer: Timer, number: int) -> None:

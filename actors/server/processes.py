@@ -46,6 +46,11 @@ class Processes:
         """What more can be said of the server than its state."""
         return self._startup.activity(self.link)
 
+    @property
+    def run(self) -> str:
+        """Which incarnation it is among those of all servers; empty if there is none."""
+        return self.link.run if self.link is not None else ""
+
     # Beginning and end ----------------------------------------------------------------------------------------------
 
     def spawn(self, number: int, *, urgent: bool) -> None:

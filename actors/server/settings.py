@@ -43,6 +43,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     probe_timeout_s: float = 20.0
     discovery_timeout_s: float = 60.0
     call_max_s: float = 600.0
+    task_max_s: float = 3600.0
     question_timeout_s: float = 300.0
     question_fallback: Fallback = "cancel"
     terms: Terms = Terms()

@@ -14,6 +14,7 @@ from actors.protocol.era import Agreement, NoAgreement
 from actors.protocol.facts import (
     CallAnswered,
     CallAsked,
+    CallLasts,
     CallLost,
     CallMalformed,
     CallNoted,
@@ -34,12 +35,13 @@ from actors.server.change_stream import ChangeStream
 from actors.server.course import Course
 from actors.server.dialogue import Dialogue
 from actors.server.discovery import Discovery
-from actors.server.inbox import HoldEnded, PageRead, QuestionAnswered
+from actors.server.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered
 from actors.server.incarnation import Received
 from actors.server.link import Link
 from actors.server.liveness import Liveness
 from actors.server.processes import Processes
 from actors.server.record import Record
+from actors.server.task_pauses import TaskPauses
 
 _ANSWERS = (CallAnswered, CallRefused, CallMalformed, CallLost)
 
@@ -57,6 +59,7 @@ class Traffic:
         liveness: Liveness,
         record: Record,
         course: Course,
+        pauses: TaskPauses,
     ) -> None:
         self._processes = processes
         self._calls = calls
@@ -66,6 +69,7 @@ class Traffic:
         self._liveness = liveness
         self._record = record
         self._course = course
+        self._pauses = pauses
 
     def receive(self, received: Received) -> None:
         """Take lines, and what comes in their place."""
@@ -94,6 +98,12 @@ class Traffic:
     def hold_ended(self, ended: HoldEnded) -> None:
         """Take that a question was held in vain."""
         self._dialogue.hold_ended(ended, self._processes.link)
+        self.pump()
+
+    def pause_over(self, over: PauseOver) -> None:
+        """Ask how far a call is whose server works on it as a task."""
+        if (link := self._processes.link) is not None:
+            link.talk.tasks.due(over.call)
         self.pump()
 
     def abandon(self, call: int) -> None:
@@ -137,6 +147,10 @@ class Traffic:
         match fact:
             case CallNoted():
                 self._calls.note(fact, link.heard)
+            case CallLasts(call=call, pause_s=pause_s):
+                self._calls.lasts(call)
+                if pause_s is not None:
+                    self._pauses.begin(link.number, call, pause_s)
             case CallAsked():
                 self._dialogue.ask(fact, link)
             case QuestionWithdrawn(id=id_):

@@ -20,6 +20,8 @@ from actors.errors import (
 from actors.messages import CallServer
 from actors.protocol.facts import CallMalformed
 from actors.protocol.failure import Failure
+from actors.protocol.tasks import UnknownTask
+from actors.protocol.versions import Era
 
 WAITS_FOR_AN_ANSWER = "it does one call at a time, and the present one waits for somebody to answer a question"
 Hide = Callable[[str], str]
@@ -62,10 +64,23 @@ def oversized(server: str, size: int, limit: int) -> CallTooLarge:
     return CallTooLarge(text, server=server)
 
 
-def unresumable(server: str) -> MalformedRequest:
+def _unresumable(server: str) -> MalformedRequest:
     """Return the error for a request that goes on with one that its server, a legacy one, cannot have begun."""
     text = f"requestState: not one that was given here for server {server!r}; make the request anew"
     return MalformedRequest(text, server=server)
+
+
+def misdirected(message: CallServer, era: Era, run: str) -> SupervisorError | None:
+    """Return why an incarnation cannot know what a request is about; None if it can."""
+    if message.resumes and era == "legacy":
+        return _unresumable(message.server)
+    return gone(message.server) if message.run and message.run != run else None
+
+
+def gone(server: str) -> UnknownTask:
+    """Return the error for a request about a task whose server has ended since it made that."""
+    text = f"server {server!r} has ended since it made this task: it is lost, and how far it came is not known"
+    return UnknownTask(f"{text}; look before you make it again", server=server, outcome="unknown")
 
 
 def busy(server: str, why: str) -> TooManyCalls:

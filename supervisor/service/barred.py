@@ -6,18 +6,14 @@ from typing import Final
 
 from actors.catalogue.offer import Offer
 from actors.errors import UnknownTool
-from actors.protocol.versions import Era
 from supervisor.metatools.texts import clean
 
-WHY: Final[dict[Era, str]] = {
-    "legacy": "can only be run as a task, and tasks do not get through here",
-    "modern": "marks its parameters for headers wrongly, and cannot be called over HTTP",
-}
-"""Servers of each era have tools that are left out for one reason; see `Offer.barred`."""
+WHY: Final = "marks its parameters for headers wrongly, and cannot be called over HTTP"
+"""The one reason for which tools are left out, of servers of the modern era; see `Offer.barred`."""
 
 
 def barred(server: str, offer: Offer, name: str) -> UnknownTool | None:
     """Return the error for a tool that was left out of an offer; None for any other."""
-    if name not in offer.barred:
+    if name not in offer.barred or offer.era == "legacy":
         return None
-    return UnknownTool(f"{clean(name[:100])!r} of server {server!r} {WHY[offer.era]}", server=server)
+    return UnknownTool(f"{clean(name[:100])!r} of server {server!r} {WHY}", server=server)

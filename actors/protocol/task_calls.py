@@ -1,0 +1,263 @@
+"""The calls of one incarnation that are about tasks: made as ones by clients, asking for them, or driven by us. Pure.
+
+Whose it is what a legacy server says of a task is known by the task's id: it is told to the call that waits for the
+result of that task. What is said of a task for which nobody waits goes to nobody; clients have to ask anyway (MCP
+2025-11-25, basic/utilities/tasks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from actors.protocol import tasks
+from actors.protocol.driven_task import DrivenTask
+from actors.protocol.exchanges import MAX_NOTE_BYTES, NOTHING, Interest
+from actors.protocol.facts import CallAnswered, CallAsked, CallLost, CallMalformed, CallNoted, CallRefused, Fact
+from actors.protocol.failure import Failure
+from actors.protocol.jsonrpc import ErrorObject, encode
+from actors.protocol.outbound import ClientRequest, Outbound, Tag
+from actors.protocol.peer import Answered, Asked, Malformed, Refused
+from actors.protocol.tasks import CALL, CANCEL, RESULT, STATUS, Task
+from actors.protocol.unprompted import Unprompted
+from actors.protocol.versions import Era
+
+MAX_OPEN: Final = 1024
+"""Tasks of which something is known; then the oldest are forgotten."""
+TTL_MS: Final = 3_600_000
+"""For which a legacy server is asked to keep a task that we drive."""
+NOWHERE: Final = b"-"
+"""The stream of what is said of a task for which nobody waits."""
+Ended = CallAnswered | CallRefused | CallMalformed | CallLost
+
+
+class _Request(msgspec.Struct, frozen=True):
+    """A request of ours for a client; see `ClientRequest`."""
+
+    method: str
+    members: bytes
+    interest: Interest
+    name: str = ""
+    meta: bytes = b""
+    retry: bytes = b""
+    as_task: bool = True
+
+
+class _Open(msgspec.Struct, frozen=True):
+    """A task of a client. `id` is that of the request that made it, `token` what the client calls its progress."""
+
+    lifetime_s: float
+    id: bytes
+    token: bytes
+
+
+class _Asking(msgspec.Struct, frozen=True):
+    """A request of a client; `id` is ours, `token` what the client calls its progress."""
+
+    method: str
+    task: str
+    id: bytes
+    token: bytes
+
+
+class TaskCalls:
+    """Those of one incarnation. `needs_task` says of a tool of a legacy server that it can only be run as a task."""
+
+    def __init__(self, out: Outbound, unprompted: Unprompted, needs_task: Callable[[str], bool]) -> None:
+        self._out = out
+        self._unprompted = unprompted
+        self._needs_task = needs_task
+        self._era: Era = "legacy"
+        self._spoken = False
+        self._asking: dict[int, _Asking] = {}
+        self._driven: dict[int, tuple[DrivenTask, Interest]] = {}
+        self._ids: dict[int, bytes] = {}
+        self._open: dict[str, _Open] = {}
+        self._waiting: dict[str, int] = {}
+        self._questions: dict[bytes, int] = {}
+        self._tasks: dict[bytes, str] = {}
+
+    def __contains__(self, call: object) -> bool:
+        return call in self._asking or call in self._driven
+
+    @property
+    def longest_s(self) -> float:
+        """For how long the server keeps those tasks of clients that are not over, at most; 0 if there is none."""
+        return max((task.lifetime_s for task in self._open.values()), default=0.0)
+
+    def agreed(self, capabilities: msgspec.Raw, era: Era) -> None:
+        """The server speaks this era, and may have declared tasks."""
+        self._era, self._spoken = era, tasks.speaks(capabilities, era)
+
+    # Requests -------------------------------------------------------------------------------------------------------
+
+    def concerns(self, asked: ClientRequest) -> bool:
+        """Say whether a request is to be begun here."""
+        if not self._spoken:
+            return False
+        if asked.method == CALL:
+            return asked.as_task or self._era == "modern" or self._needs_task(asked.name)
+        return asked.method in tasks.OF_ONE
+
+    def begin(self, call: int, asked: ClientRequest) -> None:
+        """Send a request of a client."""
+        interest = self._declaring(asked.interest)
+        drives = asked.method == CALL and not asked.as_task
+        members = asked.members
+        if drives and self._era == "legacy":
+            members = b",".join(part for part in (members, b'"task":{"ttl":%d}' % TTL_MS) if part)
+        request = _Request(asked.method, members, interest, asked.name, asked.meta, asked.retry)
+        id_ = self._ids[call] = self._out.call(call, request)
+        self._unprompted.begin(call, id_, request)
+        if drives:
+            self._driven[call] = DrivenTask(call, self._era, partial(self._send, call)), interest
+            return
+        self._asking[call] = _Asking(asked.method, asked.name, id_, interest.progress)
+        if asked.method == RESULT:
+            self._wait(call, asked.name)
+
+    def _declaring(self, interest: Interest) -> Interest:
+        if self._era == "legacy":
+            return interest
+        return replace(interest, capabilities=tasks.declaring(interest.capabilities))
+
+    def _send(self, call: int, method: str, more: bytes) -> None:
+        driven, interest = self._driven[call]
+        asked = self._about(driven.id, method, more, interest)
+        id_ = self._ids[call] = self._out.call(call, asked)
+        self._unprompted.also(call, id_)
+
+    def _about(self, task: str, method: str, more: bytes, interest: Interest) -> _Request:
+        members = b'"taskId":' + encode(task) + (b"," if more else b"") + more
+        return _Request(method, members, Interest(capabilities=interest.capabilities), task)
+
+    def _wait(self, call: int, task: str) -> None:
+        self._waiting[task] = call
+        if (known := self._open.get(task)) is not None and known.token:
+            self._unprompted.also(call, known.id, known.token)
+
+    # Answers --------------------------------------------------------------------------------------------------------
+
+    def take(self, call: int, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
+        """Take the answer to a call of these."""
+        match event:
+            case Answered(result=result) if call in self._driven:
+                return self._drive(call, lambda driven: driven.answered(result))
+            case Answered(result=result):
+                self._learn(self._asking[call], result)
+                return self._ended(CallAnswered(call, result))
+            case Refused(error=error) if call in self._driven:
+                return self._drive(call, lambda driven: driven.refused(error))
+            case Refused(error=error):
+                return self._ended(CallRefused(call, error))
+            case Malformed(reason=reason, done=done, over=over):
+                return self._ended(CallMalformed(call, reason, done, over))
+
+    def _learn(self, asking: _Asking, result: msgspec.Raw) -> None:
+        """See what a result tells of a task of a client."""
+        if asking.method == CALL:
+            self._made(asking, tasks.created(result, self._era))
+        elif asking.method == RESULT:
+            self._open.pop(asking.task, None)
+        elif (told := tasks.told(result)) is not None:
+            self._heard(told)
+
+    def lost(self, call: int, failure: Failure) -> Fact | None:
+        """Take that a request has no answer."""
+        if call in self._driven:
+            return self._drive(call, lambda driven: driven.lost(failure))
+        return self._ended(CallLost(call, failure))
+
+    def due(self, call: int) -> None:
+        """The pause of a driven call is over."""
+        if call in self._driven:
+            self._driven[call][0].due()
+
+    def replied(self, id_: bytes, answer: bytes | ErrorObject) -> bytes | ErrorObject | None:
+        """Take the answer of a client to a question, and return what the server gets for it.
+
+        None if it has got it already: a task of a modern server led to the question.
+        """
+        task, call = self._tasks.pop(id_, None), self._questions.pop(id_, None)
+        if call in self._driven:
+            self._driven[call][0].replied(answer)
+        if call is not None:
+            return None
+        return answer if task is None or isinstance(answer, ErrorObject) else tasks.with_related(answer, task)
+
+    def _drive(self, call: int, go_on: Callable[[DrivenTask], Fact | None]) -> Fact | None:
+        driven, _ = self._driven[call]
+        fact = go_on(driven)
+        if driven.id and self._era == "legacy":
+            self._waiting[driven.id] = call
+        if isinstance(fact, CallAsked):
+            self._questions[fact.id] = call
+        return self._ended(fact) if isinstance(fact, Ended) else fact
+
+    def _ended(self, fact: Ended) -> Ended:
+        self._end(fact.call)
+        return fact
+
+    def _end(self, call: int, *, answered: bool = True) -> None:
+        del self._ids[call]
+        self._unprompted.end(call, answered=answered)
+        driven = self._driven.pop(call, None)
+        task = driven[0].id if driven is not None else self._asking.pop(call).task
+        if self._waiting.get(task) == call:
+            del self._waiting[task]
+
+    def cancel(self, call: int, reason: str) -> None:
+        """Nobody waits for a call any more: a task that we drive is cancelled, one of a client is not."""
+        id_ = self._ids[call]
+        driven, interest = self._driven.get(call, (None, NOTHING))
+        self._end(call, answered=False)
+        if driven is None or driven.sent:
+            self._out.cancel(id_, reason)
+        if driven is not None and driven.id:
+            self._out.call("task", self._about(driven.id, CANCEL, b"", interest))
+
+    # What the server says -------------------------------------------------------------------------------------------
+
+    def placed(self, asked: Asked, stream: bytes) -> tuple[Asked, bytes]:
+        """Return a question of a legacy server, and the stream on which it is to be taken."""
+        if not self._spoken or not (task := tasks.related(asked.params)):
+            return asked, stream
+        call = self._waiting.get(task)
+        if call is None:
+            return asked, NOWHERE
+        if call in self._driven:
+            asked = replace(asked, params=msgspec.Raw(tasks.with_related(bytes(asked.params), "")))
+        elif len(self._tasks) < MAX_OPEN:
+            self._tasks[asked.id] = task
+        return asked, self._ids[call]
+
+    def stream_of(self, params: msgspec.Raw, stream: bytes) -> bytes:
+        """Return the stream on which something is to be taken: that of the call to whose task it belongs, if to any."""
+        if not self._spoken or not (task := tasks.related(params)):
+            return stream
+        call = self._waiting.get(task)
+        return NOWHERE if call is None else self._ids[call]
+
+    def told(self, params: msgspec.Raw) -> CallNoted | None:
+        """Take how a task is doing; return for which call that is, if for any."""
+        task = tasks.told(params) if self._spoken and len(params) <= MAX_NOTE_BYTES else None
+        if task is None:
+            return None
+        self._heard(task)
+        call = self._waiting.get(task.id)
+        return CallNoted(call, STATUS, bytes(params)) if call is not None and call in self._asking else None
+
+    def _made(self, asking: _Asking, task: Task | None) -> None:
+        if task is None or task.status in tasks.OVER:
+            return
+        while len(self._open) >= MAX_OPEN:
+            del self._open[next(iter(self._open))]
+        self._open[task.id] = _Open(task.lifetime_s, asking.id, asking.token)
+
+    def _heard(self, task: Task) -> None:
+        if task.status in tasks.OVER:
+            self._open.pop(task.id, None)
