@@ -149,7 +149,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a server that
     recovered has none. `strays` are answers that matched nothing, `unheard` notifications about calls that went to
     nobody: unwanted, of no known call, or too many for their client. `one_at_a_time`: its calls take turns, as it asked
-    something while several were in flight, and nothing says about which of them.
+    something while several were in flight, and nothing says about which of them. `tasks`: those of clients that are not
+    over, as far as is known.
     """
 
     server: str
@@ -174,6 +175,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     strays: int = 0
     unheard: int = 0
     one_at_a_time: bool = False
+    tasks: int = 0
     stderr: str = ""
     disabled: bool = False
     requires_reauth: bool = False

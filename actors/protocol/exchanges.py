@@ -98,7 +98,8 @@ class Exchanges:
         self._asking.discard(call)
         if self._others:
             for id_ in self._others.pop(call, ()):
-                del self._by_id[id_]
+                if self._by_id.get(id_) == call:
+                    del self._by_id[id_]
         if self._progress:
             self._progress.pop(call, None)
         return in_flight[0]

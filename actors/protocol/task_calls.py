@@ -85,6 +85,11 @@ class TaskCalls:
         return call in self._asking or call in self._driven
 
     @property
+    def open(self) -> int:
+        """How many tasks of clients are not over, as far as is known."""
+        return len(self._open)
+
+    @property
     def longest_s(self) -> float:
         """For how long the server keeps those tasks of clients that are not over, at most; 0 if there is none."""
         return max((task.lifetime_s for task in self._open.values()), default=0.0)

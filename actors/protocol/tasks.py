@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -17,6 +17,8 @@ from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
 from actors.protocol.versions import META_PREFIX, Era
 
+SINCE: Final = "2025-11-25"
+"""The first revision that has them."""
 RELATED: Final = META_PREFIX + "related-task"
 """In `_meta` of whatever a legacy peer says about a task."""
 EXTENSION: Final = META_PREFIX + "tasks"
@@ -36,6 +38,8 @@ OF_ONE: Final = METHODS["legacy"] | METHODS["modern"]
 OVER: Final = frozenset({"completed", "failed", "cancelled"})
 """States that do not change any more."""
 MAX_ID_CHARS: Final = 1024
+MAX_CREATED_BYTES: Final = 64 * 1024
+"""Of a result that tells of a new task; what is larger is a result."""
 PACE_S: Final = (0.1, 10.0)
 """The least and the longest pause between two requests about a task, whatever its server suggests."""
 DEFAULT_PACE_S: Final = 1.0
@@ -111,6 +115,7 @@ class _Requests(msgspec.Struct):
 
 class _Tasks(msgspec.Struct):
     requests: _Requests | None = None
+    cancel: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Capabilities(msgspec.Struct):
@@ -140,10 +145,19 @@ def speaks(capabilities: msgspec.Raw, era: Era) -> bool:
     return requests is not None and requests.tools is not None and _is_there(requests.tools.call)
 
 
+def _cancels(capabilities: msgspec.Raw) -> bool:
+    """Say whether a legacy server whose tasks are spoken can cancel them."""
+    try:
+        said = _capabilities.decode(capabilities)
+    except _UNREADABLE:
+        return False
+    return said.tasks is not None and _is_there(said.tasks.cancel)
+
+
 def created(result: msgspec.Raw, era: Era) -> Task | None:
     """Return the task that was made instead of a result; None if this is a result, or tells of no proper task."""
     body = bytes(result)
-    if _MARK not in body:
+    if len(body) > MAX_CREATED_BYTES or _MARK not in body:
         return None
     try:
         if era == "legacy":
@@ -189,6 +203,27 @@ def with_related(said: bytes, id_: str) -> bytes:
         return encode({**members, "_meta": meta})
     del members["_meta"]
     return encode(members)
+
+
+def with_id(said: bytes, id_: str) -> bytes:
+    """Return what tells of a task, or that it was made, under another id; as it is if it tells of none."""
+    try:
+        members = _members.decode(said)
+        if "taskId" in members:
+            return encode({**members, "taskId": id_})
+        inner = _members.decode(members["task"])
+    except (*_UNREADABLE, KeyError):
+        return said
+    return encode({**members, "task": {**inner, "taskId": id_}})
+
+
+def offered(capabilities: msgspec.Raw) -> dict[str, Any]:
+    """Return what a client of a legacy server is told of its tasks: what gets through us.
+
+    Not that they can be listed: those of other clients would be among them.
+    """
+    cancel: dict[str, Any] = {"cancel": {}} if _cancels(capabilities) else {}
+    return {**cancel, "requests": {"tools": {"call": {}}}}
 
 
 @lru_cache(maxsize=128)

@@ -156,6 +156,7 @@ class Record:
             strays=link.talk.strays if link is not None else 0,
             unheard=calls.unheard + (link.talk.unheard if link is not None else 0),
             one_at_a_time=calls.turns.taken,
+            tasks=link.talk.tasks.open if link is not None else 0,
             requires_reauth=life.barred,
             reason=life.reason,
         )

@@ -81,6 +81,13 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
             "puts its deadline off."
         ),
     ] = 600.0
+    task_max_s: Annotated[
+        PositiveSeconds,
+        Meta(
+            description="Longest time that a task of a client keeps the server awake, and that the client can ask for "
+            "it, where the server itself keeps it for longer."
+        ),
+    ] = 3600.0
     ask: Annotated[
         Ask,
         Meta(

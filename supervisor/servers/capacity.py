@@ -67,7 +67,7 @@ class Capacity:
                     status = await address.ask(ReadServer())
                 except SupervisorError:
                     continue
-                if status.state is State.READY and not status.in_flight and not status.waiting:
+                if status.state is State.READY and not (status.in_flight or status.waiting or status.tasks):
                     idle[name] = status
         return idle
 

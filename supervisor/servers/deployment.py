@@ -104,6 +104,16 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         deployed = self.servers.get(server)
         return max(self.call_timeout_s(server), 0.0 if deployed is None else deployed.config.call_max_s)
 
+    def task_max_s(self, server: str) -> float:
+        """Return for how long a task of a client is known, from its beginning."""
+        deployed = self.servers.get(server)
+        return 0.0 if deployed is None else deployed.config.task_max_s
+
+    def is_remote(self, server: str) -> bool:
+        """Say whether a server lives on without a connection of ours."""
+        deployed = self.servers.get(server)
+        return deployed is not None and deployed.config.kind != "stdio"
+
     def question_timeout_s(self, server: str) -> float:
         """Return how long a client may take to answer what a server asks."""
         deployed = self.servers.get(server)

@@ -13,6 +13,7 @@ from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
 from actors.kit import Address, Latest
 from actors.messages import CallServer, Result
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.tasks import RESULT
 from actors.protocol.versions import Era
 from actors.router import Message as RouterMessage
 from supervisor.host.workbench import SMALL_BYTES, Workbench
@@ -25,6 +26,7 @@ from supervisor.service.parking import Parking
 from supervisor.service.relay import as_tool_result, fit, passes, relayed, travelling_meta
 from supervisor.service.round_trips import RoundTrips
 from supervisor.service.rounds import CapabilityRequired
+from supervisor.service.tasks import HeldTask, HeldTasks, TaskVoice
 
 MAX_META_BYTES = 65_536
 MAX_ERROR_BYTES = 1_048_576
@@ -44,9 +46,11 @@ class Forwarder:
         deployment: Latest[Deployment],
         bench: Workbench,
         parking: Parking,
+        tasks: HeldTasks,
         elicitations: Elicitations,
     ) -> None:
         self._bench = bench
+        self._tasks = tasks
         self._elicitations = elicitations
         self._round_trips = RoundTrips(router, deployment, bench, parking)
         self._deployment = deployment
@@ -54,6 +58,10 @@ class Forwarder:
     def timeout_s(self, server: str) -> float:
         """Return how long a call of a server may take; see `Deployment.call_timeout_s`."""
         return self._deployment.value.call_timeout_s(server)
+
+    def _patience_s(self, server: str, method: str) -> float:
+        deployment = self._deployment.value
+        return deployment.call_max_s(server) if method == RESULT else deployment.call_timeout_s(server)
 
     async def ask(
         self,
@@ -71,6 +79,8 @@ class Forwarder:
         by_result: bool = False,
         labelled: bool = True,
         tool: Tool | None = None,
+        as_task: bool = False,
+        task: HeldTask | None = None,
     ) -> bytes:
         """Send one request to a server and return its result, fitted to `era` (default: the client's).
 
@@ -79,7 +89,8 @@ class Forwarder:
         wrote it. `written`: the era of the server, if its errors are to reach a client of that era as they are. `tool`:
         the one that is called, if the client was shown its definition. Raises `SupervisorError`, `RemoteError` in the
         codes of the client's era, and `InputNeeded` for a client that is to answer something first; with `by_result`
-        also `AskedByResult`, where the server may. `labelled`: questions say who asks. A checkpoint.
+        also `AskedByResult`, where the server may. `labelled`: questions say who asks. `as_task`: see `CallServer`;
+        `task`: the one that it is about. A checkpoint.
         """
         client, deployment = exchange.client, self._deployment.value
         exchange.asked_by = server if labelled else ""
@@ -97,8 +108,10 @@ class Forwarder:
             meta=travelling_meta(meta) if len(meta) > len(b"{}") else b"",
             name=name,
             interest=exchange.interest(meta, asked=deployment.asks(server), everyone=everyone),
-            exchange=exchange,
-            deadline_s=max(0.0, since + self._deployment.value.call_timeout_s(server) - trio.current_time()),
+            exchange=exchange if task is None else TaskVoice(exchange, task),
+            as_task=as_task,
+            run=task.run if task is not None else "",
+            deadline_s=max(0.0, since + self._patience_s(server, method) - trio.current_time()),
             principal=client.principal,
         )
         refused: RemoteError | None = None
@@ -118,6 +131,8 @@ class Forwarder:
             if failed is None:
                 raise RemoteError(relayed(error, method, client.era, uri, written).error, server)
             result = failed
+        if as_task and result.era == client.era and (made := self._tasks.made(client.principal, server, result)):
+            return made
         shown = Shown(method, client.version, tool.definition if tool is not None else NO_DEFINITION)
         cost = fitting_cost(result.body, shown)
         try:

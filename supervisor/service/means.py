@@ -21,6 +21,7 @@ from supervisor.service.elicitations import Elicitations
 from supervisor.service.forward import Forwarder
 from supervisor.service.parking import Parking
 from supervisor.service.subscriptions import Subscriptions
+from supervisor.service.tasks import HeldTasks
 from supervisor.service.visible import Visible
 
 Used = Callable[[Principal, str, str, bool, float], None]
@@ -54,7 +55,8 @@ class Means:
         self.visible = Visible(catalogue, statuses)
         self.arrival = Arrival(router, self.visible, clock)
         self.parking = Parking(key)
-        self.forward = Forwarder(router, deployment, self.bench, self.parking, elicitations)
+        self.tasks = HeldTasks(deployment)
+        self.forward = Forwarder(router, deployment, self.bench, self.parking, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible)
 
     @contextmanager

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from actors.catalogue.offer import Offer
 from actors.principal import Principal
+from actors.protocol import tasks
 from actors.protocol.changes import subscribable
 from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import announced
-from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS
+from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 from supervisor.service.client import Client
 from supervisor.service.relay import with_member
 from supervisor.service.visible import Visible
@@ -24,8 +26,8 @@ MODERN_ONLY = frozenset({"server/discover"})
 class SelfDescription:
     """Makes the answers to `initialize` and `server/discover`.
 
-    `instructions` are what a principal is told; `told` says whether it is told of changed lists. `subscribes`: clients
-    are told of changed resources, where servers tell of them.
+    `instructions` are what a principal is told; `told` says whether it is told of changed lists. `passes`: what needs
+    more than a call gets through: changes of resources, and tasks, where servers have them.
     """
 
     def __init__(
@@ -35,9 +37,9 @@ class SelfDescription:
         instructions: Callable[[Principal], str],
         told: Callable[[], bool],
         *,
-        subscribes: bool = False,
+        passes: bool = False,
     ) -> None:
-        self._subscribes = subscribes
+        self._passes = passes
         self._visible = visible
         self._instructions = instructions
         self._told = told
@@ -75,8 +77,19 @@ class SelfDescription:
         told = {"listChanged": self._told()}
         lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         entries = self._visible.now(principal).entries.values()
-        if self._subscribes and any(subscribable(entry.offer.capabilities) for entry in entries):
+        if self._passes and any(subscribable(entry.offer.capabilities) for entry in entries):
             lists["resources"] = {**told, "subscribe": True}
         offered = frozenset[str]().union(*(announced(entry.offer.capabilities) for entry in entries))
+        as_tasks = self._tasks(version, [entry.offer for entry in entries]) if self._passes else {}
         passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
-        return {**lists, **{name: {} for name in passed}}
+        return {**lists, **{name: {} for name in passed}, **as_tasks}
+
+    def _tasks(self, version: str, offers: Iterable[Offer]) -> dict[str, Any]:
+        """Return what a client of `version` is told of tasks: what all have that work in the way of its era."""
+        era: Era = "modern" if version in MODERN_VERSIONS else "legacy"
+        able = [each.capabilities for each in offers if each.era == era and tasks.speaks(each.capabilities, era)]
+        if not able or version < tasks.SINCE:
+            return {}
+        if era == "modern":
+            return {"extensions": {tasks.EXTENSION: {}}}
+        return {"tasks": min((tasks.offered(each) for each in able), key=len)}

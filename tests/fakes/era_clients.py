@@ -135,7 +135,7 @@ def _odd(method: str, result: dict[str, Any], era: str) -> Iterator[str]:
     yield from (f"{name} is null" for name, value in result.items() if value is None)
     if method == "tools/call" and not isinstance(result.get("content"), list):
         yield f"content {result.get('content')!r}"
-    if "tasks" in (result.get("capabilities") or {}):
+    if "tasks" in (result.get("capabilities") or {}) and (era == "modern" or "list" in result["capabilities"]["tasks"]):
         yield "the capability tasks"
     if method == "initialize" and not {"name", "version"} <= result.get("serverInfo", {}).keys():
         yield "no serverInfo"

@@ -76,7 +76,7 @@ def test_modern_clients_are_told_of_missing_resources_by_their_code(seen: dict[s
 def test_a_greeting_says_who_and_what_there_is(seen: dict[str, Seen]) -> None:
     for era in ERAS:
         assert seen["not-announced"].answers[f"greeting {era}"]["capabilities"] == {"tools": {}}
-        assert "tasks" not in seen["execution"].answers[f"greeting {era}"]["capabilities"]
+        assert ("tasks" in seen["execution"].answers[f"greeting {era}"]["capabilities"]) is (era == "legacy")
     assert seen["bare-greeting"].answers["greeting legacy"]["serverInfo"]["name"] == "bare-greeting"
 
 

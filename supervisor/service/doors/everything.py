@@ -25,15 +25,18 @@ from actors.protocol.input_required import RESPONSES, STATE
 from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import MEMBERS
 from actors.protocol.mirrors import Mirror
+from actors.protocol.tasks import OF_ONE
 from supervisor.host.workbench import beside
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.texts import clean
 from supervisor.service.client import Client
+from supervisor.service.doors import task_requests
 from supervisor.service.doors.definitions import Names
 from supervisor.service.doors.known_lists import KINDS
 from supervisor.service.doors.namespaced import SEPARATOR
 from supervisor.service.doors.naming import CurrentNames, unknown_tool
 from supervisor.service.doors.requests import NO_META, members_of, text_of
+from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.lookup import ambiguous
@@ -61,7 +64,7 @@ class Everything:
         self._visible = means.visible
         self._names = CurrentNames(means.bench)
         self._of_ours = SelfDescription(
-            means.visible, version, lambda who: f"{HOW}\n{servers(who)}", lambda: True, subscribes=True
+            means.visible, version, lambda who: f"{HOW}\n{servers(who)}", lambda: True, passes=True
         )
         self._methods: dict[str, Handler] = {
             **dict.fromkeys(KINDS, self._list),
@@ -69,6 +72,7 @@ class Everything:
             "resources/read": self._read,
             "prompts/get": self._get_prompt,
             "completion/complete": self._complete,
+            **dict.fromkeys(OF_ONE, partial(task_requests.perform, means)),
         }
 
     def revisions(self, principal: Principal) -> Revisions:
@@ -191,17 +195,23 @@ class Everything:
         since: float,
     ) -> bytes:
         left_out = {"_meta"} if exchange.retry is None else {"_meta", RESPONSES, STATE}
+        offer, wanted = entry.offer if entry is not None else None, NO_META
+        if exchange.method == "tools/call":
+            wanted = members.get("task", NO_META)
+            left_out.add("task")
         rest = encode({name: value for name, value in members.items() if name not in left_out})[1:-1]
+        as_task = exchange.method == "tools/call" and takes_task(exchange.client, offer, wanted)
         return await self._means.forward.ask(
             exchange,
             server,
             exchange.method,
-            rest,
+            with_task(rest, wanted) if as_task else rest,
             members.get("_meta", NO_META),
             name=about,
             since=since,
             uri=about if exchange.method == "resources/read" else "",
-            written=entry.offer.era if entry is not None else None,
+            written=offer.era if offer is not None else None,
+            as_task=as_task,
             tool=entry.tools.get(about) if entry is not None and exchange.method == "tools/call" else None,
         )
 

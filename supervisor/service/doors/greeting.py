@@ -11,14 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from actors.catalogue.offer import Offer
+from actors.protocol import tasks
 from actors.protocol.jsonrpc import encode
+from actors.protocol.tasks import SINCE as TASKS_SINCE
 from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 
 OWN_TTL_MS: Final = 60_000
-NOT_PASSED: Final = ("tasks",)
-"""Capabilities whose work outlives a call: a task would end with the process, and nobody would be told."""
-NOT_PASSED_EXTENSIONS: Final = ("io.modelcontextprotocol/tasks",)
-
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -26,28 +24,35 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 def initialized(server: str, offer: Offer, version: str) -> bytes:
     """Return the result of `initialize` for a client with which `version` was agreed on."""
     said = _said(offer, "legacy") or {"capabilities": b"{}", "serverInfo": b"", **_rest(offer)}
-    own = {"protocolVersion": version, "capabilities": capabilities(offer), "serverInfo": _info(server, offer)}
+    own = {"protocolVersion": version, "capabilities": capabilities(offer, version), "serverInfo": _info(server, offer)}
     return encode({**said, **own})
 
 
-def discovered(server: str, offer: Offer) -> bytes:
+def discovered(server: str, offer: Offer, version: str) -> bytes:
     """Return the result of `server/discover`."""
     said = _said(offer, "modern")
     if not said:
         said = {**_rest(offer), "_meta": {META_SERVER_INFO: _info(server, offer)}}
-    told = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities(offer)}
+    told = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities(offer, version)}
     own = {"resultType": "complete", "ttlMs": OWN_TTL_MS, "cacheScope": "private"}
     return encode({**own, **said, **told})
 
 
-def capabilities(offer: Offer) -> msgspec.Raw:
-    """Return the capabilities of a server without those that do not get through us."""
+def capabilities(offer: Offer, version: str) -> msgspec.Raw:
+    """Return the capabilities of a server for a client of a revision, without what does not get through us.
+
+    Tasks are shown to clients of their own kind only: from 2025-11-25 on, and in the era of the server.
+    """
     declared = _object(offer.capabilities)
-    kept = {name: value for name, value in declared.items() if name not in NOT_PASSED}
+    era: Era = "modern" if version in MODERN_VERSIONS else "legacy"
+    spoken = offer.era == era and version >= TASKS_SINCE and tasks.speaks(offer.capabilities, era)
+    kept = {name: value for name, value in declared.items() if name != "tasks"}
+    if spoken and era == "legacy":
+        kept["tasks"] = msgspec.Raw(encode(tasks.offered(offer.capabilities)))
     inner = _object(kept.get("extensions"))
-    if any(each in inner for each in NOT_PASSED_EXTENSIONS):
-        passed = {each: value for each, value in inner.items() if each not in NOT_PASSED_EXTENSIONS}
-        kept["extensions"] = msgspec.Raw(encode(passed))
+    if tasks.EXTENSION in inner and not (spoken and era == "modern"):
+        del inner[tasks.EXTENSION]
+        kept["extensions"] = msgspec.Raw(encode(inner))
     return offer.capabilities if kept == declared and declared else msgspec.Raw(encode(kept))
 
 

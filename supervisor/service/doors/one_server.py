@@ -21,11 +21,13 @@ from actors.life.states import State
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES, subscribable
 from actors.protocol.mirrors import Mirror
+from actors.protocol.tasks import OF_ONE
 from supervisor.metatools.servers.availability import refusal
 from supervisor.service.barred import barred
 from supervisor.service.client import Client
-from supervisor.service.doors import greeting, known_lists
+from supervisor.service.doors import greeting, known_lists, task_requests
 from supervisor.service.doors.requests import Parts, is_method, parts_of
+from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.tool_definitions import fit_page
@@ -35,8 +37,9 @@ from supervisor.service.relay import with_lifetime, with_member
 
 CACHED: Final = frozenset({*known_lists.KINDS, "resources/read"})
 """Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
-NOT_PASSED: Final = frozenset({"logging/setLevel", *OF_RESOURCES})
-"""What needs more than one request and its answer: a session of the client, with which the server has none."""
+NOT_PASSED: Final = frozenset({"logging/setLevel", "tasks/list", *OF_RESOURCES})
+"""What needs more than one request and its answer: a session of the client, with which the server has none. Tasks of
+all clients would be among those that are listed."""
 _PARTS_COST: Final = 64
 """So many bytes of params cost as much as one that a model wrote."""
 _LIST_COST: Final = 16
@@ -67,13 +70,15 @@ class OneServer:
             case "initialize", "legacy":
                 return greeting.initialized(self._server, (await self._entry(client)).offer, client.version)
             case "server/discover", "modern":
-                return greeting.discovered(self._server, (await self._entry(client)).offer)
+                return greeting.discovered(self._server, (await self._entry(client)).offer, client.version)
             case "ping", "legacy":
                 return b"{}"
             case "resources/subscribe" | "resources/unsubscribe", "legacy":
                 return await self._means.subscriptions.perform(exchange, self.subscribe)
             case ("initialize" | "server/discover" | "ping", _):
                 raise _unknown(exchange)
+            case _ if method in OF_ONE:
+                return await task_requests.perform(self._means, exchange, self._server)
         if method in NOT_PASSED or method.startswith(("notifications/", "subscriptions/")) or not is_method(method):
             raise _unknown(exchange)
         known = await self._known_page(exchange) if method in known_lists.KINDS else None
@@ -154,11 +159,12 @@ class OneServer:
         client, method = exchange.client, exchange.method
         entry = await self._entry(client)
         written = entry.offer.era
+        as_task = takes_task(client, entry.offer, parts.task)
         body = await self._means.forward.ask(
             exchange,
             self._server,
             method,
-            parts.members,
+            with_task(parts.members, parts.task) if as_task else parts.members,
             parts.meta,
             name=parts.name,
             since=since,
@@ -166,6 +172,7 @@ class OneServer:
             written=written,
             labelled=False,
             tool=entry.tools.get(parts.name) if method == "tools/call" else None,
+            as_task=as_task and method == "tools/call",
         )
         if method in known_lists.KINDS:
             kind = known_lists.KINDS[method]

@@ -24,11 +24,15 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Parts(NamedTuple):
-    """The params of a request: JSON members without braces and `_meta`, `_meta`, and what it is about."""
+    """The params of a request: JSON members without braces, `_meta` and `task`, both of these, and what it is about.
+
+    `task` is what a call of a tool says of the task that it shall be; empty if it says nothing.
+    """
 
     members: bytes
     meta: msgspec.Raw
     name: str
+    task: msgspec.Raw = NO_META
 
 
 def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Parts:
@@ -48,7 +52,8 @@ def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Pa
     if retry is not None:
         members.pop(RESPONSES, None)
         members.pop(STATE, None)
-    return Parts(encode(members)[1:-1], meta, text_of(members.get(about)) if about is not None else "")
+    task = members.pop("task", NO_META) if method == "tools/call" else NO_META
+    return Parts(encode(members)[1:-1], meta, text_of(members.get(about)) if about is not None else "", task)
 
 
 def members_of(params: msgspec.Raw, what: str = "'params'") -> dict[str, msgspec.Raw]:

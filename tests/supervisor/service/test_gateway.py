@@ -54,6 +54,7 @@ from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway
 from supervisor.service.parking import Parking
 from supervisor.service.port import answer
+from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.exchanges import exchange
@@ -354,9 +355,9 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
 
 def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
     """One before a server that gives this answer."""
-    return Forwarder(
-        FakeRouter(answer).address, deployment(), Workbench(), Parking(bytes(32)), Elicitations(Feed(1), lambda: 0.0)
-    )
+    cell = deployment()
+    elicitations = Elicitations(Feed(1), lambda: 0.0)
+    return Forwarder(FakeRouter(answer).address, cell, Workbench(), Parking(bytes(32)), HeldTasks(cell), elicitations)
 
 
 @both

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import Offer, Tool
-from actors.protocol.versions import META_SERVER_INFO
+from actors.protocol import tasks
+from actors.protocol.versions import META_SERVER_INFO, Era
 from supervisor.service.doors import greeting, known_lists
 
 
@@ -40,7 +41,7 @@ def test_what_an_earlier_version_kept_is_enough_for_a_greeting() -> None:
 def test_a_server_that_does_not_say_who_it_is_is_called_by_its_entry(info: Any, told: Any) -> None:
     offer = Offer(server_info=raw(info), version="2025-11-25")
     assert json.loads(greeting.initialized("s", offer, "2025-11-25"))["serverInfo"] == told
-    discovered = json.loads(greeting.discovered("s", offer))
+    discovered = json.loads(greeting.discovered("s", offer, "2026-07-28"))
     assert discovered["_meta"] == {META_SERVER_INFO: told}
     assert "instructions" not in discovered
 
@@ -57,7 +58,34 @@ def test_a_server_that_does_not_say_who_it_is_is_called_by_its_entry(info: Any, 
     ],
 )
 def test_only_what_gets_through_is_announced(declared: Any, told: Any) -> None:
-    assert json.loads(bytes(greeting.capabilities(Offer(capabilities=raw(declared))))) == told
+    assert json.loads(bytes(greeting.capabilities(Offer(capabilities=raw(declared)), "2025-11-25"))) == told
+
+
+OF_CALLS: dict[str, Any] = {"requests": {"tools": {"call": {}}, "x": {}}}
+TASKS = {"list": {}, "cancel": {}, **OF_CALLS}
+KEPT: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("era", "version", "declared", "told"),
+    [
+        ("legacy", "2025-11-25", {"tasks": TASKS}, {"tasks": KEPT}),
+        ("legacy", "2025-11-25", {"tasks": OF_CALLS}, {"tasks": {"requests": {"tools": {"call": {}}}}}),
+        ("legacy", "2025-06-18", {"tasks": TASKS}, {}),
+        ("legacy", "2026-07-28", {"tasks": TASKS}, {}),
+        ("modern", "2025-11-25", {"tasks": TASKS, "extensions": {tasks.EXTENSION: {}}}, {"extensions": {}}),
+        (
+            "modern",
+            "2026-07-28",
+            {"extensions": {tasks.EXTENSION: {"x": 1}}},
+            {"extensions": {tasks.EXTENSION: {"x": 1}}},
+        ),
+        ("modern", "2026-07-28", {"extensions": {tasks.EXTENSION: None}}, {"extensions": {}}),
+    ],
+)
+def test_tasks_are_announced_to_clients_of_the_same_kind(era: Era, version: str, declared: Any, told: Any) -> None:
+    offer = Offer(capabilities=raw(declared), era=era)
+    assert json.loads(bytes(greeting.capabilities(offer, version))) == told
 
 
 def test_what_is_null_in_an_answer_is_not_told() -> None:
@@ -72,7 +100,7 @@ def test_what_is_null_in_an_answer_is_not_told() -> None:
 
 def test_capabilities_that_all_get_through_stay_the_bytes_they_were() -> None:
     declared = msgspec.Raw(b'{ "tools" : {} , "n": 1.0 }')
-    assert greeting.capabilities(Offer(capabilities=declared)) is declared
+    assert greeting.capabilities(Offer(capabilities=declared), "2025-11-25") is declared
 
 
 # Lists of what is known -----------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ async def test_discover_is_what_the_server_answered() -> None:
             "ttlMs": 7,
             "cacheScope": "public",
             "supportedVersions": ["2026-07-28"],
-            "capabilities": PASSED,
+            "capabilities": {**PASSED, "extensions": CAPABILITIES["extensions"]},
             "instructions": INSTRUCTIONS,
             "_meta": {META_SERVER_INFO: INFO, "x-own/a": 1},
             "x-own": {"more": [1.0]},

@@ -1,0 +1,78 @@
+"""Tasks at the doors of servers: what clients ask about theirs, in the era of the server that works on it.
+
+(MCP 2025-11-25, basic/utilities/tasks; the extension of 2026-07-28, SEP-2663.) Between the eras no task is shown: see
+`actors/protocol/driven_task.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from actors.catalogue.offer import Offer
+from actors.errors import MalformedRequest, SupervisorError, UnknownMethod
+from actors.protocol import tasks
+from actors.protocol.jsonrpc import encode
+from actors.protocol.tasks import EXTENSION, METHODS, SINCE
+from supervisor.service.client import Client
+from supervisor.service.doors.requests import NO_META, members_of, text_of
+from supervisor.service.exchange import Exchange
+from supervisor.service.means import Means
+
+_READ_COST: Final = 16
+"""So many bytes cost as much as one that a model wrote."""
+
+
+class TasksNotDeclared(SupervisorError):
+    """A modern client asks about a task, and did not declare that it speaks them (SEP-2663)."""
+
+    code = -32021
+    http_status = 400
+    kind = "capability"
+
+
+def takes_task(client: Client, offer: Offer | None, wanted: msgspec.Raw) -> bool:
+    """Say whether a client may get a task in place of a result. `wanted`: what a legacy one says of the task."""
+    if offer is None or offer.era != client.era or not tasks.speaks(offer.capabilities, offer.era):
+        return False
+    if client.era == "modern":
+        return tasks.speaks(client.capabilities, "modern")
+    return client.version >= SINCE and bytes(wanted)[:1] == b"{"
+
+
+def with_task(members: bytes, wanted: msgspec.Raw) -> bytes:
+    """Return the members of the params of a call that a legacy client wants as a task; as they are if it does not."""
+    return b'%b%b"task":%b' % (members, b"," if members else b"", bytes(wanted)) if bytes(wanted) else members
+
+
+async def perform(means: Means, exchange: Exchange, server: str | None = None) -> bytes:
+    """Perform a request about a task, of one server or of any. Raises what `Forwarder.ask` does, and `UnknownTask`."""
+    since, client, method = trio.current_time(), exchange.client, exchange.method
+    if method not in METHODS[client.era] or client.version < SINCE:
+        raise UnknownMethod(f"there is no method {method!r} here, in protocol version {client.version}")
+    if client.era == "modern" and not tasks.speaks(client.capabilities, "modern"):
+        required: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        raise TasksNotDeclared(f"{method}: the client did not declare {EXTENSION}", details=required)
+    params = exchange.params
+    members = await means.bench.run(len(params) // _READ_COST, members_of, params)
+    meta = members.pop("_meta", NO_META)
+    name = text_of(members.get("taskId"))
+    if not name:
+        raise MalformedRequest(f"{method}: params need a 'taskId'")
+    task = means.tasks.find(name, client.principal, client.era, server)
+    asked = encode({**members, "taskId": task.own})[1:-1]
+    body = await means.forward.ask(
+        exchange,
+        task.server,
+        method,
+        asked,
+        meta,
+        name=task.own,
+        since=since,
+        written=task.era,
+        labelled=server is None,
+        task=task,
+    )
+    return await means.bench.run(len(body) // _READ_COST, task.renamed, body, method)
