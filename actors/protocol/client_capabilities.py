@@ -30,7 +30,7 @@ MAX_BYTES: Final = 16_384
 
 _HOP_ONLY: Final = frozenset({"tasks"})
 _HOP_ONLY_EXTENSIONS: Final = frozenset({"io.modelcontextprotocol/tasks"})
-"""Tasks outlive a call; see `supervisor/service/doors/greeting.py`."""
+"""What servers are told of tasks is not up to clients: see `actors/protocol/task_calls.py`."""
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

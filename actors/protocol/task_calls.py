@@ -159,8 +159,8 @@ class TaskCalls:
                 return self._drive(call, lambda driven: driven.refused(error))
             case Refused(error=error):
                 return self._ended(CallRefused(call, error))
-            case Malformed(reason=reason, done=done, over=over):
-                return self._ended(CallMalformed(call, reason, done, over))
+            case _:
+                return self._ended(CallMalformed(call, event.reason, event.done, event.over))
 
     def _learn(self, asking: _Asking, result: msgspec.Raw) -> None:
         """See what a result tells of a task of a client."""
@@ -248,13 +248,15 @@ class TaskCalls:
         return NOWHERE if call is None else self._ids[call]
 
     def told(self, params: msgspec.Raw) -> CallNoted | None:
-        """Take how a task is doing; return for which call that is, if for any."""
+        """Take how a task is doing; return for which call that is, None, and counted, if for none."""
         task = tasks.told(params) if self._spoken and len(params) <= MAX_NOTE_BYTES else None
-        if task is None:
-            return None
-        self._heard(task)
-        call = self._waiting.get(task.id)
-        return CallNoted(call, STATUS, bytes(params)) if call is not None and call in self._asking else None
+        if task is not None:
+            self._heard(task)
+        call = self._waiting.get(task.id) if task is not None else None
+        if call is not None and call in self._asking:
+            return CallNoted(call, STATUS, bytes(params))
+        self._unprompted.drop()
+        return None
 
     def _made(self, asking: _Asking, task: Task | None) -> None:
         if task is None or task.status in tasks.OVER:

@@ -72,6 +72,10 @@ class Unprompted:
         """Take a note; see `Exchanges.noted`."""
         return self._exchanges.noted(method, params, stream)
 
+    def drop(self) -> None:
+        """A note is for nobody."""
+        self._exchanges.unheard += 1
+
     def withdrawn(self, id_: bytes) -> QuestionWithdrawn | None:
         """Close a question that the server does not want answered any more."""
         return self._questions.withdrawn(id_)

@@ -15,11 +15,13 @@ from actors.catalogue.offer import Offer
 from actors.errors import MalformedRequest, SupervisorError, UnknownMethod
 from actors.protocol import tasks
 from actors.protocol.jsonrpc import encode
-from actors.protocol.tasks import EXTENSION, METHODS, SINCE
+from actors.protocol.tasks import EXTENSION, GET, METHODS, SINCE
 from supervisor.service.client import Client
 from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.exchange import Exchange
+from supervisor.service.labels import labelled_result
 from supervisor.service.means import Means
+from supervisor.service.tasks import HeldTask
 
 _READ_COST: Final = 16
 """So many bytes cost as much as one that a model wrote."""
@@ -75,4 +77,11 @@ async def perform(means: Means, exchange: Exchange, server: str | None = None) -
         labelled=server is None,
         task=task,
     )
-    return await means.bench.run(len(body) // _READ_COST, task.renamed, body, method)
+    return await means.bench.run(len(body) // _READ_COST, _shown, task, body, method, exchange.asked_by)
+
+
+def _shown(task: HeldTask, said: bytes, method: str, asked_by: str) -> bytes:
+    """Return what a server said about a task under our name of it; its questions say whose they are, if need be."""
+    if asked_by and method == GET and (told := tasks.told(msgspec.Raw(said))) is not None and told.requests:
+        said = labelled_result(asked_by, said, told.requests)
+    return task.renamed(said, method)

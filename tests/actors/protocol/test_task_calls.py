@@ -118,7 +118,22 @@ def test_what_the_server_tells_of_a_task_is_too() -> None:
     rig.answer({"content": []}, third)
     assert rig.receive(method=PROGRESS, params={**progress, "progress": 3}) is None
     for odd in ({}, {"taskId": "x" * 70_000, "status": "working"}):
+        before = rig.talk.unheard
         assert rig.receive(method="notifications/tasks/status", params=odd) is None
+        assert rig.talk.unheard == before + 1
+
+
+def test_questions_without_end_take_no_room_without_end() -> None:
+    rig = Rig()
+    rig.made(1, "a")
+    rig.call(2, "tasks/result", "a")
+    for number in range(MAX_OPEN + 1):
+        rig.ask(str(number), "a")
+    rig.take()
+    for number in (0, MAX_OPEN):
+        rig.talk.answer(f'"{number}"'.encode(), json.dumps({"_meta": {RELATED: {"taskId": "ours"}}}).encode())
+    (answered,) = rig.take()
+    assert (answered["id"], answered["result"]) == ("0", {"_meta": {RELATED: {"taskId": "a"}}})
 
 
 def test_log_messages_of_a_task_are_too() -> None:

@@ -142,7 +142,8 @@ async def test_questions_of_a_modern_task_are_in_its_state(door: str, mock_clock
     async with rig(mock_clock, TaskServer("modern", ask=1), door) as at:
         name = await at.make()
         state = await at.result("tasks/get", taskId=name)
-        assert list(state["inputRequests"]) == ["q0"]
+        message = "own-1/0" if door == "servers/t" else "[t] own-1/0"
+        assert {key: each["params"]["message"] for key, each in state["inputRequests"].items()} == {"q0": message}
         responses = {"q0": {"action": "decline"}}
         assert await at.result("tasks/update", taskId=name, inputResponses=responses) == {"resultType": "complete"}
         await trio.sleep(4)

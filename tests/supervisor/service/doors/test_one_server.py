@@ -369,6 +369,13 @@ async def test_a_tool_that_must_not_be_called_as_it_is_reached_is_not_listed_eit
         assert [tool["name"] for tool in listed] == [tool.name for tool in offer.tools[1:]]
         failed = await rig.result(LEGACY, "tools/call", {"name": "tool0"})
         assert "marks its parameters for headers wrongly" in failed["content"][0]["text"]
+        for name, called in (
+            ("all", {"name": "whole__tool0"}),
+            ("", {"name": "execute_mcp_tool", "arguments": {"tool_path": "whole:tool0"}}),
+        ):
+            service = DoorTable(rig.running.gateway, "1.0").find(name).service
+            failed = await answer(service, exchange(LEGACY, "tools/call", json.dumps(called).encode()))
+            assert b"marks its parameters for headers wrongly" in failed.body
         assert rig.server.asked == []
 
 
