@@ -19,6 +19,7 @@ from actors.protocol.client_capabilities import NOBODY
 from actors.protocol.facts import CallNoted
 from actors.protocol.input_required import METHODS as ASKING
 from actors.protocol.jsonrpc import encode
+from actors.protocol.tasks import RESULT
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the most to the least talkative (RFC 5424, which MCP follows)."""
@@ -81,7 +82,7 @@ class Exchanges:
         """A call was sent as the request with this id (JSON text)."""
         self._calls[call] = (id_, interest)
         self._by_id[id_] = call
-        if method in ASKING:
+        if method in ASKING or method == RESULT:
             self._asking.add(call)
 
     def also(self, call: int, id_: bytes, token: bytes = b"") -> None:

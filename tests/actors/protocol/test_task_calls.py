@@ -98,6 +98,16 @@ def test_a_question_about_a_task_is_for_whoever_waits_for_its_result() -> None:
     assert rig.take()[0]["error"]["message"] == "no"
 
 
+def test_a_question_that_names_no_task_may_be_about_one_all_the_same() -> None:
+    rig = Rig()
+    rig.made(1, "a")
+    rig.call(2, "tasks/result", "a")
+    rig.call(3, "tools/call", "plain")
+    asked = rig.receive(id="q", method=FORM, params={"message": "?"})
+    assert isinstance(asked, CallAsked)
+    assert asked.call is None
+
+
 def test_what_the_server_tells_of_a_task_is_too() -> None:
     rig = Rig()
     token = rig.made(1, "a")["id"]
