@@ -7,6 +7,8 @@ neither ever makes a queue grow.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import trio
@@ -21,12 +23,27 @@ class Latest(Generic[T]):
         self.value = value
         self.version = 0
         self._waiters = trio.lowlevel.ParkingLot()
+        self._told: dict[Callable[[], None], None] = {}
 
     def set(self, value: T) -> None:
-        """Replace the value and wake everyone who waits."""
+        """Replace the value, wake everyone who waits, and tell everyone who is to be told."""
         self.value = value
         self.version += 1
         self._waiters.unpark_all()
+        for tell in self._told:
+            tell()
+
+    @contextmanager
+    def telling(self, tell: Callable[[], None]) -> Iterator[None]:
+        """Have `tell`, which must neither wait nor raise, called with each `set` during the block.
+
+        For those who are many: they need not all run in one turn of the loop, as who waits does.
+        """
+        self._told[tell] = None
+        try:
+            yield
+        finally:
+            del self._told[tell]
 
     async def changed(self, seen: int) -> int:
         """Wait until the version is over `seen`; return it. Versions in between are skipped. A checkpoint."""

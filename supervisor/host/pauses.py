@@ -39,6 +39,16 @@ def keep_what_lives() -> None:
     gc.freeze()
 
 
+def keep_many() -> None:
+    """Search what is young now, and take what is left out of the search: for whoever makes very much that will live.
+
+    The interpreter counts what is made less what is freed. Where as much is freed as is made it does not search, and
+    then once for all of it: 0.2 s.
+    """
+    gc.collect(1)
+    gc.freeze()
+
+
 @contextmanager
 def short_searches(clock: Callable[[], float] = time.perf_counter) -> Iterator[None]:
     """Bound the searches for garbage, for the block: often among little, and what took long is kept out of the next."""

@@ -6,14 +6,10 @@ one entry for each of its subscriptions. What was taken last is owed again to th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
-import trio
-
 from actors.errors import CannotAsk, TooManyCalls
-from supervisor.service.wakes import wake_in_turn
 
 MAX_SUBSCRIBED: Final = 1000
 
@@ -27,7 +23,7 @@ class Updates:
         self._held: dict[str, Callable[[], None]] = {}
         self._owed: dict[str, None] = {}
         self._taken: tuple[str, ...] = ()
-        self._waiting: trio.CancelScope | None = None
+        self._ring: Callable[[], None] | None = None
 
     def __contains__(self, name: str) -> bool:
         return name in self._held
@@ -62,11 +58,15 @@ class Updates:
         """The resource of this name changed."""
         first = not self._owed
         self._owed[name] = None
-        if first and self._waiting is not None:
-            wake_in_turn(self._waiting.cancel)
+        if first and self._ring is not None:
+            self._ring()
 
-    def resume(self) -> None:
-        """A stream begins: what the one before took may not have arrived."""
+    def resume(self, ring: Callable[[], None]) -> None:
+        """A stream begins, in place of the one before: what that took may not have arrived.
+
+        `ring`, which must neither wait nor raise, is called whenever anything is owed and nothing was.
+        """
+        self._ring = ring
         self._owed |= dict.fromkeys(name for name in self._taken if name in self._held)
         self._taken = ()
 
@@ -74,14 +74,3 @@ class Updates:
         """Return the names that are owed, which are not any more; what was taken before has arrived."""
         self._taken, self._owed = tuple(self._owed), {}
         return self._taken
-
-    @contextmanager
-    def interrupting(self) -> Iterator[None]:
-        """End the block soon after anything is owed that was not when it began; all who are owed take turns."""
-        with trio.CancelScope() as scope:
-            self._waiting = scope
-            try:
-                yield
-            finally:
-                if self._waiting is scope:
-                    self._waiting = None

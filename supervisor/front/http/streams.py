@@ -32,9 +32,7 @@ async def notify(
         nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
         nursery.start_soon(cancel_when_set, closing, nursery.cancel_scope)
         while go_on():
-            due: tuple[Change, ...] = ()
-            with trio.move_on_after(keepalive_s):
-                due = await watch.next()
+            due = await watch.next(trio.current_time() + keepalive_s)
             for change in due:
                 await stream.event(message(change))
             if not due:

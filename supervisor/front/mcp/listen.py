@@ -12,6 +12,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Literal
@@ -27,6 +28,7 @@ from actors.protocol.versions import META_SUBSCRIPTION
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions, Service
 from supervisor.service.updates import MAX_SUBSCRIBED, Updates
+from supervisor.service.wakes import Bell
 
 Kind = Literal["tools", "resources", "prompts"]
 KINDS: Final[tuple[Kind, ...]] = ("tools", "resources", "prompts")
@@ -87,35 +89,43 @@ class Watch:
         self._min_interval_s = min_interval_s
         self._debounce_s = debounce_s
         self._updates = updates or Updates()
-        self._updates.resume()
+        self._bell = Bell()
+        self._updates.resume(self._bell.ring)
         self._updates_from = trio.current_time()
         self._since: dict[Kind, float] = {}
         self._not_before: dict[Kind, float] = {}
         self.told = service.revisions(principal) if told is None else told
 
-    async def next(self) -> tuple[Change, ...]:
+    async def next(self, by: float = math.inf) -> tuple[Change, ...]:
         """Wait until notifications are owed and due; return of what, which counts as told from now on.
 
-        A checkpoint. Cancelling it loses nothing.
+        Nothing is due if it is `by`, in seconds of the trio clock. A checkpoint. Cancelling it loses nothing.
         """
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        waited = False
         while True:
-            version = self._service.changes.version
             revisions = self._service.revisions(self._principal)
             due = self._due(revisions)
             now = trio.current_time()
             kinds = tuple(kind for kind, moment in due.items() if moment <= now)
             resources = self._updates.owed and self._updates_from <= now
+            if (kinds or resources or now >= by) and not waited:
+                await trio.lowlevel.checkpoint()
+                waited = True
+                continue
             if kinds or resources:
                 self._tell(kinds, revisions, now)
                 return (*kinds, *(self._updated(now) if resources else ()))
+            if now >= by:
+                return ()
+            waited = True
             moments = [*due.values(), *([self._updates_from] if self._updates.owed else ())]
-            with self._updates.interrupting():
-                if moments:
-                    # Not woken by further changes: a storm of them costs a quiet stream one look per interval.
-                    await trio.sleep_until(min(moments))
-                else:
-                    await self._service.changes.changed(version)
+            if moments:
+                # Not woken by further changes: a storm of them costs a quiet stream one look per interval.
+                await self._bell.rings(min(by, *moments))
+            else:
+                with self._service.changes.telling(self._bell.ring):
+                    await self._bell.rings(by)
 
     def _updated(self, now: float) -> tuple[Updated, ...]:
         self._updates_from = now + UPDATES_INTERVAL_S

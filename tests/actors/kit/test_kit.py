@@ -204,6 +204,17 @@ async def test_a_reply_that_nobody_waits_for_when_it_is_read_is_not_kept() -> No
         assert alive(Reply) == 1
 
 
+async def test_latest_tells_whoever_is_to_be_told_of_each_new_value() -> None:
+    cell = Latest("a")
+    told: list[str | int] = []
+    cell.set("b")
+    with cell.telling(lambda: told.append(cell.value)), cell.telling(lambda: told.append(cell.version)):
+        cell.set("c")
+        cell.set("d")
+    cell.set("e")
+    assert told == ["c", 2, "d", 3]
+
+
 async def test_latest_skips_what_a_slow_reader_missed() -> None:
     cell = Latest("a")
     cell.set("b")

@@ -20,10 +20,12 @@ from supervisor.host.pauses import (
     LONG_S,
     SWITCH_INTERVAL_S,
     keep_catalogue,
+    keep_many,
     keep_what_lives,
     short_searches,
     switch_often,
 )
+from tests.fakes.garbage import no_search
 
 
 @pytest.fixture
@@ -64,6 +66,23 @@ def test_what_a_full_search_took_long_for_is_left_out_of_the_next(took_s: float,
         assert (gc.get_freeze_count() > 0, moments) == (kept, [])
         moments += [0.0, 0.0]
     assert (gc.get_threshold(), gc.callbacks) == (before, watching)
+
+
+@pytest.mark.usefixtures("restored")
+def test_of_what_is_young_garbage_is_freed_and_the_rest_left_out_of_the_search() -> None:
+    class Circle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    with no_search() as alive:
+        gc.unfreeze()
+        kept = Circle()
+        Circle()
+        keep_many()
+        assert (alive(Circle), gc.get_freeze_count() > 0) == (0, True), "what is left out is not even found"
+        gc.unfreeze()
+        assert alive(Circle) == 1
+        del kept
 
 
 def _catalogue(size: int, *, indexed: bool = True) -> Catalogue:

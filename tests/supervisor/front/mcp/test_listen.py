@@ -14,6 +14,7 @@ from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import LOCAL
 from supervisor.front.mcp.listen import NOTHING_TOLD, Change, StreamLimit, Watch, read_subscription, told_of
 from supervisor.service.port import Revisions
+from supervisor.service.wakes import PER_TURN
 from tests.fakes.service import FakeService
 
 Told = list[tuple[float, tuple[Change, ...], Revisions]]
@@ -182,3 +183,44 @@ def test_the_limit_counts_what_is_open() -> None:
             with pytest.raises(TooManyCalls), limit.place():
                 pass
     assert limit.open == 0
+
+
+async def test_many_streams_are_told_of_a_change_a_few_at_a_time(mock_clock: MockClock) -> None:
+    service, many = FakeService(), PER_TURN * 5
+    told = 0
+
+    async def listen() -> None:
+        nonlocal told
+        await Watch(service, LOCAL, debounce_s=0.25).next()
+        told += 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(many):
+            nursery.start_soon(listen)
+        await wait_all_tasks_blocked()
+        service.change(tools=1)
+        await wait_all_tasks_blocked()
+        steps = [told]
+        mock_clock.jump(0.25)
+        while told < many:
+            await trio.lowlevel.checkpoint()
+            steps.append(told)
+    assert steps[0] == 0
+    assert max(after - before for before, after in pairwise(steps)) <= 2 * PER_TURN
+
+
+async def test_a_stream_that_nothing_is_due_on_looks_up_when_it_shall(autojump_clock: MockClock) -> None:
+    service = FakeService()
+    watch, begin = Watch(service, LOCAL, debounce_s=0.25), trio.current_time()
+    moments: list[float] = []
+
+    async def next_by(seconds: float) -> tuple[Change, ...]:
+        due = await watch.next(begin + seconds)
+        moments.append(trio.current_time() - begin)
+        return due
+
+    assert await next_by(15) == ()
+    service.change(tools=1)
+    assert await next_by(15.1) == (), "not yet due"
+    assert await next_by(30) == ("tools",)
+    assert moments == pytest.approx([15, 15.1, 15.25])
