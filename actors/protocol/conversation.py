@@ -146,7 +146,7 @@ class Conversation:
         """Send a request of a client, known as `call` from now on."""
         if self.era == "modern" and asked.method in changes.OF_RESOURCES:
             self._subscription.call(call, asked.method, asked.name)
-        elif self.tasks.concerns(asked):
+        elif self.tasks.spoken and self.tasks.concerns(asked):
             self.tasks.begin(call, asked)
         else:
             self._unprompted.begin(call, self._out.call(call, asked), asked)
@@ -154,7 +154,7 @@ class Conversation:
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
         self._subscription.drop(call)
-        if call in self.tasks:
+        if call in self.tasks.ids:
             self.tasks.cancel(call, reason)
             return
         id_ = self._unprompted.end(call, answered=False)
@@ -186,7 +186,7 @@ class Conversation:
         if not failure.id:
             return ListsChanged(missed=True)
         match self._out.peer.settle(failure.id):
-            case int(call) if call in self.tasks:
+            case int(call) if call in self.tasks.ids:
                 return self.tasks.lost(call, failure)
             case int(call):
                 self._unprompted.end(call)
@@ -219,7 +219,7 @@ class Conversation:
         alone = self.agreement is None and not stream
         event = peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message, alone=alone)
         match event:
-            case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)) if call in self.tasks:
+            case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)) if call in self.tasks.ids:
                 return self.tasks.take(call, event)
             case Answered(tag=int(call), result=result):
                 self._unprompted.end(call)

@@ -85,10 +85,16 @@ class Exchanges:
         if method in ASKING or method == RESULT:
             self._asking.add(call)
 
-    def also(self, call: int, id_: bytes, token: bytes = b"") -> None:
-        """A call is known by one more id (JSON text); its client calls progress that is told with that id `token`."""
+    def also(self, call: int, id_: bytes, token: bytes = b"", *, instead_of: bytes = b"") -> None:
+        """A call is known by one more id (JSON text); its client calls progress that is told with that id `token`.
+
+        `instead_of`: one of those that it was known by; the first one stays.
+        """
+        others = self._others.setdefault(call, {})
+        if others.pop(instead_of, None) is not None:
+            del self._by_id[instead_of]
         self._by_id[id_] = call
-        self._others.setdefault(call, {})[id_] = token
+        others[id_] = token
 
     def end(self, call: int) -> bytes | None:
         """A call has its answer, or nobody waits for it any more. Return the id of its request if it was in flight."""

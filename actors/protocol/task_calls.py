@@ -65,24 +65,24 @@ class _Asking(msgspec.Struct, frozen=True):
 
 
 class TaskCalls:
-    """Those of one incarnation. `needs_task` says of a tool of a legacy server that it can only be run as a task."""
+    """Those of one incarnation. `needs_task` says of a tool of a legacy server that it can only be run as a task.
+
+    `spoken`: the server declared tasks. `ids` has each of the calls, with the id (JSON text) of its last request.
+    """
 
     def __init__(self, out: Outbound, unprompted: Unprompted, needs_task: Callable[[str], bool]) -> None:
         self._out = out
         self._unprompted = unprompted
         self._needs_task = needs_task
         self._era: Era = "legacy"
-        self._spoken = False
+        self.spoken = False
         self._asking: dict[int, _Asking] = {}
         self._driven: dict[int, tuple[DrivenTask, Interest]] = {}
-        self._ids: dict[int, bytes] = {}
+        self.ids: dict[int, bytes] = {}
         self._open: dict[str, _Open] = {}
         self._waiting: dict[str, int] = {}
         self._questions: dict[bytes, int] = {}
         self._tasks: dict[bytes, str] = {}
-
-    def __contains__(self, call: object) -> bool:
-        return call in self._asking or call in self._driven
 
     @property
     def open(self) -> int:
@@ -96,14 +96,12 @@ class TaskCalls:
 
     def agreed(self, capabilities: msgspec.Raw, era: Era) -> None:
         """The server speaks this era, and may have declared tasks."""
-        self._era, self._spoken = era, tasks.speaks(capabilities, era)
+        self._era, self.spoken = era, tasks.speaks(capabilities, era)
 
     # Requests -------------------------------------------------------------------------------------------------------
 
     def concerns(self, asked: ClientRequest) -> bool:
-        """Say whether a request is to be begun here."""
-        if not self._spoken:
-            return False
+        """Say whether a request to a server that speaks tasks is to be begun here."""
         if asked.method == CALL:
             return asked.as_task or self._era == "modern" or self._needs_task(asked.name)
         return asked.method in tasks.OF_ONE
@@ -116,7 +114,7 @@ class TaskCalls:
         if drives and self._era == "legacy":
             members = b",".join(part for part in (members, b'"task":{"ttl":%d}' % TTL_MS) if part)
         request = _Request(asked.method, members, interest, asked.name, asked.meta, asked.retry)
-        id_ = self._ids[call] = self._out.call(call, request)
+        id_ = self.ids[call] = self._out.call(call, request)
         self._unprompted.begin(call, id_, request)
         if drives:
             self._driven[call] = DrivenTask(call, self._era, partial(self._send, call)), interest
@@ -133,8 +131,9 @@ class TaskCalls:
     def _send(self, call: int, method: str, more: bytes) -> None:
         driven, interest = self._driven[call]
         asked = self._about(driven.id, method, more, interest)
-        id_ = self._ids[call] = self._out.call(call, asked)
-        self._unprompted.also(call, id_)
+        before = self.ids[call]
+        id_ = self.ids[call] = self._out.call(call, asked)
+        self._unprompted.also(call, id_, instead_of=before)
 
     def _about(self, task: str, method: str, more: bytes, interest: Interest) -> _Request:
         members = b'"taskId":' + encode(task) + (b"," if more else b"") + more
@@ -208,16 +207,17 @@ class TaskCalls:
         return fact
 
     def _end(self, call: int, *, answered: bool = True) -> None:
-        del self._ids[call]
+        del self.ids[call]
         self._unprompted.end(call, answered=answered)
         driven = self._driven.pop(call, None)
         task = driven[0].id if driven is not None else self._asking.pop(call).task
         if self._waiting.get(task) == call:
             del self._waiting[task]
+            self._tasks = {id_: about for id_, about in self._tasks.items() if about != task}
 
     def cancel(self, call: int, reason: str) -> None:
         """Nobody waits for a call any more: a task that we drive is cancelled, one of a client is not."""
-        id_ = self._ids[call]
+        id_ = self.ids[call]
         driven, interest = self._driven.get(call, (None, NOTHING))
         self._end(call, answered=False)
         if driven is None or driven.sent:
@@ -229,7 +229,7 @@ class TaskCalls:
 
     def placed(self, asked: Asked, stream: bytes) -> tuple[Asked, bytes]:
         """Return a question of a legacy server, and the stream on which it is to be taken."""
-        if not self._spoken or not (task := tasks.related(asked.params)):
+        if not self.spoken or not (task := tasks.related(asked.params)):
             return asked, stream
         call = self._waiting.get(task)
         if call is None:
@@ -238,18 +238,18 @@ class TaskCalls:
             asked = replace(asked, params=msgspec.Raw(tasks.with_related(bytes(asked.params), "")))
         elif len(self._tasks) < MAX_OPEN:
             self._tasks[asked.id] = task
-        return asked, self._ids[call]
+        return asked, self.ids[call]
 
     def stream_of(self, params: msgspec.Raw, stream: bytes) -> bytes:
         """Return the stream on which something is to be taken: that of the call to whose task it belongs, if to any."""
-        if not self._spoken or not (task := tasks.related(params)):
+        if not self.spoken or not (task := tasks.related(params)):
             return stream
         call = self._waiting.get(task)
-        return NOWHERE if call is None else self._ids[call]
+        return NOWHERE if call is None else self.ids[call]
 
     def told(self, params: msgspec.Raw) -> CallNoted | None:
         """Take how a task is doing; return for which call that is, None, and counted, if for none."""
-        task = tasks.told(params) if self._spoken and len(params) <= MAX_NOTE_BYTES else None
+        task = tasks.told(params) if self.spoken and len(params) <= MAX_NOTE_BYTES else None
         if task is not None:
             self._heard(task)
         call = self._waiting.get(task.id) if task is not None else None

@@ -55,9 +55,9 @@ class Unprompted:
         """A call was sent as the request with this id (JSON text)."""
         self._exchanges.begin(call, id_, asked.interest, asked.method)
 
-    def also(self, call: int, id_: bytes, token: bytes = b"") -> None:
+    def also(self, call: int, id_: bytes, token: bytes = b"", *, instead_of: bytes = b"") -> None:
         """A call is known by one more id; see `Exchanges.also`."""
-        self._exchanges.also(call, id_, token)
+        self._exchanges.also(call, id_, token, instead_of=instead_of)
 
     def end(self, call: int, *, answered: bool = True) -> bytes | None:
         """A call has its answer, or nobody waits for it; see `Exchanges.end`."""

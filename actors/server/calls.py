@@ -101,7 +101,8 @@ class Calls:
     def send(self, link: Link, now: float) -> None:
         """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
         for call in self.sendable(self._max_in_flight, now, link.place):
-            if (error := misdirected(call.message, link.talk.era, link.run)) is not None:
+            bound = call.message.run or call.message.resumes
+            if bound and (error := misdirected(call.message, link.talk.era, link.run)) is not None:
                 self._in_flight.pop(call.number)
                 self.fail(call, error)
             else:

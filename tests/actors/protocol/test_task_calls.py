@@ -146,6 +146,21 @@ def test_questions_without_end_take_no_room_without_end() -> None:
     assert (answered["id"], answered["result"]) == ("0", {"_meta": {RELATED: {"taskId": "a"}}})
 
 
+def test_a_task_that_is_asked_for_for_long_takes_no_more_room() -> None:
+    rig = Rig("modern")
+    sent = rig.call(1)
+    rig.answer({"resultType": "task", "taskId": "a", "status": "working"}, sent["id"])
+    exchanges = rig.talk._unprompted._exchanges
+    for _ in range(100):
+        rig.talk.tasks.due(1)
+        (sent,) = rig.take()
+        assert isinstance(rig.answer({"taskId": "a", "status": "working"}, sent["id"]), CallLasts)
+        assert len(exchanges._by_id) == 2
+    rig.talk.cancel(1, "enough")
+    assert not exchanges._by_id
+    assert not exchanges._others
+
+
 def test_log_messages_of_a_task_are_too() -> None:
     rig = Rig(capabilities={**CAPABILITIES["legacy"], "logging": {}})
     rig.made(1, "a")
@@ -202,7 +217,7 @@ def test_a_driven_call_ends_however_its_answer_is_lost(era: Era) -> None:
         id_ = f'"{sent["id"]}"'.encode()
         lost = rig.talk.lost(Failure(id=id_, cause="expired", reason="gone"))
         assert lost == CallLost(1, Failure(id=id_, cause="crashed" if made else "expired", reason="gone"))
-        assert 1 not in rig.talk.tasks
+        assert 1 not in rig.talk.tasks.ids
         rig.talk.tasks.due(1)
         assert rig.take() == []
 
@@ -220,7 +235,7 @@ def test_the_calls_of_clients_end_like_others() -> None:
     sent = rig.call(5, "tasks/get", "a")
     rig.talk.cancel(5, "enough")
     assert rig.take()[0]["params"]["requestId"] == sent["id"]
-    assert 5 not in rig.talk.tasks
+    assert 5 not in rig.talk.tasks.ids
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -274,7 +289,7 @@ def test_without_the_capability_nothing_is_a_task(era: Era) -> None:
     rig = Rig(era, {"tools": {}})
     sent = rig.call(1)
     assert "task" not in sent["params"]
-    assert 1 not in rig.talk.tasks
+    assert 1 not in rig.talk.tasks.ids
     assert rig.receive(method="notifications/tasks/status", params={"taskId": "a", "status": "working"}) is None
     if era == "legacy":
         assert rig.ask("q", "a").call == 1
