@@ -10,6 +10,7 @@ The task is made once: what fails afterwards is asked for again, or fails.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, Literal
 
 import msgspec
@@ -20,16 +21,20 @@ from actors.protocol import tasks
 from actors.protocol.client_capabilities import ASKED_BY, ELICIT
 from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallRefused, Fact
 from actors.protocol.failure import Failure
-from actors.protocol.input_required import RESPONSES
+from actors.protocol.input_required import MAX_REQUESTS, RESPONSES
 from actors.protocol.jsonrpc import INTERNAL_ERROR, ErrorObject, decode_error, encode
 from actors.protocol.questions import CANCELLED, refusal
-from actors.protocol.tasks import CANCEL, DEFAULT_PACE_S, GET, OVER, RESULT, UPDATE, Task
+from actors.protocol.tasks import CANCEL, DEFAULT_PACE_S, GET, MAX_ID_CHARS, OVER, RESULT, UPDATE, Task
 from actors.protocol.versions import Era
 
 Request = Literal["tasks/result", "tasks/get", "tasks/update", "tasks/cancel"]
 Step = Request | Literal["make", "wait", "ask"]
 """What is waited for: an answer, a while, or an answer of the client."""
 UNREADABLE: Final = "a task that cannot be read"
+MAX_QUESTIONS: Final = 256
+"""Of one task; what it asks beyond that nobody is asked."""
+MAX_REWRITTEN_BYTES: Final = 4 * 1024 * 1024
+"""A larger result keeps what its server says in it of the task: to be written anew it would hold up everybody else."""
 
 Send = Callable[[str, bytes], None]
 """Sends a request about the task: its method, and the members of its params beside `taskId`."""
@@ -62,7 +67,10 @@ class DrivenTask:
                 made = tasks.created(result, self._era)
                 return CallAnswered(self._call, result) if made is None else self._made(made)
             case "tasks/result":
-                return CallAnswered(self._call, msgspec.Raw(tasks.with_related(bytes(result), "")))
+                unnamed = len(result) > MAX_REWRITTEN_BYTES
+                return CallAnswered(
+                    self._call, result if unnamed else msgspec.Raw(tasks.with_related(bytes(result), ""))
+                )
             case "tasks/get":
                 told = tasks.told(result)
                 if told is None:
@@ -149,8 +157,8 @@ class DrivenTask:
 
     def _next_question(self, task: Task) -> Fact | None:
         """Return the next question that was not asked so far; its keys are unique in the life of a task."""
-        for key, request in task.requests.items():
-            if key not in self._asked:
+        for key, request in islice(task.requests.items(), MAX_REQUESTS):
+            if key not in self._asked and len(key) <= MAX_ID_CHARS and len(self._asked) < MAX_QUESTIONS:
                 self._asked.add(key)
                 if request.method not in ASKED_BY or refusal(request.method, request.params):
                     continue

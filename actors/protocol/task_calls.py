@@ -22,6 +22,7 @@ from actors.protocol.failure import Failure
 from actors.protocol.jsonrpc import ErrorObject, encode
 from actors.protocol.outbound import ClientRequest, Outbound, Tag
 from actors.protocol.peer import Answered, Asked, Malformed, Refused
+from actors.protocol.questions import MAX_QUESTION_BYTES
 from actors.protocol.tasks import CALL, CANCEL, RESULT, STATUS, Task
 from actors.protocol.unprompted import Unprompted
 from actors.protocol.versions import Era
@@ -229,7 +230,7 @@ class TaskCalls:
 
     def placed(self, asked: Asked, stream: bytes) -> tuple[Asked, bytes]:
         """Return a question of a legacy server, and the stream on which it is to be taken."""
-        if not self.spoken or not (task := tasks.related(asked.params)):
+        if not self.spoken or len(asked.params) > MAX_QUESTION_BYTES or not (task := tasks.related(asked.params)):
             return asked, stream
         call = self._waiting.get(task)
         if call is None:

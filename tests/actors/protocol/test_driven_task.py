@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol.driven_task import DrivenTask
+from actors.protocol.driven_task import MAX_QUESTIONS, MAX_REWRITTEN_BYTES, DrivenTask
 from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallRefused, Fact
 from actors.protocol.failure import Cause, Failure
 from actors.protocol.jsonrpc import ErrorObject
+from actors.protocol.tasks import RELATED
 from actors.protocol.versions import Era
 
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
@@ -177,6 +178,28 @@ def test_a_question_that_has_no_answer_costs_the_task_its_life() -> None:
     assert rig.take() == ["tasks/cancel"]
     assert rig.answer({}) is None
     assert rig.tell("cancelled") == CallRefused(7, ERROR)
+
+
+def test_questions_without_end_are_not_asked_without_end() -> None:
+    rig = modern()
+    assert rig.tell("input_required", inputRequests={"x" * 1025: FORM}) == CallLasts(7, 1)
+    asked = 0
+    for number in range(MAX_QUESTIONS + 1):
+        rig.task.due()
+        if isinstance(rig.tell("input_required", inputRequests={str(number): FORM}), CallAsked):
+            asked += 1
+            rig.task.replied(b"{}")
+            rig.answer({})
+    assert asked == MAX_QUESTIONS
+
+
+def test_a_large_result_is_not_written_anew() -> None:
+    for size, named in ((10, False), (MAX_REWRITTEN_BYTES, True)):
+        rig = Rig()
+        rig.make()
+        fact = rig.answer({"content": [], "x": "y" * size, "_meta": {RELATED: {"taskId": "a"}}})
+        assert isinstance(fact, CallAnswered)
+        assert (RELATED in bytes(fact.result).decode()) is named
 
 
 ANYTHING = st.one_of(
