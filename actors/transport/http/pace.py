@@ -1,7 +1,7 @@
 """How often the reader of a stream gets up: a stream of many notes is read a few at a time, not one by one.
 
 What one read brings costs a turn of the loop, whether it is one event or forty. A server that tells of progress a
-thousand times a second would take hundreds of turns from everybody else; read at this pace, it takes a hundred, and
+thousand times a second would take hundreds of turns from everybody else; read at this pace, it takes fifty, and
 its socket holds meanwhile what is not read. Whoever says little is read at once.
 """
 
@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-APART_S = 0.01
+APART_S = 0.02
 """Between two reads of a stream that says much: an answer after a flood of notes is at most two of that late."""
-AT_ONCE = 10
+AT_ONCE = 5
 """So many reads in a row do not wait for that."""
 
 

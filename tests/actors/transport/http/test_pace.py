@@ -116,7 +116,7 @@ async def heard(server: Talkative, *, paced: bool = True) -> tuple[list[int], fl
     return numbers, latest
 
 
-async def test_a_stream_that_says_much_is_read_a_hundred_times_a_second(autojump_clock: MockClock) -> None:
+async def test_a_stream_that_says_much_is_read_no_more_often_than_its_pace(autojump_clock: MockClock) -> None:
     server = Talkative(1000, 2000)
     numbers, latest = await heard(server)
     assert numbers == list(range(2000))
