@@ -121,6 +121,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     sse_keepalive_s: Annotated[PositiveSeconds, Meta(description="Pause between comment lines on a quiet stream.")] = (
         15.0
     )
+    resume_s: Annotated[
+        PositiveSeconds,
+        Meta(description="What was said on an answer's stream is kept so long for a client whose connection broke."),
+    ] = 120.0
+    resume_max_events: Annotated[Count, Meta(description="Events kept of one such stream; the oldest go first.")] = 256
+    resume_max_session_bytes: Annotated[
+        Size, Meta(description="Bytes kept of all such streams of one session; a larger answer is kept as an error.")
+    ] = MIB
+    resume_max_bytes: Annotated[Size, Meta(description="Bytes kept of all such streams of the daemon.")] = 64 * MIB
     list_changed_min_interval_s: Annotated[
         Seconds, Meta(description="Least time between two `list_changed` notifications to one client.")
     ] = 1.0

@@ -12,10 +12,13 @@ from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.e2e.environments import CLIENTS
 from tests.e2e.test_clients import LEGACY, MODERN, report
+from tests.fakes.cutting import cutting
 
 pytestmark = pytest.mark.e2e
 
 QUESTION_S = 0.3
+CUTS = (b"notifications/progress", b"elicitation/create")
+"""What a connection is cut after, once each."""
 CANNOT_ASK = "the client that made this call cannot be asked"
 
 
@@ -52,6 +55,13 @@ def test_the_python_client_1_converses(daemon: Daemon, transport: str, path: str
     assert found["errors"] == ["error"]
 
 
+def test_the_python_client_1_goes_on_after_its_connections_were_cut(daemon: Daemon) -> None:
+    with cutting(daemon.url, *CUTS) as proxy:
+        found = report(environments.python_1(), str(CLIENTS / "mcp1_conversation.py"), f"{proxy.url}/mcp", "http")
+    assert proxy.left == []
+    check(found, unasked=["info", "error"], asked=True)
+
+
 @pytest.mark.parametrize(("mode", "version"), [("legacy", LEGACY), ("auto", MODERN)])
 def test_the_python_client_2_converses(daemon: Daemon, mode: str, version: str) -> None:
     script = str(CLIENTS / "mcp2_conversation.py")
@@ -61,13 +71,18 @@ def test_the_python_client_2_converses(daemon: Daemon, mode: str, version: str) 
     assert found["errors"] == ["error"]
 
 
-@pytest.mark.parametrize(("kind", "era"), [("sdk", "legacy"), ("default", "legacy"), (MODERN, "modern")])
-def test_the_typescript_clients_converse(daemon: Daemon, kind: str, era: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "era", "cuts"),
+    [("sdk", "legacy", ()), ("sdk", "legacy", CUTS), ("default", "legacy", ()), (MODERN, "modern", ())],
+)
+def test_the_typescript_clients_converse(daemon: Daemon, kind: str, era: str, cuts: tuple[bytes, ...]) -> None:
     node = environments.node()
     if node is None:  # the one thing that cannot be installed from the registries this project uses
         pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
     script = str(CLIENTS / "typescript_conversation.cjs")
-    found = report(node, script, environments.typescript(), f"{daemon.url}/mcp", kind)
+    with cutting(daemon.url, *cuts) as proxy:
+        found = report(node, script, environments.typescript(), f"{proxy.url}/mcp", kind)
+    assert proxy.left == []
     check(found, unasked=["info", "error"] if era == "legacy" else [], asked=True)
     assert found.get("errors") == (["error"] if era == "legacy" else None)
 

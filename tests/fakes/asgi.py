@@ -33,6 +33,7 @@ class Exchange:
         self.body = b""
         self.ended = False
         self.comments = 0
+        self.ids: list[str] = []
         self.writes = 0
         self.bodies_read = 0
 
@@ -89,9 +90,14 @@ class Exchange:
                 if frame == b": ping":
                     self.comments += 1
                     continue
-                name, _, data = frame.partition(b"\n")
-                assert name == b"event: message"
-                return msgspec.json.decode(data.removeprefix(b"data: "))
+                fields = dict(line.split(b": ", 1) for line in frame.split(b"\n"))
+                if b"id" in fields:
+                    self.ids.append(fields[b"id"].decode())
+                if not fields[b"data"]:
+                    assert int(fields[b"retry"]) > 0
+                    continue
+                assert fields[b"event"] == b"message"
+                return msgspec.json.decode(fields[b"data"])
 
 
 def scope_of(method: str, headers: Mapping[str, str] | list[tuple[str, str]], path: str = "/mcp") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ import trio
 
 from supervisor.front.edge.asgi import Receive, Send
 from supervisor.front.http.exchange import PART_BYTES, EventStream, disconnected
+from supervisor.front.http.redelivery import Track
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +25,8 @@ MAX_SAID_BYTES: Final = 512 * 1024
 """What may wait to be said to the client of one request."""
 PACE_S: Final = 0.01
 """Between two writes of what is said: a thousand messages a second are a hundred writes, and as many turns."""
+RETRY_MS: Final = 1000
+"""After this time a client comes back whose connection broke."""
 LOOK_S: Final = 0.01
 """How long is looked whether the client is still there before its answer becomes a stream."""
 
@@ -31,6 +35,7 @@ class AnswerStream(msgspec.Struct, eq=False):
     """The answer to one request, an event stream as soon as anything comes before it; a `Voice`.
 
     What waits to be said is bounded; what does not fit is refused. `committed`: the answer has to be an event.
+    `tracked` begins a record of it, from which its client can go on after its connection broke; None: it cannot.
     """
 
     _keeper: KeepAlive
@@ -45,17 +50,25 @@ class AnswerStream(msgspec.Struct, eq=False):
     _over: bool = False
     _lock: trio.Lock | None = None
     _nap: trio.CancelScope | None = None
+    tracked: Callable[[], Track] | None = None
+    _track: Track | None = None
+    _place: int = 0
+    _sent: int = 0
 
     def say(self, message: bytes) -> bool:
         """Send a message before the answer; see `Voice.say`."""
-        if self._over or self._gone:
+        if self._over or (self._gone and self._track is None):
             return False
         if self._said is None:
             self._said = deque()
-            self.committed = True
+            self._commit()
             self._keeper.hurry(self)
+        elif self._elsewhere:
+            self._keep(message)
+            return True
         elif len(self._said) >= MAX_SAID or self._bytes + len(message) > MAX_SAID_BYTES:
             return False
+        self._keep(message)
         self._said.append(message)
         self._bytes += len(message)
         if self._nap is not None:
@@ -65,9 +78,14 @@ class AnswerStream(msgspec.Struct, eq=False):
     async def finish(self, body: bytes) -> None:
         """Send what was said and then the answer, as the last event of the stream."""
         async with self._turn():
-            await self._open()
-            await self._flush()
-            await self._stream.event(body)
+            if not self._elsewhere:
+                await self._open()
+                await self._flush()
+            self._place += 1
+            if self._track is not None:
+                self._track.end(self._place, body)
+            if not self._elsewhere:
+                await self._stream.event(body, self._id())
             await self._stream.close()
 
     def over(self) -> None:
@@ -92,7 +110,7 @@ class AnswerStream(msgspec.Struct, eq=False):
                 await self._flush()
         while not await self._pause(interval_s):
             async with self._turn():
-                if self._over:
+                if self._over or self._elsewhere:
                     return
                 if self._said:
                     await self._flush()
@@ -106,11 +124,35 @@ class AnswerStream(msgspec.Struct, eq=False):
 
     async def _open(self) -> None:
         if not self._opened:
-            self._opened = self.committed = True
-            await self._stream.open()
+            self._opened = True
+            self._commit()
+            track = self._track
+            if track is not None and track.primed:
+                await self._stream.open(track.id(0), RETRY_MS)
+            else:
+                await self._stream.open()
+
+    def _commit(self) -> None:
+        self.committed = True
+        if self.tracked is not None and self._track is None:
+            self._track = self.tracked()
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether the client can only hear the rest on another connection."""
+        return self._track is not None and (self._gone or self._track.taken)
+
+    def _keep(self, message: bytes) -> None:
+        if self._track is not None:
+            self._place += 1
+            self._track.add(self._place, message)
+
+    def _id(self) -> bytes:
+        self._sent += 1
+        return b"" if self._track is None else self._track.id(self._sent)
 
     async def _flush(self) -> None:
-        while self._said:
+        while self._said and not self._elsewhere:
             together = [self._said.popleft()]
             size = len(together[0])
             while self._said and size + len(self._said[0]) <= PART_BYTES:
@@ -118,9 +160,10 @@ class AnswerStream(msgspec.Struct, eq=False):
                 size += len(together[-1])
             self._bytes -= size
             if len(together) == 1:
-                await self._stream.event(together[0])
+                await self._stream.event(together[0], self._id())
             else:
-                await self._stream.events(together)
+                ids = [self._id() for _ in together] if self._track is not None else ()
+                await self._stream.events(together, ids)
 
     async def _pause(self, seconds: float) -> bool:
         """Wait until there is something to do, or for some seconds; return whether there is no need to go on."""

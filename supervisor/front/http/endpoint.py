@@ -31,6 +31,7 @@ from supervisor.front.http.ladder import is_modern, refusal
 from supervisor.front.http.legacy import LegacyFront
 from supervisor.front.http.mirrors import disagreement
 from supervisor.front.http.modern import ModernFront
+from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.refusal import ErrorResponse, refuse, refused_message
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, Sessions
@@ -97,6 +98,7 @@ class McpHttp:
         self._budget = budget or Budget()
         self._body_limits = BodyLimits(settings.max_body_bytes, settings.body_timeout_s)
         self._keep_alive = KeepAlive(settings.sse_keepalive_s)
+        self._redelivery = Redelivery(settings.redelivery)
         self.sessions = Sessions(
             sealer,
             now=now,
@@ -123,6 +125,7 @@ class McpHttp:
         while True:
             await trio.sleep(SWEEP_S)
             self.sessions.sweep()
+            self._redelivery.sweep()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -145,10 +148,21 @@ class McpHttp:
             drain, settings, alive = self._drain.behind(door.service), self._settings, self._keep_alive
             fronts = self._fronts[door.name] = _Fronts(
                 door.service,
-                LegacyFront(drain, self.sessions, settings=settings, keep_alive=alive, kept=self._kept, door=door.name),
+                self._legacy(drain, door.name),
                 ModernFront(drain, settings=settings, keep_alive=alive, limit=self._limit),
             )
         return fronts
+
+    def _legacy(self, drain: RequestDrain, door: str) -> LegacyFront:
+        return LegacyFront(
+            drain,
+            self.sessions,
+            settings=self._settings,
+            keep_alive=self._keep_alive,
+            redelivery=self._redelivery,
+            kept=self._kept,
+            door=door,
+        )
 
     async def _served(self, fronts: _Fronts, scope: Scope, receive: Receive, send: Send) -> None:
         head = scan(scope["headers"])

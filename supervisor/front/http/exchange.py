@@ -34,6 +34,8 @@ _EVENTS: Final[Headers] = (
 )
 _EVENT: Final = b"event: message\ndata: "
 _EVENT_END: Final = b"\n\n"
+_ID: Final = b"id: %s\n"
+_PRIMER: Final = b"id: %s\nretry: %d\ndata: \n\n"
 _ONE_LINE: Final = bytes.maketrans(b"\n\r", b"  ")
 """Relayed JSON may be laid out over lines. Raw line ends occur in JSON only between tokens."""
 _COMMENT: Final = b": ping\n\n"
@@ -155,10 +157,13 @@ class EventStream(msgspec.Struct, frozen=True, eq=False):
 
     _send: Send
 
-    async def open(self) -> None:
-        """Send the head and a comment, so that the client sees the stream at once."""
+    async def open(self, primer: bytes = b"", retry_ms: int = 0) -> None:
+        """Send the head and a comment, so that the client sees the stream at once.
+
+        `primer` is the id of an event without a message, instead of the comment; `retry_ms` when to come back after it.
+        """
         await self._start(())
-        await self.comment()
+        await (self._part(_PRIMER % (primer, retry_ms)) if primer else self.comment())
 
     async def answer(self, message: bytes, headers: Headers = ()) -> None:
         """Send a whole stream with one message."""
@@ -166,19 +171,22 @@ class EventStream(msgspec.Struct, frozen=True, eq=False):
         await self.event(message)
         await self.close()
 
-    async def event(self, message: bytes) -> None:
-        """Send one JSON-RPC message."""
+    async def event(self, message: bytes, id_: bytes = b"") -> None:
+        """Send one JSON-RPC message; `id_` is that of the event, empty if it has none."""
         if b"\n" in message or b"\r" in message:
             message = message.translate(_ONE_LINE)
+        start = _ID % id_ + _EVENT if id_ else _EVENT
         if len(message) <= PART_BYTES:
-            await self._part(_EVENT + message + _EVENT_END)
+            await self._part(start + message + _EVENT_END)
             return
-        for part in (_EVENT, message, _EVENT_END):  # not joined: that would copy it once more
+        for part in (start, message, _EVENT_END):  # not joined: that would copy it once more
             await self._part(part)
 
-    async def events(self, messages: Sequence[bytes]) -> None:
-        """Send several small JSON-RPC messages at once."""
+    async def events(self, messages: Sequence[bytes], ids: Sequence[bytes] = ()) -> None:
+        """Send several small JSON-RPC messages at once; `ids` are those of the events, none or one for each."""
         parts = [_EVENT + message.translate(_ONE_LINE) + _EVENT_END for message in messages]
+        if ids:
+            parts = [_ID % id_ + part for id_, part in zip(ids, parts, strict=True)]
         await self._part(b"".join(parts))
 
     async def comment(self) -> None:

@@ -22,9 +22,10 @@ VERSION = b"mcp-protocol-version"
 SESSION = b"mcp-session-id"
 METHOD = b"mcp-method"
 NAME = b"mcp-name"
+LAST_EVENT = b"last-event-id"
 
 _LOOKED_AT = frozenset(
-    {b"content-type", b"content-length", b"transfer-encoding", b"accept", VERSION, SESSION, METHOD, NAME}
+    {b"content-type", b"content-length", b"transfer-encoding", b"accept", VERSION, SESSION, METHOD, NAME, LAST_EVENT}
 )
 _SENTINEL = "=?base64?"
 
@@ -48,6 +49,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     session: bytes | None = None
     method: bytes | None = None
     name: bytes | None = None
+    last_event: bytes | None = None
     duplicated: tuple[bytes, ...] = ()
 
     @property
@@ -92,6 +94,7 @@ def scan(headers: Headers) -> Head:
         session=get(SESSION),
         method=get(METHOD),
         name=get(NAME),
+        last_event=get(LAST_EVENT),
         duplicated=duplicated,
     )
 

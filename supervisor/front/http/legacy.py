@@ -11,6 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import trio
@@ -25,6 +26,7 @@ from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.exchange import EventStream, Headers, reply
 from supervisor.front.http.head import Accepts, Head
 from supervisor.front.http.ladder import legacy_version
+from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.refusal import refuse, refused_message
 from supervisor.front.http.session_streams import SessionStreams
 from supervisor.front.http.sessions import HttpSession, Sessions
@@ -64,10 +66,13 @@ class LegacyFront:
         *,
         settings: HttpSettings,
         keep_alive: KeepAlive,
+        redelivery: Redelivery,
         kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
         door: str = "",
     ) -> None:
-        """`kept` waits until what was ended would survive the end of the daemon, or as long as is sensible.
+        """`redelivery` keeps what was said, for clients whose connection breaks.
+
+        `kept` waits until what was ended would survive the end of the daemon, or as long as is sensible.
 
         `door` is the name of the one whose requests `drain` performs.
         """
@@ -76,7 +81,7 @@ class LegacyFront:
         self._drain = drain
         self._service = drain.service
         self._sessions = sessions
-        self._streams = SessionStreams(drain, sessions, settings)
+        self._streams = SessionStreams(drain, sessions, settings, redelivery)
         self._keep_alive = keep_alive
 
     async def post(
@@ -109,12 +114,12 @@ class LegacyFront:
             await reply(send, 202, b"")
 
     async def stream(self, head: Head, principal: Principal, receive: Receive, send: Send) -> None:
-        """Serve the GET of a session: its stream of notifications; an older one ends. A checkpoint."""
+        """Serve the GET of a session: its stream of notifications, or the rest of an answer's. A checkpoint."""
         session = self._find(head.session or b"", principal)
         if session is None:
             await _no_session(send, NULL)
             return
-        await self._streams.serve(session, EventStream(send), receive)
+        await self._streams.serve(session, head.last_event, receive, send)
 
     async def delete(self, head: Head, principal: Principal, send: Send) -> None:
         """Serve the DELETE of a session. A checkpoint."""
@@ -165,6 +170,8 @@ class LegacyFront:
             await _respond(send, accepts, _answer_here(request, session))
             return
         late = self._keep_alive.add(send, receive) if accepts.stream_named else None
+        if late is not None and session is not None:
+            late.tracked = partial(self._streams.track, session, request.id)
         try:
             body = (await self._answer(_exchange(request, client, session, late), request.key, session)).body
         finally:

@@ -1,28 +1,57 @@
-"""The GET of a legacy session over HTTP: the stream of its notifications, one at a time."""
+"""The GET of a legacy session over HTTP: its notifications, one stream at a time, or the rest of an answer's stream."""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Final
+
 import trio
 
-from supervisor.front.edge.asgi import Receive
-from supervisor.front.http.exchange import EventStream
+from actors.protocol.jsonrpc import INVALID_REQUEST
+from supervisor.front.edge.asgi import Receive, Send
+from supervisor.front.http.exchange import EventStream, reply
+from supervisor.front.http.redelivery import Redelivery, Track
+from supervisor.front.http.refusal import refuse
+from supervisor.front.http.resumed import go_on_with
 from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import Watch, told_of
+from supervisor.front.mcp.messages import NULL
 from supervisor.service.drain import RequestDrain
+
+FIRST_PRIMED: Final = "2025-11-25"
+"""Clients of earlier revisions may take an event without a message for a broken one."""
+_NOT_KEPT: Final = "what was said after this event is not kept here any more; make the request anew"
 
 
 class SessionStreams:
     """The streams of the sessions at one door."""
 
-    def __init__(self, drain: RequestDrain, sessions: Sessions, settings: HttpSettings) -> None:
+    def __init__(self, drain: RequestDrain, sessions: Sessions, settings: HttpSettings, redelivery: Redelivery) -> None:
         self._drain = drain
         self._sessions = sessions
         self._settings = settings
+        self._redelivery = redelivery
 
-    async def serve(self, session: HttpSession, stream: EventStream, receive: Receive) -> None:
-        """Tell a client what changes until it is gone or its session over; an older stream of it ends. A checkpoint."""
+    def track(self, session: HttpSession, request: bytes) -> Track:
+        """Begin to keep what is said before the answer to a request, and the answer."""
+        primed = session.client.version >= FIRST_PRIMED
+        return self._redelivery.begin(session.digest, request, primed=primed)
+
+    async def serve(self, session: HttpSession, event: bytes | None, receive: Receive, send: Send) -> None:
+        """Serve a GET; `event` is the last one that the client has of an answer's stream. A checkpoint."""
+        if event is None:
+            await self._follow(session, EventStream(send), receive)
+        elif (told := self._redelivery.find(session.digest, event)) is not None:
+            go_on, pause_s = partial(self._sessions.touch, session), self._settings.sse_keepalive_s
+            await go_on_with(*told, EventStream(send), receive, go_on=go_on, keepalive_s=pause_s)
+        else:
+            refused = refuse(400, NULL, INVALID_REQUEST, _NOT_KEPT)
+            await reply(send, refused.status, refused.body)
+
+    async def _follow(self, session: HttpSession, stream: EventStream, receive: Receive) -> None:
+        """Tell a client what changes until it is gone or its session over; an older stream of it ends."""
         if session.stream is not None:
             session.stream.cancel()
         # Set before anything waits, so that of two streams opened at once one ends the other.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from supervisor.front.http.redelivery import Bounds
+
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Limits and times of MCP over HTTP; times in seconds."""
@@ -18,3 +20,17 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     list_changed_debounce_s: float = 0.25
     max_body_bytes: int = 4 * 1024 * 1024
     body_timeout_s: float = 30.0
+    resume_s: float = 120.0
+    resume_max_events: int = 256
+    resume_max_session_bytes: int = 1024 * 1024
+    resume_max_bytes: int = 64 * 1024 * 1024
+
+    @property
+    def redelivery(self) -> Bounds:
+        """What is kept for clients whose connection breaks."""
+        return Bounds(
+            kept_s=self.resume_s,
+            max_events=self.resume_max_events,
+            max_session_bytes=self.resume_max_session_bytes,
+            max_bytes=self.resume_max_bytes,
+        )
