@@ -34,6 +34,8 @@ _OVER: Final = "the request that this was about is over"
 _UNREAD: Final = "the client does not read what it is sent"
 
 
+_UNSAID: Final = msgspec.Raw(b"")
+_REFUSED: Final = msgspec.Raw(b'{"code":-1,"message":"the client has cancelled this"}')
 _NO_QUESTIONS: Final[dict[str, Reply[msgspec.Raw]]] = {}
 
 
@@ -89,6 +91,10 @@ class QuestionTable:
                 said = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable")
             reply.fail(RemoteError(said))
         return True
+
+    def cancelled(self, id_: str | int) -> None:
+        """The client takes a question for cancelled, if this is one: it has refused to answer."""
+        self.answered(id_, _UNSAID, _REFUSED)
 
     def close(self) -> None:
         """The session is over."""

@@ -272,8 +272,8 @@ def _received(session: HttpSession, message: Notification | Response) -> None:
     if message.method != "notifications/cancelled":
         return
     key = read_cancelled(message.params)
-    if key is not None:
-        session.cancel(key)
+    if key is not None and not session.cancel(key):
+        session.questions.cancelled(key)
 
 
 async def _no_session(send: Send, id_: bytes) -> None:

@@ -79,11 +79,12 @@ class HttpSession:
         """True while a stream is open or a request is in flight: such a session is not idle."""
         return self.stream is not None or bool(self.in_flight)
 
-    def cancel(self, key: Key) -> None:
-        """Cancel the request with this id, if it is in flight in this session."""
+    def cancel(self, key: Key) -> bool:
+        """Cancel the request with this id; False if none is in flight in this session."""
         scope = self.in_flight.get(key)
         if scope is not None:
             scope.cancel()
+        return scope is not None
 
 
 class Sessions:

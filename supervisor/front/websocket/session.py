@@ -148,9 +148,11 @@ class SocketSession:
             self._listens.follow_all(self._client.principal, self._updates)
 
     def _cancel(self, key: Key | None) -> None:
-        for unanswered in self._unanswered:
-            if unanswered.request.key == key:
-                unanswered.scope.cancel()
+        named = [unanswered for unanswered in self._unanswered if unanswered.request.key == key]
+        for unanswered in named:
+            unanswered.scope.cancel()
+        if key is not None and not named:
+            self._questions.cancelled(key)
         if key is not None:
             self._listens.cancel(key)
 

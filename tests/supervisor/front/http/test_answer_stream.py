@@ -16,6 +16,7 @@ from actors.errors import CannotAsk
 from actors.messages import Note, Question
 from actors.protocol.jsonrpc import RemoteError
 from supervisor.front.http.answer_stream import MAX_SAID, KeepAlive
+from supervisor.front.http.legacy import CANCELLED
 from supervisor.service.client import Client
 from supervisor.service.exchange import MAX_OPEN, Exchange
 from tests.fakes.asgi import JSON_HEADERS, legacy, modern, modern_headers, opened
@@ -136,6 +137,26 @@ async def test_a_client_may_answer_with_an_error(autojump_clock: MockClock) -> N
         error = {"code": -1, "message": "the user went away"}
         await front.post(msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "error": error}), token)
         assert (await call.event())["result"] == {"refused": -1}
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_a_client_that_cancels_a_question_has_refused_it(autojump_clock: MockClock, own: bool) -> None:
+    front = front_that(asks)
+    token, other = [await session_of(front, ASKABLE) for _ in range(2)]
+    headers = {**JSON_HEADERS, "mcp-session-id": token}
+    id_ = "question-1" if own else "work"  # its own request of that id comes first
+    async with keeping_alive(front), opened(front.app, "POST", headers, legacy("work", id_=id_)) as call:
+        asked = await call.event()
+        cancelled = legacy("notifications/cancelled", {"requestId": asked["id"]}, id_=None)
+        await front.post(cancelled, other)
+        await wait_all_tasks_blocked()
+        assert not call.ended
+        await front.post(cancelled, token)
+        if own:
+            assert (await call.event())["method"] == "notifications/cancelled"
+            assert (await call.event())["error"]["code"] == CANCELLED
+        else:
+            assert (await call.event())["result"] == {"refused": -1}
 
 
 @pytest.mark.parametrize("who", ["undeclared", "without a session", "json only", "modern"])

@@ -497,6 +497,17 @@ async def test_what_is_told_and_asked_comes_before_the_answer_on_the_same_socket
         assert await peer.receive() == {"jsonrpc": "2.0", "id": "w", "result": {"action": "accept"}}
 
 
+async def test_a_client_of_a_socket_that_cancels_a_question_has_refused_it() -> None:
+    async with front() as here, here.connect() as peer:
+        await peer.initialize(capabilities={"elicitation": {}})
+        await peer.send({"jsonrpc": "2.0", "id": "w", "method": "converse"})
+        _, asked = await peer.receive(), await peer.receive()
+        cancelled = {"method": "notifications/cancelled", "params": {"requestId": asked["id"]}}
+        await peer.send({"jsonrpc": "2.0", **cancelled})
+        answer = await peer.receive()
+        assert (answer["id"], "the client has cancelled this" in answer["error"]["message"]) == ("w", True)
+
+
 async def test_a_modern_client_of_a_socket_is_told_and_not_asked() -> None:
     async with front() as here, here.connect() as peer:
         await peer.send(json.loads(modern("converse", id_="w")))
