@@ -22,6 +22,10 @@ from supervisor.service.port import failure
 
 EVENT_COST: Final = 200
 """What an event is counted for besides its bytes."""
+STREAM_COST: Final = 1500
+"""The same of a stream of which something is kept."""
+SWEPT: Final = 1000
+"""Events that are dropped at a time, at most, as they were kept for long enough: all at once would hold up everybody."""
 MAX_ID_BYTES: Final = 64
 
 
@@ -71,7 +75,7 @@ class Track:
     def end(self, place: int, answer: bytes) -> None:
         """Keep the answer; nothing is said after it."""
         self.over = True
-        if len(answer) + EVENT_COST > self._keeper.bounds.max_session_bytes:
+        if len(answer) + EVENT_COST + STREAM_COST > self._keeper.bounds.max_session_bytes:
             answer = failure(self.request, CallTooLarge("the answer was too large to be kept until you came back")).body
         self.add(place, answer)
         self._keeper.ended(self)
@@ -104,7 +108,7 @@ class Redelivery:
         self._laden: dict[int, Track] = {}
         self._sessions: dict[str, dict[int, Track]] = {}
         self._session_bytes: dict[str, int] = {}
-        self._ended: deque[tuple[float, Track]] = deque()
+        self._ended: deque[tuple[float, int]] = deque()
 
     def __len__(self) -> int:
         return len(self._tracks)
@@ -128,6 +132,8 @@ class Redelivery:
     def keep(self, track: Track, place: int, message: bytes) -> None:
         """Keep an event of a stream, and drop what there is no room for any more."""
         track.events.append((place, message))
+        if track.number not in self._laden:
+            self._count(track, STREAM_COST)
         self._laden[track.number] = track
         self._sessions.setdefault(track.session, {})[track.number] = track
         self._count(track, len(message) + EVENT_COST)
@@ -140,15 +146,18 @@ class Redelivery:
 
     def ended(self, track: Track) -> None:
         """All is said on a stream: from now on it is kept for a while."""
-        self._ended.append((self._clock() + self.bounds.kept_s, track))
+        self._ended.append((self._clock() + self.bounds.kept_s, track.number))
 
     def sweep(self) -> None:
-        """Drop what was kept for long enough."""
-        now = self._clock()
-        while self._ended and self._ended[0][0] <= now:
-            _, track = self._ended.popleft()
-            while track.events:
+        """Drop what was kept for long enough, some of it at a time."""
+        now, left = self._clock(), SWEPT
+        while self._ended and self._ended[0][0] <= now and left > 0:
+            track = self._tracks.get(self._ended[0][1])
+            while track is not None and track.events and left > 0:
                 self._drop(track)
+                left -= 1
+            if track is None or not track.events:
+                self._ended.popleft()
 
     def _count(self, track: Track, size: int) -> None:
         self.bytes += size
@@ -161,6 +170,7 @@ class Redelivery:
         self._count(track, -len(message) - EVENT_COST)
         if track.events:
             return
+        self._count(track, -STREAM_COST)
         del self._laden[track.number]
         if track.over:
             del self._tracks[track.number]

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.messages import Note
-from supervisor.front.http.redelivery import EVENT_COST, Bounds, Redelivery
+from supervisor.front.http.redelivery import EVENT_COST, STREAM_COST, SWEPT, Bounds, Redelivery
 from supervisor.service.exchange import Exchange
 from tests.fakes.asgi import JSON_HEADERS, fetch, legacy, opened
 from tests.fakes.asgi import Exchange as Connection
@@ -198,7 +198,8 @@ def kept_by(redelivery: Redelivery) -> list[int]:
 
 async def test_what_is_kept_is_bounded(autojump_clock: MockClock) -> None:
     size = EVENT_COST + 10
-    kept = Redelivery(Bounds(kept_s=10, max_events=4, max_session_bytes=6 * size, max_bytes=8 * size))
+    of_one, of_all = 2 * STREAM_COST + 6 * size, 3 * STREAM_COST + 8 * size
+    kept = Redelivery(Bounds(kept_s=10, max_events=4, max_session_bytes=of_one, max_bytes=of_all))
     one, two, other = [kept.begin(session, b"1", primed=True) for session in ("a", "a", "b")]
     for place in range(1, 6):
         one.add(place, b"x" * 10)
@@ -214,7 +215,7 @@ async def test_what_is_kept_is_bounded(autojump_clock: MockClock) -> None:
     assert kept_by(kept) == [4, 4]  # what is over goes with its last event
     assert kept.find("a", one.id(6)) is None
     assert kept.find("a", two.id(3)) == (two, 3)
-    assert kept.bytes == 8 * size
+    assert kept.bytes == 2 * STREAM_COST + 8 * size
     two.end(5, b"x" * 10)
     await trio.sleep(11)
     kept.sweep()
@@ -226,3 +227,19 @@ async def test_what_is_kept_is_bounded(autojump_clock: MockClock) -> None:
     assert not kept._laden
     assert not kept._sessions
     assert not kept._session_bytes
+
+
+async def test_what_is_over_goes_a_little_at_a_time(autojump_clock: MockClock) -> None:
+    kept = Redelivery(Bounds(kept_s=10, max_events=SWEPT, max_session_bytes=1 << 30, max_bytes=1 << 30))
+    for _ in range(3):
+        track = kept.begin("a", b"1", primed=True)
+        for place in range(1, SWEPT - 100):
+            track.add(place, b"x")
+        track.end(SWEPT - 100, b"x")
+    await trio.sleep(11)
+    left = []
+    for _ in range(3):
+        kept.sweep()
+        left.append(sum(kept_by(kept)))
+    assert left == [3 * (SWEPT - 100) - SWEPT, 3 * (SWEPT - 100) - 2 * SWEPT, 0]
+    assert (len(kept), kept.bytes, len(kept._ended)) == (0, 0, 0)
