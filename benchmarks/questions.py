@@ -62,8 +62,8 @@ class AskedClient(mcp.Client):
 
 
 def _event(response: http.client.HTTPResponse) -> Any:
-    """Read the next message of a stream."""
-    while not (line := response.readline()).startswith(b"data: "):
+    """Read the next message of a stream, whose first event may have none."""
+    while not (line := response.readline()).startswith(b"data: {"):
         if not line:
             raise RuntimeError("the stream ended before the answer")
     return msgspec.json.decode(line[6:])

@@ -44,5 +44,5 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     starts: Starts
     clock: Callable[[], float]
     identity: Identity
+    subscribers: Subscribers
     desk: trio.CapacityLimiter | None = None
-    subscribers: Subscribers = msgspec.field(default_factory=Subscribers)

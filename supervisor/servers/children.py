@@ -23,8 +23,10 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import Profile, ServerActor, ServerMessage, Shared
+from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
+from supervisor.host.wakes import wakes
 from supervisor.servers.deployment import DeployedServer, RestingServer
 from supervisor.servers.journals import Journals
 from supervisor.servers.switch import Switch
@@ -59,8 +61,10 @@ class Servers:
         self._registry = registry
         self._connect = connect
         self._clock = clock
-        self._shared = Shared(starts=starts, clock=clock, identity=identity, desk=trio.CapacityLimiter(1))
-        self.subscribers = self._shared.subscribers
+        self.subscribers = Subscribers(lambda wake: wakes().soon(wake))
+        self._shared = Shared(
+            starts=starts, clock=clock, identity=identity, desk=trio.CapacityLimiter(1), subscribers=self.subscribers
+        )
         self._reaching = replace(self._shared, starts=reached or starts)
         self._conditions = conditions
         self._recall = recall

@@ -108,7 +108,7 @@ class Legacy(Client):
         body = message("tools/call", {"name": "ask_twice", "arguments": {"label": label}}, number)
         async with self._http.stream("POST", self._url, json=body, headers=headers) as stream:
             async for line in stream.aiter_lines():
-                if not line.startswith("data: "):
+                if not line.startswith("data: {"):  # the first event has an id and no message
                     continue
                 said = json.loads(line.removeprefix("data: "))
                 if said.get("method") == "elicitation/create":

@@ -114,7 +114,7 @@ def given(method: str, answer: dict[str, Any]) -> dict[str, Any]:
 def said(answer: httpx2.Response) -> list[dict[str, Any]]:
     """Return the messages of an answer, one as JSON or all events of a stream; the last one answers the request."""
     if answer.headers["content-type"].startswith("text/event-stream"):
-        lines = [line for line in answer.text.splitlines() if line.startswith("data: ")]
+        lines = [line for line in answer.text.splitlines() if line.startswith("data: {")]  # the first may be empty
         return [json.loads(line.removeprefix("data: ")) for line in lines]
     return [answer.json()]
 

@@ -38,6 +38,7 @@ from supervisor.service.gateway import Gateway
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.lines import Lines, line
+from tests.fakes.turns import at_once
 
 CLIENT = Client(version="2025-11-25")
 
@@ -199,7 +200,7 @@ async def served(
     names = ServerNames({**{name: name for name in servers}, **(also or {})})
     registry = Registry({}, Nothing(), uncounted, trio.current_time, names=names)
     router = Router(directory, 100)
-    subscribers = Subscribers()
+    subscribers = Subscribers(at_once)
     gateway = Gateway(
         router.address,
         registry.catalogue,

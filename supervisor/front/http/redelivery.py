@@ -25,7 +25,7 @@ EVENT_COST: Final = 200
 STREAM_COST: Final = 1500
 """The same of a stream of which something is kept."""
 SWEPT: Final = 1000
-"""Events that are dropped at a time, at most, as they were kept for long enough: all at once would hold up everybody."""
+"""Events that are dropped at a time, at most, when their time is over: all at once would hold up everybody."""
 MAX_ID_BYTES: Final = 64
 
 

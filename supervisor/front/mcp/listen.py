@@ -25,10 +25,10 @@ from actors.principal import Principal
 from actors.protocol import jsonrpc
 from actors.protocol.changes import MAX_URI_CHARS, UPDATED
 from actors.protocol.versions import META_SUBSCRIPTION
+from supervisor.host.wakes import Bell
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions, Service
 from supervisor.service.updates import MAX_SUBSCRIBED, Updates
-from supervisor.service.wakes import Bell
 
 Kind = Literal["tools", "resources", "prompts"]
 KINDS: Final[tuple[Kind, ...]] = ("tools", "resources", "prompts")

@@ -44,6 +44,7 @@ from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.turns import at_once
 
 F = TypeVar("F")
 WEEK_S = 7 * 86400.0
@@ -199,7 +200,7 @@ async def running_server(
             starts=starts or Starts(),
             clock=lambda: now_s,
             identity=Identity(),
-            subscribers=subscribers or Subscribers(),
+            subscribers=subscribers or Subscribers(at_once),
         ),
         Reporter(box.address),
     )

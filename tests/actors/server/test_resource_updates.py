@@ -18,6 +18,7 @@ from actors.server import ServerSettings
 from actors.server.subscribers import Subscribers
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.turns import at_once
 
 AWAKE = ServerSettings(idle_timeout_s=0)
 ERAS: tuple[Era, ...] = ("legacy", "modern")
@@ -30,7 +31,7 @@ async def watching(
 ) -> AsyncIterator[tuple[Rig, FakeServer, list[str]]]:
     """A server of an era, with somebody who is subscribed to these resources, and what that one is told."""
     names: list[str] = []
-    subscribers = Subscribers()
+    subscribers = Subscribers(at_once)
     for uri in uris:
         subscribers.add("s", uri, lambda uri=uri: names.append(uri))  # type: ignore[misc]  # mypy knows no default here
     fake = FakeServer(probe="modern" if era == "modern" else "error", honours={"toolsListChanged": True})
@@ -97,7 +98,7 @@ async def test_a_server_that_crashes_is_asked_again_when_it_is_back(autojump_clo
 
 async def test_a_fresh_subscription_is_no_news(autojump_clock: MockClock) -> None:
     names: list[str] = []
-    subscribers = Subscribers()
+    subscribers = Subscribers(at_once)
     async with running_server(FakeServer(), settings=AWAKE, subscribers=subscribers) as rig:
         subscribers.add("s", "a", lambda: names.append("a"))
         await rig.watch("a")
@@ -110,7 +111,7 @@ async def test_a_server_to_whose_resources_somebody_is_subscribed_does_not_fall_
     era: Era, autojump_clock: MockClock
 ) -> None:
     names: list[str] = []
-    subscribers = Subscribers()
+    subscribers = Subscribers(at_once)
     fake = FakeServer(probe="modern" if era == "modern" else "error", honours={"toolsListChanged": True})
     settings = ServerSettings(idle_timeout_s=60)
     async with running_server(fake, settings=settings, era=era, subscribers=subscribers) as rig:

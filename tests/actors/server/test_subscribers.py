@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from actors.errors import TooManyCalls
-from actors.server.subscribers import MAX_BYTES, MAX_PARENTS, MAX_URIS, Subscribers
+from actors.server.subscribers import MAX_BYTES, MAX_PARENTS, MAX_URIS, PORTION, Subscribers
+from tests.fakes.turns import Turns, at_once
 
 
 class Told:
@@ -21,7 +22,7 @@ class Told:
 
 
 def test_everybody_who_is_subscribed_is_told_once_and_the_last_to_leave_is_known() -> None:
-    told, subscribers = Told(), Subscribers()
+    told, subscribers = Told(), Subscribers(at_once)
     one, other = told.teller("one"), told.teller("other")
     for tell in (one, other, one):
         subscribers.add("s", "a", tell)
@@ -42,7 +43,7 @@ def test_everybody_who_is_subscribed_is_told_once_and_the_last_to_leave_is_known
 
 @pytest.mark.parametrize("whole", ["file:///a", "file:///a/"])
 def test_a_part_of_a_resource_is_told_of_as_the_whole(whole: str) -> None:
-    told, subscribers = Told(), Subscribers()
+    told, subscribers = Told(), Subscribers(at_once)
     subscribers.add("s", whole, told.teller("whole"))
     for uri in ("file:///a/b/c", "file:///ab", "file:///", "x", "", "/".join("p" * (MAX_PARENTS + 2))):
         subscribers.updated("s", uri)
@@ -50,7 +51,7 @@ def test_a_part_of_a_resource_is_told_of_as_the_whole(whole: str) -> None:
 
 
 def test_what_may_have_been_missed_is_told_of() -> None:
-    told, subscribers = Told(), Subscribers()
+    told, subscribers = Told(), Subscribers(at_once)
     for uri in ("a", "b"):
         subscribers.add("s", uri, told.teller(uri))
     subscribers.missed("s", ("b", "c"))
@@ -58,7 +59,7 @@ def test_what_may_have_been_missed_is_told_of() -> None:
 
 
 def test_one_server_is_asked_for_so_many_resources_at_most_and_room_comes_back() -> None:
-    told, subscribers = Told(), Subscribers()
+    told, subscribers = Told(), Subscribers(at_once)
     tell = told.teller("x")
     for number in range(MAX_URIS):
         subscribers.add("s", str(number), tell)
@@ -71,7 +72,7 @@ def test_one_server_is_asked_for_so_many_resources_at_most_and_room_comes_back()
 
 
 def test_their_uris_have_so_many_bytes_at_most() -> None:
-    subscribers = Subscribers()
+    subscribers = Subscribers(at_once)
     tell = Told().teller("x")
     large = "\udcff" + "a" * (MAX_BYTES // 2)
     subscribers.add("s", large, tell)
@@ -79,3 +80,68 @@ def test_their_uris_have_so_many_bytes_at_most() -> None:
         subscribers.add("s", large + "a", tell)
     assert subscribers.remove("s", large, tell)
     subscribers.add("s", large + "a", tell)
+
+
+def crowd(turns: Turns, uris: str = "a", size: int = 3 * PORTION) -> tuple[Told, Subscribers]:
+    """So many subscribers to each of these resources, by names like `a1`."""
+    told, subscribers = Told(), Subscribers(turns.later)
+    for uri in uris:
+        for number in range(size):
+            subscribers.add("s", uri, told.teller(f"{uri}{number}"))
+    return told, subscribers
+
+
+def test_many_are_told_a_few_in_each_turn() -> None:
+    turns = Turns()
+    told, subscribers = crowd(turns)
+    subscribers.updated("s", "a")
+    assert told.names == [f"a{number}" for number in range(PORTION)]
+    turns.turn()
+    assert told.names == [f"a{number}" for number in range(2 * PORTION)]
+    turns.all()
+    assert told.names == [f"a{number}" for number in range(3 * PORTION)]
+
+
+def test_a_change_while_many_are_told_is_told_once_to_everybody_after_that() -> None:
+    turns = Turns()
+    told, subscribers = crowd(turns)
+    for _ in range(3):
+        subscribers.updated("s", "a")
+    assert len(turns.waiting) == 1
+    turns.all()
+    assert told.names == [f"a{number}" for number in range(3 * PORTION)] * 2
+
+
+def test_a_resource_that_always_changes_does_not_keep_others_from_being_told() -> None:
+    turns = Turns()
+    told, subscribers = crowd(turns, "ab")
+    subscribers.updated("s", "a")
+    subscribers.updated("s", "b")
+    while "b0" not in told.names:
+        assert len(told.names) <= 3 * PORTION
+        subscribers.updated("s", "a")
+        turns.turn()
+
+
+def test_who_leaves_while_many_are_told_is_not_told_and_who_comes_is_not_either() -> None:
+    turns = Turns()
+    told, subscribers = crowd(turns, size=PORTION)
+    last = told.teller("last")
+    subscribers.add("s", "a", last)
+    subscribers.updated("s", "a")
+    subscribers.remove("s", "a", last)
+    subscribers.add("s", "a", told.teller("new"))
+    turns.all()
+    assert told.names == [f"a{number}" for number in range(PORTION)]
+
+
+def test_a_resource_that_all_leave_before_its_turn_is_nothing_to_tell_of() -> None:
+    turns = Turns()
+    told, subscribers = crowd(turns)
+    tell = told.teller("b")
+    subscribers.add("s", "b", tell)
+    subscribers.updated("s", "a")
+    subscribers.updated("s", "b")
+    subscribers.remove("s", "b", tell)
+    turns.all()
+    assert told.names == [f"a{number}" for number in range(3 * PORTION)]

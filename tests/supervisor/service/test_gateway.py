@@ -62,6 +62,7 @@ from tests.fakes.failures import failure
 from tests.fakes.lines import Lines
 from tests.fakes.published import Nothing, uncounted
 from tests.fakes.router import FakeRouter
+from tests.fakes.turns import at_once
 
 NO_META = msgspec.Raw(b"")
 LEGACY = Client(version="2025-11-25")
@@ -202,7 +203,7 @@ async def gateway(
             restarts=RestartLog(RestartPolicy(), lambda: 1.0),
             journal=Journal(lambda: 0.0),
         ),
-        Shared(starts=Starts(1), clock=lambda: 0.0, identity=Identity()),
+        Shared(starts=Starts(1), clock=lambda: 0.0, identity=Identity(), subscribers=Subscribers(at_once)),
         Reporter(registry.address),
     )
     rig = Rig(
@@ -213,7 +214,7 @@ async def gateway(
             deployment(FILES, **settings),
             version="1.0",
             used=lambda who, name, tool, good, _: used.append((name, tool, good)),
-            subscribers=Subscribers(),
+            subscribers=Subscribers(at_once),
             key=bytes(32),
             elicitations=Elicitations(registry.feed, lambda: 0.0),
         ),

@@ -10,8 +10,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from supervisor.service import wakes as module
-from supervisor.service.wakes import MANY, PER_TURN, Bell, Wakes
+from supervisor.host import wakes as module
+from supervisor.host.wakes import MANY, PER_TURN, Bell, Wakes
 
 SOME = PER_TURN * 5 + 3
 AT_MOST = 2 * PER_TURN
