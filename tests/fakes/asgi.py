@@ -28,6 +28,7 @@ class Exchange:
         self._moved = trio.lowlevel.ParkingLot()
         self._gone = trio.Event()
         self._unread = b""
+        self._started = False
         self.status = 0
         self.headers: dict[str, str] = {}
         self.body = b""
@@ -48,14 +49,15 @@ class Exchange:
 
     async def send(self, message: dict[str, Any]) -> None:
         await trio.lowlevel.checkpoint()
+        start = message["type"] == "http.response.start"
+        assert start != self._started, "an answer has one start, and that comes first"  # heard or not
+        self._started = True
         if self._gone.is_set():
             return
-        if message["type"] == "http.response.start":
-            assert self.status == 0, "an answer has one start"
+        if start:
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
         else:
-            assert self.status, "the start comes first"
             assert not self.ended, "nothing comes after the end"
             self.writes += 1
             self.body += message["body"]

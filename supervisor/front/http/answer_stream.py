@@ -86,7 +86,8 @@ class AnswerStream(msgspec.Struct, eq=False):
                 self._track.end(self._place, body)
             if not self._elsewhere:
                 await self._stream.event(body, self._id())
-            await self._stream.close()
+            if self._opened:
+                await self._stream.close()
 
     def over(self) -> None:
         """The answer is there: nothing else is sent from now on but by `finish`."""

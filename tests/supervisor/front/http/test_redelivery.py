@@ -69,6 +69,18 @@ async def test_a_call_whose_connection_broke_is_heard_to_its_end(autojump_clock:
     assert len(set(call.ids + rest.ids)) == 8  # the first event has no message
 
 
+async def test_a_client_that_is_gone_before_its_answer_becomes_a_stream_is_sent_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    front = front_that(counts)
+    token = await session_of(front, {})
+    async with keeping_alive(front), call_of(front, token) as call:
+        await wait_all_tasks_blocked()
+        call.leave()
+        await trio.sleep(60)
+        assert (call.status, call.body) == (0, b"")
+
+
 async def test_a_stream_is_said_to_one_connection(autojump_clock: MockClock) -> None:
     front = front_that(counts)
     token = await session_of(front, {})
