@@ -70,7 +70,8 @@ class Track:
     def add(self, place: int, message: bytes) -> None:
         """Keep what is said, as the event of this number."""
         self._keeper.keep(self, place, message)
-        self._spoken.unpark_all()
+        if self._spoken:
+            self._spoken.unpark_all()
 
     def end(self, place: int, answer: bytes) -> None:
         """Keep the answer; nothing is said after it."""
@@ -131,14 +132,15 @@ class Redelivery:
 
     def keep(self, track: Track, place: int, message: bytes) -> None:
         """Keep an event of a stream, and drop what there is no room for any more."""
-        track.events.append((place, message))
-        if track.number not in self._laden:
+        if not track.events:
+            self._laden[track.number] = track
+            self._sessions.setdefault(track.session, {})[track.number] = track
             self._count(track, STREAM_COST)
-        self._laden[track.number] = track
-        self._sessions.setdefault(track.session, {})[track.number] = track
-        self._count(track, len(message) + EVENT_COST)
-        while len(track.events) > self.bounds.max_events:
-            self._drop(track)
+        track.events.append((place, message))
+        size = len(message) + EVENT_COST
+        if len(track.events) > self.bounds.max_events:
+            size -= len(track.events.popleft()[1]) + EVENT_COST
+        self._count(track, size)
         while self._session_bytes.get(track.session, 0) > self.bounds.max_session_bytes:
             self._drop(next(iter(self._sessions[track.session].values())))
         while self.bytes > self.bounds.max_bytes:
