@@ -1,32 +1,40 @@
 """How often the reader of a stream gets up: a stream of many notes is read a few at a time, not one by one.
 
-What one read brings costs a turn of the loop, whether it is one event or forty. A server that tells of progress a
-thousand times a second would take hundreds of turns from everybody else; read at this pace, it takes fifty, and
-its socket holds meanwhile what is not read. Whoever says little is read at once.
+What one read brings costs some turns of the loop, about a millisecond, whether it is one event or forty. A server that
+tells of progress a thousand times a second would take hundreds of turns from everybody else; read at this pace it takes
+twenty, and its socket holds meanwhile what is not read. Whoever says little is read at once. What lasts for long may
+wait a little longer: the answer after a flood of notes is late by a part of the time that it took.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Generator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-APART_S = 0.02
-"""Between two reads of a stream that says much: an answer after a flood of notes is at most two of that late."""
+APART_S = (0.01, 0.05)
+"""Between two reads of a stream that says much, at least and at most: an answer after it is late by two at most."""
+PART = 0.05
+"""Between two reads there is this part of the time since the first one."""
 AT_ONCE = 5
 """So many reads in a row do not wait for that."""
 
 
 class Pace:
-    """Counts the reads of one stream: in the long run one each `APART_S`, and `AT_ONCE` in a row before that."""
+    """Counts the reads of one stream: in the long run they are `APART_S` apart, and `AT_ONCE` in a row may not be."""
 
     def __init__(self) -> None:
+        self._first = math.inf
         self._next = 0.0
 
     def after(self, now: float) -> float:
         """Count a read at `now`; return the moment, maybe past, before which there should be no other."""
-        self._next = max(self._next, now - AT_ONCE * APART_S) + APART_S
+        self._first = min(self._first, now)
+        least, most = APART_S
+        apart = min(max((now - self._first) * PART, least), most)
+        self._next = max(self._next, now - AT_ONCE * apart) + apart
         return self._next
 
 

@@ -9,19 +9,33 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.transport.http.pace import APART_S, AT_ONCE, Pace, Waiting
+from actors.transport.http.pace import APART_S, AT_ONCE, PART, Pace, Waiting
 from actors.transport.http.pieces import events
 
 LIMIT = 100_000
+LEAST_S, MOST_S = APART_S
 
 
 def test_a_few_reads_in_a_row_are_free_and_then_they_come_at_the_pace() -> None:
     pace, now = Pace(), 1000.0
     moments = [pace.after(now) for _ in range(AT_ONCE + 3)]
     assert max(moments[:AT_ONCE]) <= now
-    assert moments[AT_ONCE:] == pytest.approx([now + (n + 1) * APART_S for n in range(3)])
+    assert moments[AT_ONCE:] == pytest.approx([now + (n + 1) * LEAST_S for n in range(3)])
     later = now + 1
     assert pace.after(later) < later, "what was quiet is read at once again"
+
+
+def test_the_longer_it_lasts_the_less_often_it_is_read() -> None:
+    pace, now, apart = Pace(), 1000.0, []
+    while now < 1003:
+        moment = max(pace.after(now), now)
+        apart.append((moment - now, now - 1000))
+        now = moment
+    waits = apart[AT_ONCE:]
+    assert all(wait <= max(LEAST_S, PART * age) + 1e-6 for wait, age in waits)
+    assert waits[0][0] == pytest.approx(LEAST_S)
+    assert waits[-1][0] == pytest.approx(MOST_S)
+    assert [wait for wait, _ in waits] == sorted(wait for wait, _ in waits)
 
 
 def test_no_more_is_saved_up_than_a_few_reads() -> None:
@@ -120,12 +134,12 @@ async def test_a_stream_that_says_much_is_read_no_more_often_than_its_pace(autoj
     server = Talkative(1000, 2000)
     numbers, latest = await heard(server)
     assert numbers == list(range(2000))
-    assert len(server.reads) <= 2 / APART_S + 2 * AT_ONCE
-    assert latest <= 2 * APART_S + 1e-6
+    assert len(server.reads) <= 1 / MOST_S + 1 / LEAST_S + AT_ONCE
+    assert latest <= 2 * MOST_S + 1e-6
 
 
 async def test_a_stream_that_says_little_is_read_at_once(autojump_clock: MockClock) -> None:
-    numbers, latest = await heard(Talkative(0.9 / APART_S, 200))
+    numbers, latest = await heard(Talkative(0.9 / MOST_S, 200))
     assert numbers == list(range(200))
     assert latest == 0.0
 
