@@ -23,9 +23,17 @@ MAX_MESSAGE_CHARS: Final = 4000
 MAX_FIELDS: Final = 200
 MAX_CHOICES: Final = 1000
 """Of all fields together."""
-_SECRET = re.compile(
-    r"passw|passphrase|secret|token|api[ _-]?key|credential|private[ _-]?key|\b(?:pin|otp|cvv)\b", re.IGNORECASE
+MAX_TITLE_CHARS: Final = 500
+MAX_DEFAULT_BYTES: Final = 8192
+"""A larger one is left out: whoever answers fills it in."""
+_SECRETS: Final = (
+    *("passw", "passphrase", "pwd", "secret", "token", "apikey", "credential", "privatekey", "onetime"),
+    *("securitycode", "verificationcode", "accesscode", "recoverycode"),
 )
+"""In small letters, however their words are put together. To search for one is many times as fast as for a pattern."""
+_SHORT_SECRETS: Final = ("pin", "otp", "cvv", "cvc")
+_SHORT_SECRET = re.compile(r"(?<![a-z])(?:pin|otp|cv[vc])(?:code|number)?(?![a-z])")
+"""Words of their own."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NAMED: Final[dict[FieldKind, FormKind]] = {
     "boolean": "confirmation",
@@ -56,7 +64,7 @@ class _Property(msgspec.Struct):
     title: str = ""
     description: str = ""
     format: str = ""
-    default: Any = None
+    default: msgspec.Raw = msgspec.Raw(b"null")
     enum: list[str] = []
     enum_names: list[str] = msgspec.field(name="enumNames", default_factory=list)
     one_of: list[Choice] = msgspec.field(name="oneOf", default_factory=list)
@@ -166,19 +174,30 @@ def _field(name: str, raw: msgspec.Raw, required: bool) -> FormField:
         name=name,
         kind=kind,
         secret=kind != "boolean" and _is_secret(name, given),
-        title=given.title,
-        description=given.description,
+        title=given.title[:MAX_TITLE_CHARS],
+        description=given.description[:MAX_MESSAGE_CHARS],
         format=given.format,
         required=required,
-        default=given.default,
+        default=_default(given),
         choices=_choices(given),
         least=least,
         most=most,
     )
 
 
+def _default(given: _Property) -> Any:
+    return msgspec.json.decode(given.default) if len(given.default) <= MAX_DEFAULT_BYTES else None
+
+
 def _is_secret(name: str, given: _Property) -> bool:
-    return given.write_only or given.format == "password" or bool(_SECRET.search(f"{name} {given.title}"))
+    """Say whether what is shown of a field says so."""
+    if given.write_only or given.format == "password" or len(name) > MAX_TITLE_CHARS:
+        return True
+    shown = f"{name} {given.title[:MAX_TITLE_CHARS]} {given.description[:MAX_MESSAGE_CHARS]}".lower()
+    joined = shown.replace(" ", "").replace("_", "").replace("-", "")
+    if any(word in joined for word in _SECRETS):
+        return True
+    return any(word in shown for word in _SHORT_SECRETS) and _SHORT_SECRET.search(shown) is not None
 
 
 def _kind(given: _Property) -> FieldKind:
@@ -200,6 +219,8 @@ def _kind(given: _Property) -> FieldKind:
 
 def _choices(given: _Property) -> tuple[Choice, ...]:
     titled = given.one_of or given.items.any_of
+    if max(len(titled), len(given.enum), len(given.items.enum)) > MAX_CHOICES:
+        raise msgspec.ValidationError("too many choices")
     if titled:
         return tuple(titled)
     names = dict(zip(given.enum, given.enum_names, strict=False))

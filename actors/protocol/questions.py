@@ -30,7 +30,7 @@ Fallback = Literal["cancel", "default", "error"]
 MAX_OPEN: Final = 64
 MAX_QUESTION_BYTES: Final = 4 * 1024 * 1024
 """There may be images in a conversation that a model is to continue."""
-MAX_FORM_BYTES: Final = 256 * 1024
+MAX_FORM_BYTES: Final = 64 * 1024
 CANCELLED: Final = b'{"action":"cancel"}'
 """What an elicitation gets that nobody answers (MCP 2025-11-25, client/elicitation "Response Actions")."""
 REJECTED: Final = -1

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol.forms import MAX_CHOICES, MAX_FIELDS, defaults, is_secret, read, wrong
+from actors.protocol.forms import (
+    MAX_CHOICES,
+    MAX_DEFAULT_BYTES,
+    MAX_FIELDS,
+    MAX_MESSAGE_CHARS,
+    MAX_TITLE_CHARS,
+    defaults,
+    is_secret,
+    read,
+    wrong,
+)
 
 TITLED = [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]
 
@@ -66,6 +76,7 @@ def test_a_form_of_many_fields_and_an_address_are_what_they_are() -> None:
         msgspec.Raw(b"[]"),
         msgspec.Raw(b'{"requestedSchema":7}'),
         form(**{f"a{number}": {} for number in range(MAX_FIELDS + 1)}),
+        form(a={"type": "array", "items": {"enum": [""] * (MAX_CHOICES + 1)}}),
         form(**{f"a{n}": {"type": "string", "enum": [str(i) for i in range(MAX_CHOICES // 2 + 1)]} for n in range(2)}),
     ],
 )
@@ -73,6 +84,16 @@ def test_what_cannot_be_read_or_is_too_much_is_no_form_and_taken_for_a_secret(pa
     assert read(params) is None
     assert is_secret(params)
     assert defaults(params) is None
+
+
+def test_what_is_shown_of_a_field_is_bounded_and_what_is_not_shown_is_not_looked_at() -> None:
+    asked = read(form(a={"type": "string", "title": "t" * 9000, "description": "d" * 9000, "default": "v" * 9000}))
+    assert asked is not None
+    (field,) = asked.fields
+    assert (len(field.title), len(field.description), field.default) == (MAX_TITLE_CHARS, MAX_MESSAGE_CHARS, None)
+    kept = read(form(a={"type": "string", "default": "v" * (MAX_DEFAULT_BYTES - 2)}))
+    assert kept is not None
+    assert len(kept.fields[0].default) == MAX_DEFAULT_BYTES - 2
 
 
 FILLED: list[tuple[dict[str, Any], Any, str]] = [
@@ -146,6 +167,11 @@ def test_any_value_for_any_field_is_right_or_wrong(value: Any, data: st.DataObje
         (form(password={"type": "string"}), True),
         (form(a={"type": "string", "title": "Your API key"}), True),
         (form(a={"type": "string", "title": "PIN"}), True),
+        (form(user_pin={"type": "string"}), True),
+        (form(value={"type": "string", "description": "The API-Key of your account"}), True),
+        (form(shopping={"type": "string", "description": "Spin, opt out"}), False),
+        (form(a={"type": "string", "title": "x" * MAX_TITLE_CHARS + " password"}), False),
+        (form(**{"x" * MAX_TITLE_CHARS + "y": {"type": "string"}}), True),
         (msgspec.Raw(b'{"message":"m"}'), False),
         (msgspec.Raw(b'{"mode":"url","url":"https://example.com/password"}'), False),
     ],

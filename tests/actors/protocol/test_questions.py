@@ -35,7 +35,7 @@ def test_a_question_about_a_call_is_for_its_client_until_it_is_settled() -> None
         (METHOD, msgspec.Raw(b'{"mode":"url","url":"javascript:alert(1)"}'), 5, -32602, "only addresses that"),
         (METHOD, msgspec.Raw(b'{"mode":"url","url":"file:///etc/passwd"}'), 5, -32602, "only addresses that"),
         (METHOD, msgspec.Raw(b'{"mode":"url","url":"https://[x"}'), 5, -32602, "only addresses that"),
-        (METHOD, msgspec.Raw(b'"' + b"x" * MAX_FORM_BYTES + b'"'), 5, -32602, "a question of over 262144 bytes"),
+        (METHOD, msgspec.Raw(b'"' + b"x" * MAX_FORM_BYTES + b'"'), 5, -32602, "a question of over 65536 bytes"),
         ("roots/list", msgspec.Raw(b'"' + b"x" * MAX_QUESTION_BYTES + b'"'), 5, -32602, "a question of over 4194304"),
     ],
 )
