@@ -30,7 +30,7 @@ from supervisor.service.updates import Updates
 MAX_OPEN: Final = 32
 MAX_TOKEN_BYTES: Final = 512
 _TOKEN_STARTS: Final = frozenset(b'"-0123456789')
-_OVER: Final = "the request that this was about is over"
+OVER: Final = "the request that this was about is over"
 _UNREAD: Final = "the client does not read what it is sent"
 
 
@@ -108,10 +108,10 @@ class Exchange:
 
     `voice` is None where nothing can be said before the answer; `questions` where the client has no session.
     `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot. `asking` are the
-    questions that were asked. `updates` is where changes of resources are noted, None where they could not be told.
-    `retry` is what a request says that is made again, None where it is not; `wish` what the client wants to hear.
-    `asked_by` is the server that questions are told to be of, empty where the client knows. `elicitations`: who is told
-    that something is asked, and where somebody else may answer.
+    questions that were asked, by their ids or pages. `updates` is where changes of resources are noted, None where they
+    could not be told. `retry` is what a request says that is made again, None where it is not; `wish` what the client
+    wants to hear. `asked_by` is the server that questions are told to be of, empty where the client knows.
+    `elicitations`: who is told that something is asked, and where somebody else may answer.
     """
 
     __slots__ = (
@@ -215,7 +215,8 @@ class Exchange:
         elicitations = self.elicitations
         try:
             if elicitations is not None and self.reaches_people(question) and not self._takes(question):
-                elicitations.offer(question, reply)
+                page = elicitations.offer(question, reply)
+                self.asking = {**self.asking, page: reply}
                 return reply
             self._ask(question, reply)
             if elicitations is not None:
@@ -251,8 +252,9 @@ class Exchange:
     def close(self) -> None:
         """The request is over: what it asked is not answered any more."""
         for id_, reply in self.asking.items():
-            if self._questions is not None and self._questions.take(id_) is not None:
-                reply.fail(CannotAsk(_OVER))
+            if self._questions is not None:
+                self._questions.take(id_)
+            reply.fail(CannotAsk(OVER))
 
 
 def _level_of(raw: msgspec.Raw) -> LogLevel | None:

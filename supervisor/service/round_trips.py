@@ -30,7 +30,7 @@ from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.confirmations import Confirmations
-from supervisor.service.exchange import Exchange
+from supervisor.service.exchange import OVER, Exchange
 from supervisor.service.labels import labelled_result
 from supervisor.service.parking import GRACE_S, Parked, Parking, digest_of
 from supervisor.service.questionnaire import Questionnaire
@@ -122,6 +122,7 @@ class RoundTrips:
     async def _begun(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
         rounds = Rounds(exchange, by_result=by_result)
         reply = self._router.request(msgspec.structs.replace(message, exchange=rounds))
+        reply.on_settled(lambda: rounds.close(OVER))  # also while it is parked: nobody should answer in vain
         try:
             result = await self._round(rounds, reply, exchange, message)
         except RemoteError as error:

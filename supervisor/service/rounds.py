@@ -91,13 +91,14 @@ class Rounds:
     `by_result`: forms that a client did not declare are kept as well, to be told by an ordinary result.
     """
 
-    __slots__ = ("_asked", "_exchange", "_last", "_open", "_required", "_turn", "by_result", "lacked")
+    __slots__ = ("_asked", "_exchange", "_last", "_on_pages", "_open", "_required", "_turn", "by_result", "lacked")
 
     def __init__(self, exchange: Exchange, *, by_result: bool = False) -> None:
         self._exchange: Exchange | None = exchange
         self._last = exchange
         self.by_result = by_result
         self._open: dict[str, _Open] = {}
+        self._on_pages: set[Reply[msgspec.Raw]] = set()
         self._asked = 0
         self._turn: trio.Event | None = None
         self._required: dict[str, Reply[msgspec.Raw]] = {}
@@ -141,19 +142,21 @@ class Rounds:
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         """Ask by a request where the client takes requests, else keep a question; see `actors.messages.Caller.ask`."""
-        last, lacks = self._last, self._last.lacks(question)
+        last, lacks, elicitations = self._last, self._last.lacks(question), self._last.elicitations
         if not lacks and self._exchange is not None and last.client.era == "legacy":
             return self._exchange.ask(question)
         told = self.by_result and question.method == ELICIT
-        if lacks and not told and last.reaches_people(question):
-            return last.ask(question)
         reply: Reply[msgspec.Raw] = Reply()
-        if lacks and not told:
-            self.lacked.update(requirement(lacking(last.client.capabilities, question.method, question.params)))
-            reply.fail(CannotAsk(lacks))
-            return reply
         try:
-            self._keep(f"question-{self._asked + 1}", question, reply, told=bool(lacks))
+            if not lacks or told:
+                self._keep(f"question-{self._asked + 1}", question, reply, told=bool(lacks))
+            elif elicitations is not None and last.reaches_people(question):
+                elicitations.offer(question, reply)
+                self._on_pages.add(reply)
+                reply.on_settled(lambda: self._on_pages.discard(reply))
+            else:
+                self.lacked.update(requirement(lacking(last.client.capabilities, question.method, question.params)))
+                raise CannotAsk(lacks)
         except CannotAsk as error:
             reply.fail(error)
         return reply
@@ -248,10 +251,10 @@ class Rounds:
             if asked is not None and not asked.there_only:
                 asked.reply.answer(answer)
 
-    def close(self) -> None:
+    def close(self, why: str = "nobody came back with an answer") -> None:
         """Nobody answers any more."""
-        for asked in list(self._open.values()):
-            asked.reply.fail(CannotAsk("nobody came back with an answer"))
+        for reply in [*(asked.reply for asked in self._open.values()), *self._on_pages]:
+            reply.fail(CannotAsk(why))
 
     def _settled(self, key: str) -> None:
         self._open.pop(key, None)

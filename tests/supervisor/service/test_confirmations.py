@@ -143,7 +143,7 @@ async def test_the_rounds_of_a_modern_server_are_confirmed_with_the_call_and_no_
         here.router.calls[0][1].answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
         await settled()
         assert second.value["requestState"] == "theirs"
-        forged = Outcome()
+        forged = Outcome(request(MODERN))
         forged.kind, forged.value = "asked", {"requestState": "made up"}
         refused = begin(here, again(forged, {"a": {}}))
         await settled()

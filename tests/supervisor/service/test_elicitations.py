@@ -313,6 +313,52 @@ async def test_a_call_that_nobody_comes_back_for_takes_its_page_with_it(autojump
         assert desk.all.of(LOCAL) == []
 
 
+@pytest.mark.parametrize("by_result", [True, False])
+@pytest.mark.parametrize("client", [MUTE, MUTE_MODERN])
+async def test_nobody_answers_in_vain_once_the_call_has_its_result(
+    autojump_clock: MockClock, client: Client, by_result: bool
+) -> None:
+    desk = Desk()
+    async with rig() as here:
+        first = here.begin(desk.of(client), by_result=by_result)
+        await settled()
+        answer = ask(here, PASSWORD)
+        await settled()
+        assert desk.only.form.kind == "secret"
+        here.router.calls[0][1].answer(DONE)  # whether its client is there, or comes back for it
+        await settled()
+        if client is MUTE and not by_result:
+            first.exchange.close()
+        assert desk.all.of(LOCAL) == []
+        with pytest.raises(CannotAsk, match="is over"):
+            await answer.wait()
+
+
+async def test_a_page_goes_with_the_client_whose_call_it_is_about(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    async with rig() as here:
+        call = here.begin(desk.of(MUTE_MODERN))
+        await settled()
+        answer = ask(here, PASSWORD)
+        call.scope.cancel()
+        await settled()
+        assert (call.kind, desk.all.of(LOCAL), answer.settled) == ("cancelled", [], True)
+
+
+async def test_a_page_stays_while_the_client_answers_another_question(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    forms_only = Client(era="modern", version="2026-07-28", capabilities=msgspec.Raw(b'{"elicitation":{}}'))
+    async with rig() as here:
+        first = here.begin(desk.of(forms_only))
+        await settled()
+        visit = ask(here, {"mode": "url", "url": "https://pay.example", "message": "Pay"})
+        ask(here, SURE)
+        await settled()
+        assert first.keys == ["question-1"]
+        desk.all.answer(desk.only, "accept", {})
+        assert json.loads(bytes(await visit.wait())) == {"action": "accept"}
+
+
 async def test_without_a_page_a_secret_is_an_error(autojump_clock: MockClock) -> None:
     async with rig() as here:
         first = here.begin(request(MUTE), by_result=True)

@@ -75,7 +75,7 @@ class Rig:
     def begin(
         self, request: Exchange, members: bytes = b'"name":"t"', *, by_result: bool = False, name: str = "t"
     ) -> Outcome:
-        outcome = Outcome(by_result)
+        outcome = Outcome(request, by_result)
         message = CallServer(server="s", method=request.method, members=members, name=name, exchange=request)
         self._nursery.start_soon(outcome.wait, self._trips, request, message)
         return outcome
@@ -92,7 +92,8 @@ class Rig:
 class Outcome:
     """What one request of a client came to."""
 
-    def __init__(self, by_result: bool = False) -> None:
+    def __init__(self, exchange: Exchange, by_result: bool = False) -> None:
+        self.exchange = exchange
         self._by_result = by_result
         self.scope = trio.CancelScope()
         self.kind = "none"
