@@ -15,6 +15,7 @@ from actors.life.states import State, Wanted
 from actors.principal import LOCAL, Principal
 from actors.protocol.exchanges import NOTHING, Interest
 from actors.protocol.versions import Era
+from actors.protocol.visits import Visitor
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -53,6 +54,12 @@ class Caller(Protocol):
 
         It fails with `RemoteError` for an error of the client, with `CannotAsk` where nobody can be asked. Abandoning
         the reply takes the question back.
+        """
+
+    def visitor(self, question: Question | None = None) -> Visitor | None:
+        """Return how the client hears, whenever that is, that its user is done at an address; None if it does not.
+
+        `question` is what asked it to open that; without one it is the error that answers the call.
         """
 
 

@@ -38,6 +38,7 @@ from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks import STATUS
 from actors.protocol.unprompted import NOTES, Unprompted
 from actors.protocol.versions import BATCH_VERSION, Era
+from actors.protocol.visits import COMPLETE
 
 INITIALIZED: Final = "notifications/initialized"
 _UNHEEDED: Final = ("life", "log level", "subscribe", "task")
@@ -242,6 +243,8 @@ class Conversation:
     def _notified(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
         if method in NOTES:
             return self._unprompted.noted(method, params, self.tasks.stream_of(params, stream))
+        if method == COMPLETE:
+            return self._unprompted.visited(params)
         if method == STATUS:
             return self.tasks.told(params)
         if method == changes.ACKNOWLEDGED:

@@ -81,6 +81,12 @@ class QuestionWithdrawn(msgspec.Struct, frozen=True):
     id: bytes
 
 
+class VisitCompleted(msgspec.Struct, frozen=True):
+    """The server says that a person is done at an address that it asked to be opened; `id` is the one it gave then."""
+
+    id: str
+
+
 class Unreachable(msgspec.Struct, frozen=True):
     """Nobody could be asked; that may be over in a while, after `wait_s` seconds if the server says so."""
 
@@ -133,6 +139,7 @@ Fact = (
     | CallNoted
     | CallAsked
     | QuestionWithdrawn
+    | VisitCompleted
     | Unreachable
     | LoginWanted
     | ListsChanged

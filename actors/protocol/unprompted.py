@@ -13,10 +13,11 @@ import msgspec
 from actors.protocol import jsonrpc
 from actors.protocol.client_capabilities import LIST_ROOTS
 from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
-from actors.protocol.facts import CallAsked, CallNoted, QuestionWithdrawn
+from actors.protocol.facts import CallAsked, CallNoted, QuestionWithdrawn, VisitCompleted
 from actors.protocol.outbound import ClientRequest, Outbound
 from actors.protocol.peer import Asked
 from actors.protocol.questions import Questions
+from actors.protocol.visits import completed
 
 NOTES: Final = (PROGRESS, MESSAGE)
 NO_ROOTS: Final = b'{"roots":[]}'
@@ -75,6 +76,12 @@ class Unprompted:
     def drop(self) -> None:
         """A note is for nobody."""
         self._exchanges.unheard += 1
+
+    def visited(self, params: msgspec.Raw) -> VisitCompleted | None:
+        """Take that a person is done at an address; None, and counted, if that cannot be read."""
+        fact = completed(params)
+        self._exchanges.unheard += fact is None
+        return fact
 
     def withdrawn(self, id_: bytes) -> QuestionWithdrawn | None:
         """Close a question that the server does not want answered any more."""

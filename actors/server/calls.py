@@ -24,6 +24,7 @@ from actors.server.settings import ServerSettings
 from actors.server.turns import CallTurns
 from actors.server.unanswered import WAITS_FOR_AN_ANSWER, busy, late, lost, misdirected, oversized, stopped, unusable
 
+_Hide = Callable[[str], str]
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
 
@@ -35,11 +36,7 @@ class Calls:
     """
 
     def __init__(
-        self,
-        server: str,
-        settings: ServerSettings,
-        hide: Callable[[str], str] = str,
-        mirrors_of: MirrorsOf = no_mirrors,
+        self, server: str, settings: ServerSettings, hide: _Hide = str, mirrors_of: MirrorsOf = no_mirrors
     ) -> None:
         self._server = server
         self.last_activity = 0.0
@@ -55,8 +52,7 @@ class Calls:
         self._in_flight: dict[int, Call] = {}
         self._deadlines = Deadlines(self._is_due)
         self.turns = CallTurns()
-        self.waiting_bytes = 0
-        self.total = self.failures = self.unheard = 0
+        self.waiting_bytes = self.total = self.failures = self.unheard = 0
         self._answered = False
 
     @property
@@ -235,6 +231,10 @@ class Calls:
         """The server works on a call as a task: it may take as long as any."""
         if (call := self._in_flight.get(number)) is not None:
             self._move(call, call.began + self._max_s, earlier=False)
+
+    def caller(self, number: int) -> Caller | None:
+        """Return who waits for a call that is in flight; None if nobody can be told anything."""
+        return call.message.exchange if (call := self._in_flight.get(number)) is not None else None
 
     def pause(self, number: int, now: float) -> Caller | None:
         """The server asks something about a call, whose time stands still meanwhile. Return whom to ask, if anybody."""

@@ -6,20 +6,25 @@ or no answer in time, is answered so.
 A question on a stream that all calls share may be about any of several. It is held until only one of them can have led
 to it, for `HOLD_S` at most, and never guessed. A server that was seen to ask so gets one such call at a time from then
 on (`turns`).
+
+Which addresses a server has asked clients to open is kept beyond its process: it tells later that a visit is over.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 import trio
 
 from actors.errors import SupervisorError
-from actors.kit import Address, StartSoon
-from actors.messages import Caller, Question
-from actors.protocol.facts import CallAsked
-from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError
+from actors.kit import Address, Reply, StartSoon
+from actors.messages import Caller, Note, Question
+from actors.protocol.client_capabilities import ELICIT, URL, mode_of
+from actors.protocol.facts import CallAsked, CallRefused
+from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError, encode
 from actors.protocol.questions import unanswered
+from actors.protocol.visits import COMPLETE, Visits, id_of, ids_in
 from actors.server.calls import Calls
 from actors.server.inbox import HoldEnded, QuestionAnswered, ServerMessage
 from actors.server.link import Link
@@ -47,6 +52,7 @@ class Dialogue:
         self._open: dict[bytes, trio.CancelScope] = {}
         self._times: dict[bytes, tuple[float, trio.CancelScope]] = {}
         self._held: dict[bytes, CallAsked] = {}
+        self._visits = Visits()
 
     def ask(self, asked: CallAsked, link: Link) -> None:
         """Ask the client of a call, whose deadline waits meanwhile."""
@@ -91,6 +97,22 @@ class Dialogue:
         if link is not None and answered.result is not None:
             link.talk.answer(answered.id, answered.result)
 
+    def refused(self, fact: CallRefused, link: Link) -> None:
+        """A call, which is still known, fails with an error; that may ask its client for visits."""
+        ids = ids_in(fact.error) if link.talk.era == "legacy" else ()
+        if ids and (caller := self._calls.caller(fact.call)) is not None and (visitor := caller.visitor()) is not None:
+            for id_ in ids:
+                self._visits.give(id_, visitor, fact.call, link.heard)
+
+    def visited(self, id_: str, link: Link) -> None:
+        """Tell whoever was asked for a visit that it is over: during the call that asked for it, or outside of it."""
+        told = False
+        note = Note(COMPLETE, encode({"elicitationId": id_}))
+        for visitor, call in self._visits.over(id_, link.heard).items():
+            caller = self._calls.caller(call)
+            told |= (caller is not None and caller.note(note)) or visitor(id_)
+        self._calls.unheard += not told
+
     def drop(self) -> None:
         """The process is gone, and with it its questions."""
         for id_ in list(self._open):
@@ -114,7 +136,7 @@ class Dialogue:
         with scope, trio.move_on_after(self._timeout_s) as patience:
             self._times[asked.id] = trio.current_time(), patience
             try:
-                result = bytes(await exchange.ask(Question(asked.method, asked.params)).wait())
+                result = bytes(await self._ask(asked, call, exchange).wait())
             except RemoteError as remote:
                 result = remote.error
             except SupervisorError as error:
@@ -124,3 +146,12 @@ class Dialogue:
         if not withdrawn:
             self._open.pop(asked.id, None)
         await self._post.tell(QuestionAnswered(incarnation, call, asked.id, None if withdrawn else result))
+
+    def _ask(self, asked: CallAsked, call: int, exchange: Caller) -> Reply[msgspec.Raw]:
+        question = Question(asked.method, asked.params)
+        reply = exchange.ask(question)
+        if asked.method == ELICIT and mode_of(asked.params) == URL and (id_ := id_of(asked.params)):
+            visitor = None if reply.settled else exchange.visitor(question)
+            if visitor is not None:
+                self._visits.give(id_, visitor, call, trio.current_time())
+        return reply

@@ -27,6 +27,7 @@ from actors.protocol.facts import (
     QuestionWithdrawn,
     ResourceUpdated,
     Unreachable,
+    VisitCompleted,
 )
 from actors.protocol.failure import GONE, Failure
 from actors.protocol.listing import PageArrived
@@ -125,6 +126,8 @@ class Traffic:
             return
         link.heard = trio.current_time()
         if isinstance(fact, _ANSWERS):  # nearly all
+            if isinstance(fact, CallRefused):
+                self._dialogue.refused(fact, link)
             outdated = self._calls.settle(fact, link, link.heard)
             self._dialogue.call_ended(link)
             if isinstance(fact, CallLost):
@@ -155,6 +158,8 @@ class Traffic:
                 self._dialogue.ask(fact, link)
             case QuestionWithdrawn(id=id_):
                 self._dialogue.withdraw(id_)
+            case VisitCompleted(id=visit):
+                self._dialogue.visited(visit, link)
             case Agreement(era=era):
                 self._record.learn(era)
                 self._processes.agreed(link, known=self._discovery.known is not None)

@@ -22,6 +22,7 @@ from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import RemoteError
 from actors.protocol.versions import META_LOG_LEVEL
+from actors.protocol.visits import Visitor
 from supervisor.service.client import Client
 from supervisor.service.elicitations import CallElicitations
 from supervisor.service.labels import labelled
@@ -35,6 +36,7 @@ _UNREAD: Final = "the client does not read what it is sent"
 
 
 _UNSAID: Final = msgspec.Raw(b"")
+_VISIT: Final = msgspec.Raw(b'{"mode":"url"}')
 _REFUSED: Final = msgspec.Raw(b'{"code":-1,"message":"the client has cancelled this"}')
 _NO_QUESTIONS: Final[dict[str, Reply[msgspec.Raw]]] = {}
 
@@ -224,6 +226,13 @@ class Exchange:
         except CannotAsk as error:
             reply.fail(error)
         return reply
+
+    def visitor(self, question: Question | None = None) -> Visitor | None:
+        """Return who hears of the end of a visit, in the session of the client; see `Caller.visitor`."""
+        if self.updates is None:
+            return None
+        able = self._takes(question) if question is not None else not lacking(self.client.capabilities, ELICIT, _VISIT)
+        return self.updates.visited if able else None
 
     def _takes(self, question: Question) -> bool:
         return self.client.era == "legacy" and not self.lacks(question)

@@ -22,6 +22,7 @@ from actors.protocol.jsonrpc import (
     encode,
 )
 from actors.protocol.versions import META_SERVER_INFO, Era
+from actors.protocol.visits import WANTED as VISIT_WANTED
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer
 
 NO_CODE = 0
@@ -29,7 +30,7 @@ NO_CODE = 0
 NOT_FOUND_LEGACY = -32002
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
-URL_ELICITATION_REQUIRED = -32042
+URL_ELICITATION_REQUIRED = VISIT_WANTED
 MISLEADING = frozenset(
     {NO_CODE, NOT_FOUND_LEGACY, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED}
 )

@@ -21,6 +21,7 @@ from actors.protocol.forms import is_secret
 from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
 from actors.protocol.questions import refusal
+from actors.protocol.visits import Visitor
 from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.exchange import Exchange
 from supervisor.service.labels import labelled
@@ -160,6 +161,10 @@ class Rounds:
         except CannotAsk as error:
             reply.fail(error)
         return reply
+
+    def visitor(self, question: Question | None = None) -> Visitor | None:
+        """Return who hears of the end of a visit: a client that takes requests; see `Caller.visitor`."""
+        return self._exchange.visitor(question) if self._exchange is not None else None
 
     def require(self, requests: Mapping[str, InputRequest], *, there_only: bool = False) -> None:
         """Keep questions under keys of their own, until `given` has their answers; `there_only`: from a page.

@@ -18,6 +18,7 @@ from actors.principal import Principal
 from actors.protocol import tasks
 from actors.protocol.tasks import CANCEL, GET, STATUS, UPDATE, UnknownTask
 from actors.protocol.versions import Era
+from actors.protocol.visits import Visitor
 from supervisor.servers.deployment import Deployment
 
 MAX_TASKS: Final = 4096
@@ -63,6 +64,10 @@ class TaskVoice:
         """Ask the client something; see `Caller.ask`."""
         params = self._task.renamed(bytes(question.params), question.method)
         return self._caller.ask(Question(question.method, msgspec.Raw(params)))
+
+    def visitor(self, question: Question | None = None) -> Visitor | None:
+        """Return who hears of the end of a visit; see `Caller.visitor`."""
+        return self._caller.visitor(question)
 
 
 class HeldTasks:

@@ -1,5 +1,7 @@
 """The resources that one client is subscribed to, in its session or by one request, and which of them changed.
 
+In a session also which visits of its user to an address are over (`actors/protocol/visits.py`).
+
 Nothing is queued: a resource that changed is owed once, however often it changed, so a client that does not read costs
 one entry for each of its subscriptions. What was taken last is owed again to the next stream: it may not have arrived.
 """
@@ -12,6 +14,8 @@ from typing import Final
 from actors.errors import CannotAsk, TooManyCalls
 
 MAX_SUBSCRIBED: Final = 1000
+MAX_VISITED: Final = 256
+"""Visits of which a client was not told that they are over."""
 
 
 class Updates:
@@ -23,6 +27,8 @@ class Updates:
         self._held: dict[str, Callable[[], None]] = {}
         self._owed: dict[str, None] = {}
         self._taken: tuple[str, ...] = ()
+        self._visited: dict[str, None] = {}
+        self._visited_taken: tuple[str, ...] = ()
         self._ring: Callable[[], None] | None = None
 
     def __contains__(self, name: str) -> bool:
@@ -31,7 +37,7 @@ class Updates:
     @property
     def owed(self) -> bool:
         """Whether anything is owed."""
-        return bool(self._owed)
+        return bool(self._owed or self._visited)
 
     def hold(self, name: str, release: Callable[[], None]) -> None:
         """Begin a subscription; `release` ends it. Raises `TooManyCalls`, and `CannotAsk` if the client has gone."""
@@ -56,10 +62,20 @@ class Updates:
 
     def note(self, name: str) -> None:
         """The resource of this name changed."""
-        first = not self._owed
+        first = not self.owed
         self._owed[name] = None
         if first and self._ring is not None:
             self._ring()
+
+    def visited(self, id_: str) -> bool:
+        """The visit of this id is over; False if the client has gone, or was not told of many."""
+        if self._ended or len(self._visited) >= MAX_VISITED:
+            return False
+        first = not self.owed
+        self._visited[id_] = None
+        if first and self._ring is not None:
+            self._ring()
+        return True
 
     def resume(self, ring: Callable[[], None]) -> None:
         """A stream begins, in place of the one before: what that took may not have arrived.
@@ -68,9 +84,15 @@ class Updates:
         """
         self._ring = ring
         self._owed |= dict.fromkeys(name for name in self._taken if name in self._held)
-        self._taken = ()
+        self._visited |= dict.fromkeys(self._visited_taken)
+        self._taken = self._visited_taken = ()
 
     def take(self) -> tuple[str, ...]:
         """Return the names that are owed, which are not any more; what was taken before has arrived."""
         self._taken, self._owed = tuple(self._owed), {}
         return self._taken
+
+    def take_visited(self) -> tuple[str, ...]:
+        """Return the ids of the visits that are over, like `take`."""
+        self._visited_taken, self._visited = tuple(self._visited), {}
+        return self._visited_taken

@@ -21,6 +21,11 @@ def tool(name: str, description: str = "does something") -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": {"type": "object"}}
 
 
+def address(visit: str) -> dict[str, Any]:
+    """The params of a question that asks to open an address, under this id."""
+    return {"mode": "url", "message": "Log in", "url": "https://example.com/login", "elicitationId": visit}
+
+
 class Exits(Exception):
     """The server ends with this code."""
 
@@ -41,7 +46,8 @@ class FakeServer:
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
     exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation, `progress`
     tells of it before it answers, `log` logs at each of `levels`, `ask` asks for input and gives back what it got, or
-    takes the question back after `s` seconds.
+    takes the question back after `s` seconds; `visit` asks for the visits of `ids`, by questions or by an error
+    (`by_error`), and tells of the end of those in `done` before it answers.
     """
 
     tools: list[dict[str, Any]] = field(default_factory=lambda: [tool("echo")])
@@ -225,6 +231,14 @@ class FakeServer:
         if name == "crash":
             await trio.sleep(arguments.get("pause_s", 0))
             raise Exits(3)
+        if name == "visit":
+            arguments = {"got": [await self._ask_to_visit(peer, id_) for id_ in arguments.get("ids", ())], **arguments}
+            for id_ in arguments.get("done", ()):
+                await self.visited(id_)
+        if name == "visit" and "by_error" in arguments:
+            data = {"elicitations": [address(id_) for id_ in arguments["by_error"]]}
+            await self._send(peer, {"id": message["id"], "error": {"code": -32042, "message": "go", "data": data}})
+            return
         if name == "refuse":
             await self._send(peer, {"id": message["id"], "error": {"code": -32602, "message": "refused"}})
             return
@@ -246,11 +260,26 @@ class FakeServer:
             await trio.sleep(arguments["s"])
         await self._send(peer, {"id": message["id"], "result": {"content": [], "structuredContent": arguments}})
 
-    async def _ask(self, peer: MemoryPeer, arguments: dict[str, Any]) -> Any:
-        """Ask for input, and return the whole answer."""
+    async def visited(self, id_: Any) -> None:
+        """Tell that somebody is done at an address."""
+        assert self.peer is not None
+        await self.peer.write(line(method="notifications/elicitation/complete", params={"elicitationId": id_}))
+
+    async def _ask_to_visit(self, peer: MemoryPeer, visit: str) -> Any:
+        id_, answer = self._question()
+        await self._send(peer, {"id": id_, "method": "elicitation/create", "params": address(visit)})
+        await answer.changed(answer.version)
+        return answer.value
+
+    def _question(self) -> tuple[int, Latest[Any]]:
         self._questions += 1
         id_ = 1000 + self._questions
         self._answers[id_] = answer = Latest[Any](None)
+        return id_, answer
+
+    async def _ask(self, peer: MemoryPeer, arguments: dict[str, Any]) -> Any:
+        """Ask for input, and return the whole answer."""
+        id_, answer = self._question()
         schema = {"type": "object", "properties": arguments.get("properties", {})}
         params = {"message": arguments.get("message", "Sure?"), "requestedSchema": schema}
         await self._send(peer, {"id": id_, "method": arguments.get("method", "elicitation/create"), "params": params})

@@ -25,6 +25,7 @@ from actors.principal import Principal
 from actors.protocol import jsonrpc
 from actors.protocol.changes import MAX_URI_CHARS, UPDATED
 from actors.protocol.versions import META_SUBSCRIPTION
+from actors.protocol.visits import COMPLETE
 from supervisor.host.wakes import Bell
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions, Service
@@ -53,7 +54,13 @@ class Updated(msgspec.Struct, frozen=True):
     uri: str
 
 
-Change = Kind | Updated
+class Visited(msgspec.Struct, frozen=True):
+    """A person is done at an address; `id` is the one that its server gave to that."""
+
+    id: str
+
+
+Change = Kind | Updated | Visited
 
 
 def told_of(change: Change, meta: bytes = b"{") -> bytes:
@@ -62,6 +69,8 @@ def told_of(change: Change, meta: bytes = b"{") -> bytes:
         separator = b"," if len(meta) > 1 else b""
         params = meta + separator + b'"uri":' + jsonrpc.encode(change.uri) + b"}"
         return jsonrpc.notification(UPDATED, params)
+    if isinstance(change, Visited):  # only legacy sessions hear of it, whose streams have no ids
+        return jsonrpc.notification(COMPLETE, jsonrpc.encode({"elicitationId": change.id}))
     return jsonrpc.notification(f"notifications/{change}/list_changed", meta + b"}" if len(meta) > 1 else None)
 
 
@@ -127,9 +136,9 @@ class Watch:
                 with self._service.changes.telling(self._bell.ring):
                     await self._bell.rings(by)
 
-    def _updated(self, now: float) -> tuple[Updated, ...]:
+    def _updated(self, now: float) -> tuple[Change, ...]:
         self._updates_from = now + UPDATES_INTERVAL_S
-        return tuple(map(Updated, self._updates.take()))
+        return (*map(Visited, self._updates.take_visited()), *map(Updated, self._updates.take()))
 
     def _due(self, revisions: Revisions) -> dict[Kind, float]:
         """Return for each owed kind the moment (trio clock) from which it may be told."""

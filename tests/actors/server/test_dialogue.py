@@ -46,6 +46,9 @@ class Caller:
         self.asked.set()
         return reply
 
+    def visitor(self, question: Question | None = None) -> None:
+        return None
+
 
 async def test_progress_reaches_the_caller_with_its_own_token(autojump_clock: MockClock) -> None:
     caller, other = Caller(), Caller()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.errors import CannotAsk, TooManyCalls
-from supervisor.service.updates import MAX_SUBSCRIBED, Updates
+from supervisor.service.updates import MAX_SUBSCRIBED, MAX_VISITED, Updates
 
 
 def test_a_resource_is_owed_once_however_often_it_changed() -> None:
@@ -67,3 +67,24 @@ def test_the_stream_is_rung_for_by_the_first_that_is_owed_and_not_by_those_after
     updates.take()
     updates.note("a")
     assert rung == ["the newest"] * 2
+
+
+def test_visits_that_are_over_are_owed_once_and_again_to_the_next_stream() -> None:
+    updates, rung = Updates(), []
+    updates.resume(lambda: rung.append("ring"))
+    assert [updates.visited(id_) for id_ in ("a", "b", "a")] == [True] * 3
+    assert (updates.owed, updates.take_visited(), updates.owed, rung) == (True, ("a", "b"), False, ["ring"])
+    updates.resume(lambda: None)
+    assert updates.take_visited() == ("a", "b")
+    updates.take_visited()
+    updates.resume(lambda: None)
+    assert not updates.owed
+
+
+def test_so_many_visits_wait_for_a_client_and_none_for_one_that_has_gone() -> None:
+    updates = Updates()
+    assert all(updates.visited(str(number)) for number in range(MAX_VISITED))
+    assert not updates.visited("more")
+    updates.take_visited()
+    updates.end()
+    assert not updates.visited("late")

@@ -1,0 +1,60 @@
+"""Who hears that the visit of a client to an address is over, and who does not."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from actors.messages import Caller, Question
+from actors.protocol.client_capabilities import ELICIT
+from supervisor.service.client import Client
+from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.rounds import Rounds
+from supervisor.service.tasks import HeldTask, TaskVoice
+from supervisor.service.updates import Updates
+from tests.fakes.exchanges import Ear, exchange
+
+ABLE = msgspec.Raw(b'{"elicitation":{"url":{}}}')
+FORMS = msgspec.Raw(b'{"elicitation":{}}')
+VISIT = Question(ELICIT, msgspec.Raw(b'{"mode":"url","url":"https://example.com","elicitationId":"a"}'))
+
+
+def asked(capabilities: msgspec.Raw = ABLE, *, modern: bool = False, spoken: bool = True) -> Exchange:
+    """One request of a client; `spoken`: it can be told something before the answer."""
+    client = Client(version="2025-11-25", capabilities=capabilities)
+    if modern:
+        client = Client(era="modern", version="2026-07-28", capabilities=capabilities)
+    questions, updates = (None, None) if modern else (QuestionTable(), Updates())
+    ear = Ear() if spoken else None
+    return exchange(client, "tools/call", ear=ear, questions=questions, updates=updates)
+
+
+@pytest.mark.parametrize(
+    ("request_", "by_question", "by_error"),
+    [
+        (asked(), True, True),
+        (asked(spoken=False), False, True),
+        (asked(FORMS), False, False),
+        (asked(modern=True), False, False),
+    ],
+)
+def test_a_legacy_client_hears_of_what_it_was_asked_for(request_: Exchange, by_question: bool, by_error: bool) -> None:
+    task = HeldTask("t", request_.client.principal, "s", "own", "legacy", "", 1.0)
+    callers: tuple[Caller, ...] = (request_, Rounds(request_), TaskVoice(request_, task))
+    for caller in callers:
+        assert [caller.visitor(VISIT) is not None, caller.visitor() is not None] == [by_question, by_error]
+
+
+def test_it_hears_in_its_session() -> None:
+    request = asked()
+    visitor = request.visitor(VISIT)
+    assert visitor is not None
+    assert visitor("a")
+    assert request.updates is not None
+    assert request.updates.take_visited() == ("a",)
+
+
+def test_nobody_hears_where_the_request_is_over_that_was_asked() -> None:
+    rounds = Rounds(asked())
+    rounds.pause()
+    assert rounds.visitor(VISIT) is None

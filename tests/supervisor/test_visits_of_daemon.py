@@ -1,0 +1,135 @@
+"""A server tells that a person is done at an address: who was asked to open it hears that, at every door."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from trio_websocket import WebSocketConnection
+
+from actors.transport.memory import MemoryTransport
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.asgi import JSON_HEADERS, legacy
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.websocket_client import open_websocket
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+ABLE: dict[str, Any] = {"elicitation": {"url": {}}}
+PATHS = ("/mcp/servers/one", "/mcp", "/mcp/all")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def initialize(capabilities: Any) -> bytes:
+    info = {"name": "a", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info}
+    return legacy("initialize", params, id_=0)
+
+
+def call(path: str, **arguments: Any) -> bytes:
+    """A call of the tool `visit` at a door."""
+    if path == "/mcp":
+        params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:visit", "arguments": arguments}}
+    else:
+        params = {"name": "one__visit" if path == "/mcp/all" else "visit", "arguments": arguments}
+    return legacy("tools/call", params)
+
+
+class Peer:
+    """A legacy client over a WebSocket, which is in a session."""
+
+    def __init__(self, socket: WebSocketConnection) -> None:
+        self._socket = socket
+
+    async def greet(self, capabilities: Any = ABLE) -> Peer:
+        await self._socket.send_message(initialize(capabilities).decode())
+        await self.next()
+        await self._socket.send_message(legacy("notifications/initialized", id_=None).decode())
+        return self
+
+    async def next(self) -> Any:
+        return json.loads(await self._socket.get_message())
+
+    async def visit(self, path: str, **arguments: Any) -> list[Any]:
+        """Call, say yes to every question, and return what came up to the answer."""
+        await self._socket.send_message(call(path, **arguments).decode())
+        said = [await self.next()]
+        while said[-1].get("id") != 1:
+            if "id" in said[-1]:
+                yes = {"jsonrpc": "2.0", "id": said[-1]["id"], "result": {"action": "accept"}}
+                await self._socket.send_message(json.dumps(yes))
+            said.append(await self.next())
+        return said
+
+    async def pinged(self) -> Any:
+        """What comes first after a ping."""
+        await self._socket.send_message(legacy("ping", id_="ping").decode())
+        return await self.next()
+
+
+def complete(id_: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": id_}}
+
+
+PONG = {"jsonrpc": "2.0", "id": "ping", "result": {}}
+
+
+async def over_websockets(port: int, path: str, fake: FakeServer) -> None:
+    async with open_websocket(port, path) as first, open_websocket(port, path) as second:
+        one, two = await Peer(first).greet(), await Peer(second).greet()
+        asked, _ = await one.visit(path, ids=["a"])
+        assert (asked["method"], asked["params"]["elicitationId"]) == ("elicitation/create", "a")
+        await fake.visited("a")
+        assert await one.next() == complete("a")
+        assert complete("b") in await two.visit(path, ids=["b"], done=["b"])
+        (refused,) = await one.visit(path, by_error=["c"])
+        assert (refused["error"]["code"], refused["error"]["data"]["elicitations"][0]["elicitationId"]) == (-32042, "c")
+        for id_ in ("b", "foreign", "a", "c"):
+            await fake.visited(id_)
+        assert await one.next() == complete("c")
+        assert (await one.pinged(), await two.pinged()) == (PONG, PONG)
+
+
+async def over_http(client: httpx2.AsyncClient, path: str, fake: FakeServer) -> None:
+    """Two sessions without a stream, whose calls are over: what they are to hear waits for one."""
+    sessions: dict[str, dict[str, str]] = {}
+    for id_ in ("x", "y"):
+        answer = await client.post(path, content=initialize(ABLE), headers=JSON_HEADERS)
+        sessions[id_] = {"mcp-session-id": answer.headers["mcp-session-id"]}
+        refused = await client.post(path, content=call(path, by_error=[id_]), headers=JSON_HEADERS | sessions[id_])
+        assert refused.json()["error"]["code"] == -32042
+    for id_ in sessions:
+        await fake.visited(id_)
+    for id_, session in sessions.items():
+        headers = {**session, "accept": "text/event-stream"}
+        said = []
+        async with client.stream("GET", path, headers=headers) as stream:
+            async for line in stream.aiter_lines():
+                if line.startswith("data: {"):
+                    said.append(json.loads(line.removeprefix("data: ")))
+                    await client.delete(path, headers=session)
+        assert said == [complete(id_)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_exactly_that_client_hears_of_the_end_of_its_visit(tmp_path: Path, data: DataDir, path: str) -> None:
+    fake = FakeServer(tools=[tool("visit")])
+
+    def connect(deployed: DeployedServer) -> MemoryTransport:
+        del deployed
+        return MemoryTransport(fake.serve)
+
+    async with running(configuration(tmp_path, {"one": {"command": "x"}}), data, connect=connect) as client:
+        await until_ready(client)
+        await over_websockets(client.base_url.port or 0, path, fake)
+        await over_http(client, path, fake)
+        status = (await client.get("/api/status")).json()
+        assert next(server["unheard"] for server in status["servers"] if server["server"] == "one") == 3
