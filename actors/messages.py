@@ -5,6 +5,7 @@ Asks go down (front -> router -> server) and say who asks, facts go up (server -
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 import msgspec
@@ -37,10 +38,15 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A request for the client of one call."""
+    """A request for the client of one call.
+
+    `progress`, which never waits, is called with what the client tells of its work on it, the params of a notification;
+    None if its server does not want to hear that.
+    """
 
     method: str
     params: msgspec.Raw
+    progress: Callable[[bytes], None] | None = None
 
 
 class Caller(Protocol):

@@ -66,8 +66,8 @@ class Conversation:
         self._identity = identity
         self._negotiation = Negotiation(identity, known, terms)
         self._subscription = ServerSubscription(self._out)
-        self._unprompted = Unprompted(self._out, announced(msgspec.Raw(terms.capabilities)), terms.roots)
-        self.tasks = TaskCalls(self._out, self._unprompted, needs_task)
+        self.unprompted = Unprompted(self._out, announced(msgspec.Raw(terms.capabilities)), terms.roots)
+        self.tasks = TaskCalls(self._out, self.unprompted, needs_task)
         self._limits = limits
         self._listing: ListWalk | None = None
         self.agreement: Agreement | None = None
@@ -81,7 +81,7 @@ class Conversation:
     @property
     def unheard(self) -> int:
         """Notifications about calls that went to nobody."""
-        return self._unprompted.unheard
+        return self.unprompted.unheard
 
     @property
     def probing(self) -> bool:
@@ -115,7 +115,7 @@ class Conversation:
     def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:
         """Go on with the walk when a page was read; returns the result of the last one."""
         self._out.forget(kind)
-        self._unprompted.listed()
+        self.unprompted.listed()
         if self._listing is None:
             return None
         following = self._listing.on_page(kind, page, now)
@@ -150,7 +150,7 @@ class Conversation:
         elif self.tasks.spoken and self.tasks.concerns(asked):
             self.tasks.begin(call, asked)
         else:
-            self._unprompted.begin(call, self._out.call(call, asked), asked)
+            self.unprompted.begin(call, self._out.call(call, asked), asked)
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
@@ -158,18 +158,14 @@ class Conversation:
         if call in self.tasks.ids:
             self.tasks.cancel(call, reason)
             return
-        id_ = self._unprompted.end(call, answered=False)
+        id_ = self.unprompted.end(call, answered=False)
         if id_ is not None:
             self._out.cancel(id_, reason)
 
     def answer(self, id_: bytes, result: bytes | jsonrpc.ErrorObject) -> None:
         """Answer a question of the server: with a result, a JSON object, or an error; nothing if it is not open."""
         if (said := self.tasks.replied(id_, result)) is not None:
-            self._unprompted.answer(id_, said)
-
-    def asker(self) -> int | None:
-        """Return the call that an open question of the server is about, if only one can have led to it."""
-        return self._unprompted.asker()
+            self.unprompted.answer(id_, said)
 
     def receive(self, message: Message, spoiled_by: str = "", stream: bytes = b"") -> Fact | None:
         """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC.
@@ -190,7 +186,7 @@ class Conversation:
             case int(call) if call in self.tasks.ids:
                 return self.tasks.lost(call, failure)
             case int(call):
-                self._unprompted.end(call)
+                self.unprompted.end(call)
                 return CallLost(call, failure)
             case str() if failure.bars:
                 return LoginWanted(failure.reason)
@@ -223,18 +219,18 @@ class Conversation:
             case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)) if call in self.tasks.ids:
                 return self.tasks.take(call, event)
             case Answered(tag=int(call), result=result):
-                self._unprompted.end(call)
+                self.unprompted.end(call)
                 return CallAnswered(call, result)
             case Refused(tag=int(call), error=error):
-                self._unprompted.end(call)
+                self.unprompted.end(call)
                 return CallRefused(call, error)
             case Malformed(tag=int(call), reason=reason, done=done, over=over):
-                self._unprompted.end(call)
+                self.unprompted.end(call)
                 return CallMalformed(call, reason, done, over)
             case Notified(method=method, params=params):
                 return self._notified(method, params, stream)
             case Asked():
-                return None if self.era == "modern" else self._unprompted.asked(*self.tasks.placed(event, stream))
+                return None if self.era == "modern" else self.unprompted.asked(*self.tasks.placed(event, stream))
             case None:
                 return None
             case _:
@@ -242,9 +238,9 @@ class Conversation:
 
     def _notified(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
         if method in NOTES:
-            return self._unprompted.noted(method, params, self.tasks.stream_of(params, stream))
+            return self.unprompted.noted(method, params, self.tasks.stream_of(params, stream))
         if method == COMPLETE:
-            return self._unprompted.visited(params)
+            return self.unprompted.visited(params)
         if method == STATUS:
             return self.tasks.told(params)
         if method == changes.ACKNOWLEDGED:
@@ -253,7 +249,7 @@ class Conversation:
 
     def _cancelled(self, params: msgspec.Raw) -> Fact | None:
         tag = self._subscription.tag_of(id_ := cancelled_id(params))
-        return self._unprompted.withdrawn(id_) if tag is None else self._subscription.ended(None, tag)
+        return self.unprompted.withdrawn(id_) if tag is None else self._subscription.ended(None, tag)
 
     def _receive_own(
         self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes | Opened

@@ -16,6 +16,7 @@ from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
 from actors.protocol.facts import CallAsked, CallNoted, QuestionWithdrawn, VisitCompleted
 from actors.protocol.outbound import ClientRequest, Outbound
 from actors.protocol.peer import Asked
+from actors.protocol.question_progress import told_with
 from actors.protocol.questions import Questions
 from actors.protocol.visits import completed
 
@@ -112,6 +113,10 @@ class Unprompted:
         """Answer a question with a result, a JSON object, or an error; nothing if it is not open."""
         if (message := self._questions.answer(id_, result)) is not None:
             self._out.write(message)
+
+    def progressed(self, token: bytes, params: bytes) -> None:
+        """Tell the server how far a client is with an answer, under the token (JSON text) that it gave."""
+        self._out.write(jsonrpc.notification(PROGRESS, told_with(params, token)), method=PROGRESS)
 
     def _known_roots(self, asked: Asked, stream: bytes) -> bytes | None:
         """Return the roots where no client is asked for them: they are configured, or this is about no call.

@@ -45,6 +45,7 @@ from actors.server.inbox import (
     PageRead,
     PauseOver,
     QuestionAnswered,
+    QuestionProgressed,
     ServerMessage,
     TimerFired,
 )
@@ -55,7 +56,16 @@ from actors.server.record import with_stderr
 from actors.server.unanswered import gone
 
 OfIncarnation = (
-    Written | PageRead | QuestionAnswered | HoldEnded | PauseOver | Spawned | SpawnRefused | Violated | ProcessExit
+    Written
+    | PageRead
+    | QuestionAnswered
+    | QuestionProgressed
+    | HoldEnded
+    | PauseOver
+    | Spawned
+    | SpawnRefused
+    | Violated
+    | ProcessExit
 )
 """What comes of one process, and counts only while that is the present one."""
 
@@ -123,6 +133,8 @@ class ServerActor(Actor[ServerMessage]):
             case QuestionAnswered():
                 self._traffic.answered(message)
                 self._watch_deadlines()
+            case QuestionProgressed():
+                self._traffic.progressed(message)
             case HoldEnded():
                 self._traffic.hold_ended(message)
             case PauseOver():

@@ -12,6 +12,7 @@ Which addresses a server has asked clients to open is kept beyond its process: i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -23,10 +24,11 @@ from actors.messages import Caller, Note, Question
 from actors.protocol.client_capabilities import ELICIT, URL, mode_of
 from actors.protocol.facts import CallAsked, CallRefused
 from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError, encode
+from actors.protocol.question_progress import token_of
 from actors.protocol.questions import unanswered
 from actors.protocol.visits import COMPLETE, Visits, id_of, ids_in
 from actors.server.calls import Calls
-from actors.server.inbox import HoldEnded, QuestionAnswered, ServerMessage
+from actors.server.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
 
@@ -53,6 +55,8 @@ class Dialogue:
         self._times: dict[bytes, tuple[float, trio.CancelScope]] = {}
         self._held: dict[bytes, CallAsked] = {}
         self._visits = Visits()
+        self._tokens: dict[bytes, bytes] = {}
+        self._progress: dict[bytes, bytes] = {}
 
     def ask(self, asked: CallAsked, link: Link) -> None:
         """Ask the client of a call, whose deadline waits meanwhile."""
@@ -63,12 +67,14 @@ class Dialogue:
         if exchange is None:
             link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
             return
+        if link.talk.era == "legacy" and (token := token_of(asked.params)):
+            self._tokens[asked.id] = token
         self._open[asked.id] = scope = trio.CancelScope()
         self._start_soon(self._wait, scope, link.number, asked, asked.call, exchange)
 
     def call_ended(self, link: Link) -> None:
         """A call has ended: perhaps it is known now whose the questions are that are held."""
-        if self._held and (call := link.talk.asker()) is not None:
+        if self._held and (call := link.talk.unprompted.asker()) is not None:
             held, self._held = self._held, {}
             for asked in held.values():
                 self.withdraw(asked.id)
@@ -94,6 +100,8 @@ class Dialogue:
     def answered(self, answered: QuestionAnswered, link: Link | None) -> None:
         """Pass on what a client answered, or that nobody did; the deadline of its call counts again."""
         self._calls.resume(answered.call, trio.current_time())
+        self._tokens.pop(answered.id, None)
+        self._progress.pop(answered.id, None)
         if link is not None and answered.result is not None:
             link.talk.answer(answered.id, answered.result)
 
@@ -113,10 +121,18 @@ class Dialogue:
             told |= (caller is not None and caller.note(note)) or visitor(id_)
         self._calls.unheard += not told
 
+    def progressed(self, id_: bytes, link: Link) -> None:
+        """Tell the server how far a client is with an answer, if there is room; what it told before is left out."""
+        token, params = self._tokens.get(id_), self._progress.pop(id_, None)
+        if token is not None and params is not None and link.place(len(params) + len(token)) is not None:
+            link.talk.unprompted.progressed(token, params)
+
     def drop(self) -> None:
         """The process is gone, and with it its questions."""
         for id_ in list(self._open):
             self.withdraw(id_)
+        self._tokens.clear()
+        self._progress.clear()
 
     def _hold(self, asked: CallAsked, link: Link) -> None:
         self._calls.turns.taken = True
@@ -136,7 +152,7 @@ class Dialogue:
         with scope, trio.move_on_after(self._timeout_s) as patience:
             self._times[asked.id] = trio.current_time(), patience
             try:
-                result = bytes(await self._ask(asked, call, exchange).wait())
+                result = bytes(await self._ask(incarnation, asked, call, exchange).wait())
             except RemoteError as remote:
                 result = remote.error
             except SupervisorError as error:
@@ -147,11 +163,22 @@ class Dialogue:
             self._open.pop(asked.id, None)
         await self._post.tell(QuestionAnswered(incarnation, call, asked.id, None if withdrawn else result))
 
-    def _ask(self, asked: CallAsked, call: int, exchange: Caller) -> Reply[msgspec.Raw]:
-        question = Question(asked.method, asked.params)
+    def _ask(self, incarnation: int, asked: CallAsked, call: int, exchange: Caller) -> Reply[msgspec.Raw]:
+        hear = partial(self._hear, QuestionProgressed(incarnation, asked.id)) if asked.id in self._tokens else None
+        question = Question(asked.method, asked.params, hear)
         reply = exchange.ask(question)
         if asked.method == ELICIT and mode_of(asked.params) == URL and (id_ := id_of(asked.params)):
             visitor = None if reply.settled else exchange.visitor(question)
             if visitor is not None:
                 self._visits.give(id_, visitor, call, trio.current_time())
         return reply
+
+    def _hear(self, progressed: QuestionProgressed, params: bytes) -> None:
+        """Keep the newest that a client tells; one message to the actor for all that came meanwhile."""
+        waits = progressed.id in self._progress
+        self._progress[progressed.id] = params
+        if not waits:
+            try:
+                self._post.tell_nowait(progressed)
+            except SupervisorError:  # full or gone: another one may come
+                del self._progress[progressed.id]

@@ -48,6 +48,13 @@ class QuestionAnswered(msgspec.Struct, frozen=True):
     result: bytes | ErrorObject | None
 
 
+class QuestionProgressed(msgspec.Struct, frozen=True):
+    """The client of a call tells how far it is with an answer; what it told last is in `Dialogue`."""
+
+    incarnation: int
+    id: bytes
+
+
 class PauseOver(msgspec.Struct, frozen=True):
     """A call whose server works on it as a task may be asked for again; see `TaskPauses`."""
 
@@ -80,6 +87,7 @@ ServerMessage = (
     | Written
     | PageRead
     | QuestionAnswered
+    | QuestionProgressed
     | HoldEnded
     | PauseOver
 )

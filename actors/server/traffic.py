@@ -36,7 +36,7 @@ from actors.server.change_stream import ChangeStream
 from actors.server.course import Course
 from actors.server.dialogue import Dialogue
 from actors.server.discovery import Discovery
-from actors.server.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered
+from actors.server.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered, QuestionProgressed
 from actors.server.incarnation import Received
 from actors.server.link import Link
 from actors.server.liveness import Liveness
@@ -94,6 +94,12 @@ class Traffic:
     def answered(self, answered: QuestionAnswered) -> None:
         """Take the answer of a client to a question."""
         self._dialogue.answered(answered, self._processes.link)
+        self.pump()
+
+    def progressed(self, progressed: QuestionProgressed) -> None:
+        """Take that a client tells how far it is with an answer."""
+        if (link := self._processes.link) is not None:
+            self._dialogue.progressed(progressed.id, link)
         self.pump()
 
     def hold_ended(self, ended: HoldEnded) -> None:

@@ -9,6 +9,8 @@ Rules:
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -21,6 +23,7 @@ from actors.protocol.client_capabilities import ELICIT, NOBODY, declared, lackin
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.question_progress import advance, with_token
 from actors.protocol.versions import META_LOG_LEVEL
 from actors.protocol.visits import Visitor
 from supervisor.service.client import Client
@@ -65,19 +68,34 @@ class QuestionTable:
     def __init__(self) -> None:
         self._number = 0
         self._open: dict[str, Reply[msgspec.Raw]] = {}
+        self._progress: dict[str, tuple[Callable[[bytes], None], float]] = {}
 
-    def add(self, reply: Reply[msgspec.Raw]) -> str | None:
-        """Return the id of a new question; None if too many are open."""
+    def add(self, reply: Reply[msgspec.Raw], progress: Callable[[bytes], None] | None = None) -> str | None:
+        """Return the id of a new question, which is its token if `progress` is heard; None if too many are open."""
         if len(self._open) >= MAX_OPEN:
             return None
         self._number += 1
         id_ = f"question-{self._number}"
         self._open[id_] = reply
+        if progress is not None:
+            self._progress[id_] = progress, -math.inf
         return id_
 
     def take(self, id_: str | int) -> Reply[msgspec.Raw] | None:
         """Close a question; None if it is not open."""
-        return self._open.pop(id_, None) if isinstance(id_, str) else None
+        if not isinstance(id_, str):
+            return None
+        self._progress.pop(id_, None)
+        return self._open.pop(id_, None)
+
+    def progressed(self, params: msgspec.Raw) -> None:
+        """Take a `notifications/progress`: what is about no open question, or does not grow, is dropped."""
+        if not self._progress or (told := advance(params)) is None:
+            return
+        hear, last = self._progress.get(told[0], (None, math.inf))
+        if hear is not None and told[1] > last:
+            self._progress[told[0]] = hear, told[1]
+            hear(bytes(params))
 
     def answered(self, id_: str | int, result: msgspec.Raw, error: msgspec.Raw) -> bool:
         """Settle a question with what a client sent, either of them empty; False if it is not open."""
@@ -243,10 +261,11 @@ class Exchange:
         voice, questions = self._voice, self._questions
         if voice is None or questions is None or self.client.era == "modern":
             raise CannotAsk("the client that made this call cannot be asked")
-        id_ = questions.add(reply)
+        id_ = questions.add(reply, question.progress)
         if id_ is None:
             raise CannotAsk(f"the client has {MAX_OPEN} questions that it has not answered")
-        params = labelled(self.asked_by, question.method, question.params)
+        token = jsonrpc.encode(id_) if question.progress is not None else b""
+        params = with_token(labelled(self.asked_by, question.method, question.params), token)
         if not voice.say(jsonrpc.request(jsonrpc.encode(id_), question.method, bytes(params))):
             questions.take(id_)
             raise CannotAsk(_UNREAD)

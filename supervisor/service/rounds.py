@@ -20,6 +20,7 @@ from actors.protocol.exchanges import PROGRESS
 from actors.protocol.forms import is_secret
 from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
+from actors.protocol.question_progress import with_token
 from actors.protocol.questions import refusal
 from actors.protocol.visits import Visitor
 from supervisor.metatools.answers.questions import ToldQuestion
@@ -148,6 +149,7 @@ class Rounds:
             return self._exchange.ask(question)
         told = self.by_result and question.method == ELICIT
         reply: Reply[msgspec.Raw] = Reply()
+        question = Question(question.method, with_token(question.params, b""))
         try:
             if not lacks or told:
                 self._keep(f"question-{self._asked + 1}", question, reply, told=bool(lacks))

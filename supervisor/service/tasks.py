@@ -63,7 +63,7 @@ class TaskVoice:
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         """Ask the client something; see `Caller.ask`."""
         params = self._task.renamed(bytes(question.params), question.method)
-        return self._caller.ask(Question(question.method, msgspec.Raw(params)))
+        return self._caller.ask(msgspec.structs.replace(question, params=msgspec.Raw(params)))
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
         """Return who hears of the end of a visit; see `Caller.visitor`."""

@@ -46,8 +46,8 @@ class FakeServer:
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
     exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation, `progress`
     tells of it before it answers, `log` logs at each of `levels`, `ask` asks for input and gives back what it got, or
-    takes the question back after `s` seconds; `visit` asks for the visits of `ids`, by questions or by an error
-    (`by_error`), and tells of the end of those in `done` before it answers.
+    takes the question back after `s` seconds, and wants progress with its `token`; `visit` asks for the visits of
+    `ids`, by questions or by an error (`by_error`), and tells of the end of those in `done` before it answers.
     """
 
     tools: list[dict[str, Any]] = field(default_factory=lambda: [tool("echo")])
@@ -75,6 +75,7 @@ class FakeServer:
     peer: MemoryPeer | None = None
     cancelled: trio.Event = field(default_factory=trio.Event)
     called: trio.Event = field(default_factory=trio.Event)
+    progressed: trio.Event = field(default_factory=trio.Event)
     _answers: dict[Any, Latest[Any]] = field(default_factory=dict)
 
     async def serve(self, peer: MemoryPeer) -> int:
@@ -144,6 +145,8 @@ class FakeServer:
         self.asked[-1].append(method)
         if method == "notifications/cancelled":
             self.cancelled.set()
+        if method == "notifications/progress":
+            self.progressed.set()
         if method == self.exits_at:
             peer.log("last words\n")
             raise Exits(1)
@@ -281,7 +284,8 @@ class FakeServer:
         """Ask for input, and return the whole answer."""
         id_, answer = self._question()
         schema = {"type": "object", "properties": arguments.get("properties", {})}
-        params = {"message": arguments.get("message", "Sure?"), "requestedSchema": schema}
+        meta = {"_meta": {"progressToken": arguments["token"], "x-own": 1}} if "token" in arguments else {}
+        params = {"message": arguments.get("message", "Sure?"), "requestedSchema": schema, **meta}
         await self._send(peer, {"id": id_, "method": arguments.get("method", "elicitation/create"), "params": params})
         if "s" in arguments:
             await trio.sleep(arguments["s"])

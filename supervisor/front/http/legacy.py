@@ -19,6 +19,7 @@ import trio
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.principal import Principal
 from actors.protocol import jsonrpc
+from actors.protocol.exchanges import PROGRESS
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.versions import BATCH_VERSION, LATEST_LEGACY
 from supervisor.front.edge.asgi import Receive, Send
@@ -269,6 +270,8 @@ def _received(session: HttpSession, message: Notification | Response) -> None:
     if isinstance(message, Response):
         session.questions.answered(message.key, message.result, message.error)
         return
+    if message.method == PROGRESS:
+        session.questions.progressed(message.params)
     if message.method != "notifications/cancelled":
         return
     key = read_cancelled(message.params)

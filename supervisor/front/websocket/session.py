@@ -23,7 +23,7 @@ import trio
 from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
 from actors.kit.decoding import decoded
 from actors.protocol import jsonrpc
-from actors.protocol.exchanges import LogLevel
+from actors.protocol.exchanges import PROGRESS, LogLevel
 from actors.protocol.versions import BATCH_VERSION, META_VERSION
 from actors.protocol.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
@@ -143,6 +143,8 @@ class SocketSession:
     def _notice(self, message: Notification) -> None:
         if message.method == "notifications/cancelled":
             self._cancel(read_cancelled(message.params))
+        elif message.method == PROGRESS:
+            self._questions.progressed(message.params)
         elif message.method == "notifications/initialized" and self._client is not None and not self._initialized:
             self._initialized = True
             self._listens.follow_all(self._client.principal, self._updates)

@@ -150,7 +150,7 @@ def test_a_task_that_is_asked_for_for_long_takes_no_more_room() -> None:
     rig = Rig("modern")
     sent = rig.call(1)
     rig.answer({"resultType": "task", "taskId": "a", "status": "working"}, sent["id"])
-    exchanges = rig.talk._unprompted._exchanges
+    exchanges = rig.talk.unprompted._exchanges
     for _ in range(100):
         rig.talk.tasks.due(1)
         (sent,) = rig.take()

@@ -348,3 +348,26 @@ async def test_a_sample_that_nobody_makes_is_an_error_in_time(autojump_clock: Mo
     async with running_server(settings=ASKING) as rig:
         got = (await rig.call("ask", exchange=Caller(), method="sampling/createMessage"))["got"]
     assert got["error"] == {"code": -1, "message": "nobody answered in time"}
+
+
+async def test_a_server_hears_the_newest_of_what_a_client_tells_at_once_and_nothing_without_a_token(
+    autojump_clock: MockClock,
+) -> None:
+    caller = Caller()
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        cases: tuple[dict[str, Any], ...] = ({}, {"token": 7})
+        for arguments in cases:
+            caller.asked = trio.Event()
+            nursery.start_soon(rig.submit("ask", 60.0, caller, **arguments).wait)
+            await caller.asked.wait()
+            question, reply = caller.questions[-1]
+            assert (question.progress is None) is (not arguments)
+            hear = question.progress or (lambda params: None)
+            for done in (1, 2):
+                hear(json.dumps({"progressToken": "ours", "progress": done, "message": "m"}).encode())
+            reply.answer(msgspec.Raw(b'{"action":"decline"}'))
+            await wait_all_tasks_blocked()
+            hear(b'{"progressToken":"ours","progress":3}')  # the question is closed
+        await wait_all_tasks_blocked()
+        told = [each["params"] for each in rig.fake.messages if each.get("method") == "notifications/progress"]
+    assert told == [{"progressToken": 7, "progress": 2, "message": "m"}]

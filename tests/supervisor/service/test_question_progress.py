@@ -1,0 +1,56 @@
+"""What a client tells of its work on a question, and what it is asked for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.kit import Reply
+from actors.messages import Question
+from actors.protocol.client_capabilities import ELICIT
+from supervisor.service.client import Client
+from supervisor.service.exchange import QuestionTable
+from supervisor.service.rounds import Rounds
+from tests.fakes.exchanges import Ear, exchange
+
+ABLE = msgspec.Raw(b'{"elicitation":{}}')
+LEGACY = Client(version="2025-11-25", capabilities=ABLE)
+MODERN = Client(era="modern", version="2026-07-28", capabilities=ABLE)
+PARAMS = msgspec.Raw(b'{"message":"?","_meta":{"progressToken":"theirs","a":1}}')
+
+
+def told(token: Any, progress: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode({"progressToken": token, "progress": progress}))
+
+
+def test_a_legacy_client_gets_a_token_of_ours_and_only_what_grows_is_heard_until_it_has_answered() -> None:
+    ear, table, heard = Ear(), QuestionTable(), list[bytes]()
+    exchange(LEGACY, "tools/call", ear=ear, questions=table).ask(Question(ELICIT, PARAMS, heard.append))
+    (asked,) = ear.heard
+    token = asked["params"]["_meta"]["progressToken"]
+    assert (token, asked["params"]["_meta"]["a"]) == (asked["id"], 1)
+    for each in ((token, 1), (token, 1), (token, 0), ("theirs", 5), ("foreign", 5), (7, 5), (token, 2.5)):
+        table.progressed(told(*each))
+    table.answered(asked["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
+    table.progressed(told(token, 9))
+    assert [msgspec.json.decode(each)["progress"] for each in heard] == [1, 2.5]
+
+
+@pytest.mark.parametrize("modern", [True, False])
+def test_where_nobody_hears_of_it_the_token_is_left_out(modern: bool) -> None:
+    ear, table = Ear(), QuestionTable()
+    if modern:
+        rounds = Rounds(exchange(MODERN, "tools/call", ear=ear))
+        rounds.ask(Question(ELICIT, PARAMS, lambda params: None))
+        (request,) = rounds.requests.values()
+        params = msgspec.json.decode(request.params)
+    else:
+        reply: Reply[msgspec.Raw] = exchange(LEGACY, "tools/call", ear=ear, questions=table).ask(
+            Question(ELICIT, PARAMS)
+        )
+        assert not reply.settled
+        params = ear.heard[0]["params"]
+        table.progressed(told(ear.heard[0]["id"], 1))
+    assert params == {"message": "?", "_meta": {"a": 1}}

@@ -1,0 +1,99 @@
+"""A client tells how far it is with an answer, and the server that asked hears that, over every transport."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from actors.transport.memory import MemoryTransport
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.asgi import JSON_HEADERS, legacy
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.remote_server import RemoteServer
+from tests.fakes.websocket_client import open_websocket
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+PROGRESS = "notifications/progress"
+INFO = {"name": "a", "version": "1"}
+INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": INFO}
+ASK = {"message": "?", "token": "theirs"}
+CALLS = {
+    "/mcp/servers/one": {"name": "ask", "arguments": ASK},
+    "/mcp": {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:ask", "arguments": ASK}},
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+async def replies(asked: dict[str, Any], fake: FakeServer) -> AsyncIterator[bytes]:
+    """What a client says to a question: its progress, which the server hears; some that it does not; the answer."""
+    token = asked["params"]["_meta"]["progressToken"]
+    assert token != "theirs"
+    yield legacy(PROGRESS, {"progressToken": token, "progress": 1}, id_=None)
+    await fake.progressed.wait()
+    for name, done in ((token, 1), (token, 0), ("theirs", 3), ("foreign", 3), (4, 3)):
+        yield legacy(PROGRESS, {"progressToken": name, "progress": done}, id_=None)
+    yield json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}).encode()
+
+
+async def over_websocket(client: httpx2.AsyncClient, path: str, fake: FakeServer) -> Any:
+    async with open_websocket(client.base_url.port or 0, path) as socket:
+        await socket.send_message(legacy("initialize", INITIALIZE, id_=0).decode())
+        await socket.get_message()
+        await socket.send_message(legacy("tools/call", CALLS[path]).decode())
+        async for reply in replies(json.loads(await socket.get_message()), fake):
+            await socket.send_message(reply.decode())
+        return json.loads(await socket.get_message())
+
+
+async def over_http(client: httpx2.AsyncClient, path: str, fake: FakeServer) -> Any:
+    answer = await client.post(path, content=legacy("initialize", INITIALIZE), headers=JSON_HEADERS)
+    headers = {**JSON_HEADERS, "mcp-session-id": answer.headers["mcp-session-id"]}
+    said: list[Any] = []
+    body = legacy("tools/call", CALLS[path])
+    async with client.stream("POST", path, content=body, headers=headers) as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("data: {"):
+                said.append(json.loads(line.removeprefix("data: ")))
+                if "method" in said[-1]:
+                    async for reply in replies(said[-1], fake):
+                        assert (await client.post(path, content=reply, headers=headers)).status_code == 202
+    return said[-1]
+
+
+@pytest.mark.parametrize("path", CALLS)
+@pytest.mark.parametrize("remote", [False, True])
+@pytest.mark.parametrize("work", [over_websocket, over_http])
+async def test_the_progress_of_a_client_reaches_the_server_that_asked(
+    tmp_path: Path, data: DataDir, work: Callable[[httpx2.AsyncClient, str, FakeServer], Any], remote: bool, path: str
+) -> None:
+    fake = FakeServer(tools=[tool("ask")])
+
+    def connect(deployed: DeployedServer) -> MemoryTransport:
+        del deployed
+        return MemoryTransport(fake.serve)
+
+    async with AsyncExitStack() as stack:
+        entry: dict[str, Any] = {"command": "x"}
+        more: dict[str, Any] = {"connect": connect}
+        if remote:
+            far = RemoteServer(fake.serve)
+            await stack.enter_async_context(far.running())
+            entry, more = {"url": far.url}, {}
+        client = await stack.enter_async_context(running(configuration(tmp_path, {"one": entry}), data, **more))
+        await until_ready(client)
+        answer = await work(client, path, fake)
+    assert answer["result"]["structuredContent"]["got"]["result"] == {"action": "decline"}
+    told = [each["params"] for each in fake.messages if each.get("method") == PROGRESS]
+    assert told == [{"progressToken": "theirs", "progress": 1}]
