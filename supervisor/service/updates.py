@@ -3,11 +3,13 @@
 In a session also which visits of its user to an address are over (`actors/protocol/visits.py`).
 
 Nothing is queued: a resource that changed is owed once, however often it changed, so a client that does not read costs
-one entry for each of its subscriptions. What was taken last is owed again to the next stream: it may not have arrived.
+one entry for each of its subscriptions. What was taken is owed again to the next stream until it has
+arrived for certain.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -26,9 +28,9 @@ class Updates:
         self._ended = False
         self._held: dict[str, Callable[[], None]] = {}
         self._owed: dict[str, None] = {}
-        self._taken: tuple[str, ...] = ()
+        self._taken: dict[str, float] = {}
         self._visited: dict[str, None] = {}
-        self._visited_taken: tuple[str, ...] = ()
+        self._visited_taken: dict[str, float] = {}
         self._ring: Callable[[], None] | None = None
 
     def __contains__(self, name: str) -> bool:
@@ -51,6 +53,7 @@ class Updates:
         """End a subscription, if there is one."""
         release = self._held.pop(name, None)
         self._owed.pop(name, None)
+        self._taken.pop(name, None)
         if release is not None:
             release()
 
@@ -85,14 +88,25 @@ class Updates:
         self._ring = ring
         self._owed |= dict.fromkeys(name for name in self._taken if name in self._held)
         self._visited |= dict.fromkeys(self._visited_taken)
-        self._taken = self._visited_taken = ()
+        self._taken, self._visited_taken = {}, {}
 
     def take(self) -> tuple[str, ...]:
-        """Return the names that are owed, which are not any more; what was taken before has arrived."""
-        self._taken, self._owed = tuple(self._owed), {}
-        return self._taken
+        """Return the names that are owed, which are not any more."""
+        names, self._owed = tuple(self._owed), {}
+        self._taken |= dict.fromkeys(names, math.inf)
+        return names
 
     def take_visited(self) -> tuple[str, ...]:
-        """Return the ids of the visits that are over, like `take`."""
-        self._visited_taken, self._visited = tuple(self._visited), {}
-        return self._visited_taken
+        """Return the ids of the visits that are over, like `take`; no more than were taken last may be owed again."""
+        ids, self._visited = tuple(self._visited), {}
+        self._visited_taken |= dict.fromkeys(ids, math.inf)
+        while len(self._visited_taken) > MAX_VISITED:
+            del self._visited_taken[next(iter(self._visited_taken))]
+        return ids
+
+    def sent(self, now: float, by: float) -> None:
+        """What was taken is sent `now`, at the latest; what was sent up to the moment `by` has arrived."""
+        for taken in (self._taken, self._visited_taken):
+            for name in [name for name, moment in taken.items() if moment <= by]:
+                del taken[name]
+            taken |= {name: now for name, moment in taken.items() if moment == math.inf}

@@ -74,10 +74,11 @@ class SessionStreams:
             updates=session.updates,
             min_interval_s=settings.list_changed_min_interval_s,
             debounce_s=settings.list_changed_debounce_s,
+            doubt_s=settings.tcp_user_timeout_s,
         )
 
         def go_on() -> bool:
-            session.told = watch.told
+            session.told = watch.arrived()
             return self._sessions.touch(session)
 
         await notify(

@@ -43,7 +43,7 @@ SWEEP_S: Final = 60.0
 class HttpSession:
     """One live legacy session.
 
-    `told` is what its client was last told of the lists; `stream` is the scope of its one event stream. `log_level` is
+    `told` is what its client knows of the lists for sure; `stream` is the scope of its one event stream. `log_level` is
     what it asked for, empty if it has not. `updates` are of the resources that it is subscribed to. `kept`: it survives
     the daemon.
     """

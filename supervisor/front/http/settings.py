@@ -16,6 +16,8 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_sessions: int = 10_000
     sse_keepalive_s: float = 15.0
     """Pause between the comments of a quiet stream, and the time after which a request becomes one."""
+    tcp_user_timeout_s: float = 5.0
+    """After this time without a sign of it, what was written has arrived, or the connection is over."""
     list_changed_min_interval_s: float = 1.0
     list_changed_debounce_s: float = 0.25
     max_body_bytes: int = 4 * 1024 * 1024

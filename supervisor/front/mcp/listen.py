@@ -13,6 +13,7 @@ Rules of this file:
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Literal
@@ -87,10 +88,12 @@ class Watch:
         updates: Updates | None = None,
         min_interval_s: float = 1.0,
         debounce_s: float = 0.25,
+        doubt_s: float = 0.0,
     ) -> None:
         """`told`: the revisions the client knows of already; without it, what there is now counts as known.
 
-        `updates`: which resources changed.
+        `updates`: which resources changed. `doubt_s`: so long after it was sent, something has arrived, or the stream
+        is over.
         """
         self._service = service
         self._principal = principal
@@ -104,6 +107,8 @@ class Watch:
         self._since: dict[Kind, float] = {}
         self._not_before: dict[Kind, float] = {}
         self.told = service.revisions(principal) if told is None else told
+        self._doubt_s = doubt_s
+        self._sent: deque[tuple[float, Revisions]] = deque([(-math.inf, self.told)])
 
     async def next(self, by: float = math.inf) -> tuple[Change, ...]:
         """Wait until notifications are owed and due; return of what, which counts as told from now on.
@@ -135,6 +140,17 @@ class Watch:
             else:
                 with self._service.changes.telling(self._bell.ring):
                     await self._bell.rings(by)
+
+    def arrived(self) -> Revisions:
+        """Return the revisions that the client knows of for certain; everything that was due until now was sent."""
+        now = trio.current_time()
+        by = now - self._doubt_s
+        self._updates.sent(now, by)
+        if self._sent[-1][1] != self.told:
+            self._sent.append((now, self.told))
+        while len(self._sent) > 1 and self._sent[1][0] <= by:
+            self._sent.popleft()
+        return self._sent[0][1]
 
     def _updated(self, now: float) -> tuple[Change, ...]:
         self._updates_from = now + UPDATES_INTERVAL_S

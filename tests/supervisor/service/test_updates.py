@@ -16,7 +16,7 @@ def test_a_resource_is_owed_once_however_often_it_changed() -> None:
     assert owed == [True, ("a", "b"), False, ()]
 
 
-def test_what_was_taken_last_is_owed_again_to_the_next_stream_if_it_is_still_wanted() -> None:
+def test_what_has_not_arrived_for_certain_is_owed_again_to_the_next_stream_if_it_is_still_wanted() -> None:
     updates = Updates()
     for name in ("a", "b"):
         updates.hold(name, lambda: None)
@@ -25,7 +25,12 @@ def test_what_was_taken_last_is_owed_again_to_the_next_stream_if_it_is_still_wan
     updates.release("b")
     updates.resume(lambda: None)
     assert updates.take() == ("a",)
-    updates.take()
+    updates.sent(10.0, 5.0)
+    updates.sent(12.0, 7.0)
+    updates.resume(lambda: None)
+    assert updates.take() == ("a",)
+    updates.sent(13.0, 8.0)
+    updates.sent(18.0, 13.0)
     updates.resume(lambda: None)
     assert not updates.owed
 
@@ -76,9 +81,19 @@ def test_visits_that_are_over_are_owed_once_and_again_to_the_next_stream() -> No
     assert (updates.owed, updates.take_visited(), updates.owed, rung) == (True, ("a", "b"), False, ["ring"])
     updates.resume(lambda: None)
     assert updates.take_visited() == ("a", "b")
-    updates.take_visited()
+    updates.sent(1.0, 0.0)
+    updates.sent(2.0, 1.0)
     updates.resume(lambda: None)
     assert not updates.owed
+
+
+def test_of_visits_that_were_told_only_the_last_may_be_owed_again() -> None:
+    updates = Updates()
+    for number in range(MAX_VISITED + 1):
+        updates.visited(str(number))
+        updates.take_visited()
+    updates.resume(lambda: None)
+    assert updates.take_visited() == tuple(map(str, range(1, MAX_VISITED + 1)))
 
 
 def test_so_many_visits_wait_for_a_client_and_none_for_one_that_has_gone() -> None:

@@ -479,16 +479,33 @@ async def test_the_stream_tells_of_changes(autojump_clock: MockClock) -> None:
         assert stream.body.endswith(b": ping\n\n: ping\n\n")
 
 
-async def test_a_change_without_a_stream_is_told_when_one_opens_and_only_once(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(("lasts_s", "told"), [(5.0, [1, 1, 1]), (31.0, [1, 0, 0])])
+async def test_a_change_without_a_stream_is_told_when_one_opens_and_again_only_where_it_may_not_have_arrived(
+    autojump_clock: MockClock, lasts_s: float, told: list[int]
+) -> None:
     front = front_of()
     token = await front.initialize()
     front.service.change(tools=1)
     front.service.change(tools=2)
-    for expected in (1, 0):
+    for expected in told:
         async with opened(front.app, "GET", {**STREAM, "mcp-session-id": token}) as stream:
-            await trio.sleep(5)
+            await trio.sleep(lasts_s)
         assert stream.body.count(b"tools/list_changed") == expected
         assert stream.body.count(b"event:") == expected
+        await trio.sleep(100)  # however late the client comes back
+
+
+async def test_what_is_told_again_is_all_that_was_told_last_and_nothing_before_it(autojump_clock: MockClock) -> None:
+    front = front_of()
+    token = await front.initialize()
+    async with opened(front.app, "GET", {**STREAM, "mcp-session-id": token}) as stream:
+        for pause_s, change in ((1, {"tools": 1}), (60, {"prompts": 1}), (2, {"resources": 1})):
+            await trio.sleep(pause_s)
+            front.service.change(**change)
+        await trio.sleep(2)
+    async with opened(front.app, "GET", {**STREAM, "mcp-session-id": token}) as stream:
+        await trio.sleep(5)
+    assert (stream.body.count(b"tools/"), stream.body.count(b"prompts/"), stream.body.count(b"resources/")) == (0, 1, 1)
 
 
 async def test_after_a_restart_everything_counts_as_changed(autojump_clock: MockClock) -> None:
