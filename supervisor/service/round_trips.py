@@ -126,7 +126,8 @@ class RoundTrips:
         try:
             result = await self._round(rounds, reply, exchange, message)
         except RemoteError as error:
-            requests = _addresses(error) if error.error.code == URL_ELICITATION_REQUIRED else {}
+            passed = exchange.client.era == "legacy" or error.error.code != URL_ELICITATION_REQUIRED
+            requests = {} if passed else _addresses(error)
             question = next(iter(requests.values()), None)
             if question is None or exchange.lacks(Question(question.method, question.params)):
                 raise

@@ -372,6 +372,22 @@ async def test_otherwise_the_error_stays_one(autojump_clock: MockClock, capabili
         assert isinstance(first.value, RemoteError)
 
 
+async def test_a_legacy_client_that_may_be_asked_by_results_gets_that_error_all_the_same(
+    autojump_clock: MockClock,
+) -> None:
+    data = msgspec.Raw(
+        b'{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://example.com","message":"m"}]}'
+    )
+    client = msgspec.structs.replace(LEGACY, capabilities=EVERYTHING)
+    async with rig() as here:
+        first = here.begin(request(client, ear=Ear(), questions=QuestionTable()), by_result=True)
+        await settled()
+        here.router.calls[0][1].fail(RemoteError(ErrorObject(-32042, "pay first", data)))
+        await settled()
+        assert isinstance(first.value, RemoteError)
+        assert first.value.error.data == data
+
+
 # A modern client of a modern server ---------------------------------------------------------------------------------
 
 
