@@ -170,6 +170,7 @@ TRANSITIVE = {
         "supervisor.front.edge.app",
         "werkzeug",
     ): "Quart raises werkzeug's HTTPException and has no name of its own for it",
+    ("supervisor.front.pages.filled_in", "werkzeug"): "what Quart reads forms with, in a thread here",
     ("supervisor.front.pages.question_html", "jinja2"): "the engine of templates that Quart stands on",
     ("supervisor.oauth.messages", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
     ("supervisor.front.edge.http11", "h11"): "hypercorn's protocol is driven event by event, and the events are h11's",

@@ -31,6 +31,7 @@ MAX_OPEN: Final = 64
 MAX_QUESTION_BYTES: Final = 4 * 1024 * 1024
 """There may be images in a conversation that a model is to continue."""
 MAX_FORM_BYTES: Final = 64 * 1024
+MAX_ADDRESS_CHARS: Final = 8192
 CANCELLED: Final = b'{"action":"cancel"}'
 """What an elicitation gets that nobody answers (MCP 2025-11-25, client/elicitation "Response Actions")."""
 REJECTED: Final = -1
@@ -121,7 +122,7 @@ def refusal(method: str, params: msgspec.Raw) -> str | None:
     if mode not in (FORM, URL):
         return "only questions with a form or an address were declared"
     if mode == URL and not _may_be_opened(params):
-        return f"only addresses that begin with {' or '.join(SCHEMES)} are passed on to people"
+        return f"only addresses that begin with {' or '.join(SCHEMES)}, and are plain to read, are passed on to people"
     return None
 
 
@@ -137,8 +138,12 @@ def unanswered(method: str, params: msgspec.Raw, fallback: Fallback) -> bytes | 
 
 
 def _may_be_opened(params: msgspec.Raw) -> bool:
+    """Say whether a person can see where an address leads: it has no user name and nothing that cannot be seen."""
     try:
-        address = urlsplit(_address.decode(params).url)
+        url = _address.decode(params).url
+        address = urlsplit(url)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
         return False
-    return address.scheme.lower() in SCHEMES and bool(address.hostname)
+    if address.scheme.lower() not in SCHEMES or not address.hostname or "@" in address.netloc:
+        return False
+    return len(url) <= MAX_ADDRESS_CHARS and url.isprintable() and not any(each in url for each in ' \\"<>')

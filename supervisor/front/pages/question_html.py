@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
 import jinja2
 
@@ -61,7 +62,8 @@ _QUESTION: Final = """{% extends "page" %}{% block body %}
 {% if wrong %}<p class="wrong">Not everything is filled in as it should be.</p>{% endif %}
 <form method="post" enctype="multipart/form-data">
 {% if asked.form.url %}<p>It wants you to open
-<a href="{{ asked.form.url }}" rel="noopener noreferrer" target="_blank">{{ asked.form.url }}</a>.</p>{% endif %}
+<a href="{{ asked.form.url }}" rel="noopener noreferrer" target="_blank">{{ asked.form.url }}</a>.<br>
+It leads to <b>{{ asked.form.url | host }}</b>: go there only if you know why.</p>{% endif %}
 {% for field in asked.form.fields %}{% set name = prefix ~ field.name %}
 <fieldset>
 <legend>{{ (field.title or field.name) | clean }}{% if not field.required %} <small>(may be left out)</small>{% endif %}
@@ -75,7 +77,7 @@ _QUESTION: Final = """{% extends "page" %}{% block body %}
 {% endfor %}</select>
 {% elif field.kind == "multiselect" %}
 {% for const, shown in field | choices %}
-<label><input type="checkbox" name="{{ name }}" value="{{ const }}" {{ "checked" if const in (value or ()) }}>
+<label><input type="checkbox" name="{{ name }}" value="{{ const }}" {{ "checked" if const in value | chosen }}>
 {{ shown }}</label><br>
 {% endfor %}
 {% elif field.kind == "file" %}<input type="file" name="{{ name }}" {{ must }}>
@@ -115,7 +117,14 @@ def question(asked: Elicitation, left_s: float, content: Mapping[str, Any], wron
 def _templates() -> jinja2.Environment:
     templates = {"page": _PAGE, "word": _WORD, "overview": _OVERVIEW, "question": _QUESTION}
     made = jinja2.Environment(autoescape=True, loader=jinja2.DictLoader(templates), undefined=jinja2.StrictUndefined)
-    made.filters |= {"clean": clean, "choices": _choices, "input": _input, "text": _text}
+    made.filters |= {
+        "clean": clean,
+        "choices": _choices,
+        "chosen": _chosen,
+        "host": _host,
+        "input": _input,
+        "text": _text,
+    }
     return made
 
 
@@ -124,6 +133,19 @@ def _choices(field: FormField) -> list[tuple[str, str]]:
     if field.kind == "boolean":
         return [("true", "yes"), ("false", "no")]
     return [(choice.const, clean(choice.title or choice.const)) for choice in field.choices]
+
+
+def _chosen(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _host(url: str) -> str:
+    """Return where an address leads, in letters that cannot be taken for others."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return quote(host)
 
 
 def _input(field: FormField) -> str:

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
-import base64
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +22,9 @@ from actors.errors import InvalidArguments, SupervisorError
 from actors.protocol.forms import Form, FormField
 from supervisor.front.pages import question_html
 from supervisor.front.pages.api import View
+from supervisor.front.pages.filled_in import Unreadable, read_form
 from supervisor.front.pages.servers import failed
+from supervisor.host.workbench import beside
 from supervisor.service.elicitations import PAGES, Action, Elicitation, Elicitations
 
 API: Final = "/api/questions"
@@ -36,6 +39,7 @@ class PersonsAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _answer = msgspec.json.Decoder(PersonsAnswer)
+_LINE_END: Final = re.compile(r"\r\n?|\n")
 
 
 def question_routes(view: View) -> Callable[[QuartTrio], None]:
@@ -64,7 +68,11 @@ class QuestionPages:
 
     async def listed(self) -> Response:
         """Answer `GET /api/questions`: all that wait, the oldest first."""
-        return _json({"questions": [self._row(each) for each in self._elicitations.of(self._view.principal)]})
+        rows: list[bytes] = []
+        for each in self._elicitations.of(self._view.principal):
+            rows.append(msgspec.json.encode(self._row(each)))
+            await trio.lowlevel.checkpoint()  # hundreds of large forms at once would hold up everybody
+        return _json({"questions": [msgspec.Raw(row) for row in rows]})
 
     async def shown(self, question: str) -> Response:
         """Answer `GET /api/questions/{question}`."""
@@ -98,12 +106,17 @@ class QuestionPages:
 
     async def answered(self, question: str) -> Response:
         """Answer `POST /questions/{question}` from the form of its page."""
-        typed = (await request.form).to_dict(flat=False)
-        files = {name: base64.b64encode(file.read()).decode() for name, file in (await request.files).items()}
-        elicitation = self._find(question)
+        body = await request.body
+        if self._find(question) is None:
+            return _html(question_html.word("No question", GONE), 404)
+        try:
+            typed, files = await beside(partial(read_form, request.content_type or "", body))
+        except Unreadable as error:
+            return _html(question_html.word("Not an answer", str(error)), 400)
+        elicitation = self._find(question)  # somebody else may have answered meanwhile
         if elicitation is None:
             return _html(question_html.word("No question", GONE), 404)
-        action: Action = "accept" if typed.get("action") == ["accept"] else "decline"
+        action: Action = "accept" if typed["action"] == ["accept"] else "decline"
         content = _content(elicitation.form, typed, files)
         try:
             self._elicitations.answer(elicitation, action, content)
@@ -145,13 +158,18 @@ def _content(form: Form, typed: Mapping[str, list[str]], files: Mapping[str, str
     """Return what a browser sent as the content of a form; what was left empty is not there."""
     content: dict[str, Any] = {}
     for field in form.fields:
-        name = question_html.PREFIX + field.name
+        name = question_html.PREFIX + _as_sent(field.name)
         if field.kind == "file":
             if files.get(name):
                 content[field.name] = files[name]
         elif values := [value for value in typed.get(name, ()) if value]:
             content[field.name] = values if field.kind == "multiselect" else _value(field, values[0])
     return content
+
+
+def _as_sent(name: str) -> str:
+    """Return the name of an input as it arrives (WHATWG HTML, "Multipart form data"; werkzeug)."""
+    return _LINE_END.sub("%0D%0A", name).replace("%22", '"')
 
 
 def _value(field: FormField, text: str) -> Any:

@@ -37,6 +37,7 @@ FORM = {
     "message": "<script>alert(1)</script>\nWho are you?\x1b[31m",
     "requestedSchema": {"type": "object", "properties": PROPERTIES, "required": ["name", "password"]},
 }
+SURE = {"message": "m", "requestedSchema": {"properties": {"sure": {"type": "boolean"}}}}
 BOUNDARY = "----boundary"
 GOOD = {"name": ["Ada"], "password": ["hunter2"]}
 
@@ -192,6 +193,69 @@ async def test_an_address_is_a_link_and_done_means_done() -> None:
         code, _ = await submit(server, waiting, {})
     assert b'href="https://pay.example/?a=1&amp;b=2"' in body
     assert (code, waiting.answer) == (200, {"action": "accept"})
+
+
+@pytest.mark.parametrize(
+    ("url", "host"), [("https://\u0430pple.com/", b"<b>xn--pple-43d.com</b>"), ("http://[::1]:1/", b"<b>::1</b>")]
+)
+async def test_where_an_address_leads_is_said_in_letters_that_cannot_be_taken_for_others(url: str, host: bytes) -> None:
+    waiting = Waiting({"mode": "url", "url": url, "message": "Pay"})
+    async with pages(waiting) as server:
+        _, _, body = await ask(server, f"/questions/{waiting.id}")
+    assert host in body
+
+
+async def test_a_host_that_is_no_name_is_shown_too() -> None:
+    waiting = Waiting({"mode": "url", "url": "https://" + "\u00e4" * 80 + ".example/", "message": "Pay"})
+    async with pages(waiting) as server:
+        _, _, body = await ask(server, f"/questions/{waiting.id}")
+    assert b"<b>%C3%A4%C3%A4" in body
+
+
+@pytest.mark.parametrize("default", [5, "r", {"r": 1}, [["r"], 7]])
+async def test_a_default_of_another_type_spoils_no_page(default: Any) -> None:
+    schema = {"type": "array", "items": {"enum": ["r", "g"]}, "default": default}
+    waiting = Waiting({"message": "m", "requestedSchema": {"properties": {"colours": schema}}})
+    async with pages(waiting) as server:
+        code, _, body = await ask(server, f"/questions/{waiting.id}")
+    assert code == 200
+    assert not any("checked" in each for each in Fields(body.decode()).inputs["field.colours"])
+
+
+async def test_a_field_may_have_any_name() -> None:
+    waiting = Waiting({"message": "m", "requestedSchema": {"properties": {'a"b\nc\r\u00e9': {"type": "string"}}}})
+    async with pages(waiting) as server:
+        code, _ = await submit(server, waiting, {"a%22b%0D%0Ac%0D%0A\u00e9": ["x"]})
+    assert (code, waiting.answer) == (200, {"action": "accept", "content": {'a"b\nc\r\u00e9': "x"}})
+
+
+MULTIPART = f"multipart/form-data; boundary={BOUNDARY}"
+PART = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n'.encode()
+LONG = b'--%b\r\nContent-Disposition: form-data; name="action%b"\r\n\r\naccept\r\n' % (BOUNDARY.encode(), b'"' * 5000)
+END = f"--{BOUNDARY}--\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", PART + END),
+        (MULTIPART, b""),
+        (MULTIPART, PART),
+        (MULTIPART, PART * 1001 + END),
+        (MULTIPART, LONG + END),
+        ("application/x-www-form-urlencoded", b"action=yes"),
+        ("application/x-www-form-urlencoded", b"action=accept&action=decline"),
+        ("text/plain", b"action=accept"),
+    ],
+)
+async def test_what_no_browser_sends_answers_nothing(kind: str, body: bytes) -> None:
+    waiting = Waiting(SURE)
+    async with pages(waiting) as server:
+        code, text = await post(server, f"/questions/{waiting.id}", body, kind)
+        assert (code, waiting.answer) == (400, None)
+        assert "The form" in text
+        code, _ = await post(server, f"/questions/{waiting.id}", b"action=accept", "application/x-www-form-urlencoded")
+        assert (code, waiting.answer) == (200, {"action": "accept", "content": {}})
 
 
 async def test_all_that_wait_are_listed_for_people_and_for_programs() -> None:
