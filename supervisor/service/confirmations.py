@@ -70,8 +70,8 @@ class Confirmations:
             self._passed[_key(exchange, digest, state)] = now + for_s
 
     def knows(self, exchange: Exchange, digest: bytes, state: msgspec.Raw) -> bool:
-        """Say whether a request is one of those."""
-        return self._passed.get(_key(exchange, digest, state), 0.0) > trio.current_time()
+        """Say whether a request is one of those; then it is none of them any more: one yes runs a tool once."""
+        return self._passed.pop(_key(exchange, digest, state), 0.0) > trio.current_time()
 
     async def ask(
         self,
@@ -153,6 +153,8 @@ async def _answered(exchange: Exchange, question: Question, timeout_s: float) ->
 def _question(message: CallServer) -> Question:
     arguments = message.members.partition(b'"arguments":')[2] or b"{}"
     shown = clean(arguments[: MAX_SHOWN_CHARS * 4].decode(errors="replace")[:MAX_SHOWN_CHARS])
+    if len(arguments) > MAX_SHOWN_CHARS:
+        shown += f" ... (this is only the beginning of {len(arguments)} bytes)"
     params = {
         "message": f"Run {clean(message.server)}:{clean(message.name)} with {shown}?",
         "requestedSchema": {

@@ -99,7 +99,7 @@ class Parking:
             text = "the daemon was started again since: the call is lost, and whether it was carried out is not known"
             raise MalformedRequest(f"requestState: {text}; look before you make it again", outcome="unknown")
         parked = self._parked.get(name)
-        if parked is None or parked.principal != principal:
+        if parked is None or parked.principal != principal or parked.expires <= trio.current_time():
             raise MalformedRequest("requestState: used already, or its time is over; make the request anew")
         if parked.digest != digest:
             raise MalformedRequest("requestState: of another request; only the answers may differ in one made again")
@@ -122,7 +122,8 @@ class Parking:
         while True:
             while not self._parked:
                 await self._bell.park()
-            await trio.sleep_until(min(parked.expires for parked in self._parked.values()))
+            with trio.move_on_at(min(parked.expires for parked in self._parked.values())):
+                await self._bell.park()  # what is parked later may be due sooner
             self._give_up(trio.current_time())
 
     def _give_up(self, now: float) -> None:

@@ -12,9 +12,12 @@ from trio.testing import MockClock
 
 from actors.errors import CannotAsk
 from actors.messages import Question, Result
+from actors.principal import LOCAL
 from supervisor.service.client import Client
-from supervisor.service.confirmations import Declined
+from supervisor.service.confirmations import MAX_SHOWN_CHARS, Declined
 from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.parking import GRACE_S, Parked
+from supervisor.service.rounds import Rounds
 from tests.fakes.exchanges import Ear
 from tests.supervisor.service.test_round_trips import (
     CALL_MAX_S,
@@ -154,6 +157,46 @@ async def test_the_rounds_of_a_modern_server_are_confirmed_with_the_call_and_no_
         here.router.calls[1][1].answer(COMPLETE)
         await settled()
         assert third.kind == "result"
+
+
+async def test_one_yes_runs_a_tool_once_however_often_the_last_round_is_sent(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        first = begin(here, request(MODERN))
+        await settled()
+        second = begin(here, again(first, {"confirm": YES}))
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": {"method": "roots/list"}}, "theirs"))
+        await settled()
+        third, fourth = (begin(here, again(second, {"a": {"roots": []}})) for _ in range(2))
+        await settled()
+        assert len(here.router.calls) == 2
+        assert {third.kind, fourth.kind} == {"none", "asked"}
+        asked = third if third.kind == "asked" else fourth
+        assert asked.keys == ["confirm"]
+
+
+async def test_a_yes_that_comes_too_late_is_none_whatever_else_waits(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        rounds = Rounds(request(MODERN))
+        now = trio.current_time()
+        here.parking.park(Parked(LOCAL, b"", now + 10 * QUESTION_S, None, rounds))
+        await settled()
+        first = begin(here, request(MODERN))
+        await trio.sleep(QUESTION_S + GRACE_S + 1)
+        assert len(here.parking) == 1
+        late = begin(here, again(first, {"confirm": YES}))
+        await settled()
+        assert "its time is over" in str(late.value)
+        assert here.router.calls == []
+
+
+async def test_what_is_only_shown_in_part_says_so(autojump_clock: MockClock) -> None:
+    ear = Ear()
+    async with rig() as here:
+        members = b'"name":"drop_all","arguments":{"a":"%b","table":"users"}' % (b"x" * MAX_SHOWN_CHARS)
+        here.begin(request(LEGACY, ear=ear, questions=QuestionTable()), members, name=DANGEROUS)
+        await settled()
+        assert ear.heard[0]["params"]["message"].endswith("... (this is only the beginning of 1024 bytes)?")
 
 
 async def test_a_yes_does_not_outlive_the_time_of_a_call(autojump_clock: MockClock) -> None:
