@@ -253,10 +253,9 @@ class Rounds:
     def go_on(self, exchange: Exchange, answers: Mapping[str, msgspec.Raw]) -> None:
         """The client has made its request again. Questions without an answer stay open, other answers mean nothing."""
         self._exchange = self._last = exchange
-        for key, answer in answers.items():
-            asked = self._open.get(key)
-            if asked is not None and not asked.there_only:
-                asked.reply.answer(answer)
+        for key, asked in list(self._open.items()):  # there may be very many answers
+            if key in answers and not asked.there_only:
+                asked.reply.answer(answers[key])
 
     def close(self, why: str = "nobody came back with an answer") -> None:
         """Nobody answers any more."""

@@ -77,13 +77,14 @@ class AnswerStream(msgspec.Struct, eq=False):
 
     async def finish(self, body: bytes) -> None:
         """Send what was said and then the answer, as the last event of the stream."""
+        self._commit()
+        self._place += 1
+        if self._track is not None:  # before anything that waits for a client that may be there no more
+            self._track.end(self._place, body)
         async with self._turn():
             if not self._elsewhere:
                 await self._open()
                 await self._flush()
-            self._place += 1
-            if self._track is not None:
-                self._track.end(self._place, body)
             if not self._elsewhere:
                 await self._stream.event(body, self._id())
             if self._opened:

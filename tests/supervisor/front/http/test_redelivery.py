@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.messages import Note
+from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.redelivery import EVENT_COST, STREAM_COST, SWEPT, Bounds, Redelivery
 from supervisor.service.exchange import Exchange
 from tests.fakes.asgi import JSON_HEADERS, fetch, legacy, opened
@@ -79,6 +80,24 @@ async def test_a_client_that_is_gone_before_its_answer_becomes_a_stream_is_sent_
         call.leave()
         await trio.sleep(60)
         assert (call.status, call.body) == (0, b"")
+
+
+async def test_the_answer_waits_for_no_connection_that_takes_nothing(autojump_clock: MockClock) -> None:
+    kept = Redelivery(Bounds(kept_s=60.0, max_events=10, max_session_bytes=99_999, max_bytes=99_999))
+    track = kept.begin("s", b"1", primed=False)
+
+    async def stuck(message: Any) -> None:
+        await trio.sleep_forever()
+
+    stream = KeepAlive(60.0).add(stuck, None)
+    stream.tracked = lambda: track
+    assert stream.say(b'{"method":"note"}')
+    stream.over()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stream.finish, b'{"result":{}}')
+        await wait_all_tasks_blocked()
+        assert (track.over, track.after(0)) == (True, [(1, b'{"method":"note"}'), (2, b'{"result":{}}')])
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_stream_is_said_to_one_connection(autojump_clock: MockClock) -> None:
