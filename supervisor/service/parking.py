@@ -36,6 +36,8 @@ from supervisor.service.rounds import Rounds
 MAX_PARKED: Final = 1024
 MAX_PARKED_OF_ONE: Final = 256
 """Of one principal."""
+SWEPT: Final = 16
+"""Calls that are given up at a time, each with up to 32 questions: all at once would hold up everybody."""
 GRACE_S: Final = 2.0
 """A question has its own time, after which the server is answered; its call has this time more."""
 _LABEL: Final = b"mcp-request-state"
@@ -124,14 +126,18 @@ class Parking:
                 await self._bell.park()
             with trio.move_on_at(min(parked.expires for parked in self._parked.values())):
                 await self._bell.park()  # what is parked later may be due sooner
-            self._give_up(trio.current_time())
+            while self._give_up(trio.current_time(), SWEPT):
+                await trio.lowlevel.checkpoint()
 
-    def _give_up(self, now: float) -> None:
-        for name, parked in [each for each in self._parked.items() if each[1].expires <= now]:
+    def _give_up(self, now: float, most: int = MAX_PARKED) -> int:
+        """Give up calls whose time is over, and return how many."""
+        over = [each for each in self._parked.items() if each[1].expires <= now][:most]
+        for name, parked in over:
             del self._parked[name]
             parked.rounds.close()
             if parked.reply is not None:
                 parked.reply.abandon()
+        return len(over)
 
     def _name_of(self, state: str) -> tuple[bytes, bytes] | None:
         if not state.startswith(PREFIX) or len(state) > _MAX_CHARS:

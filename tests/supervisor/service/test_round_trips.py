@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, ServerExited, SupervisorError
 from actors.kit import Reply
 from actors.messages import Caller, CallServer, Note, Question, Result
-from actors.principal import Principal
+from actors.principal import LOCAL, Principal
 from actors.protocol.exchanges import MESSAGE, PROGRESS
 from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
@@ -27,7 +28,7 @@ from supervisor.config.units import Ask
 from supervisor.host.workbench import Workbench
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange, QuestionTable
-from supervisor.service.parking import GRACE_S, MAX_PARKED_OF_ONE, Parked, Parking
+from supervisor.service.parking import GRACE_S, MAX_PARKED_OF_ONE, SWEPT, Parked, Parking
 from supervisor.service.round_trips import MAX_ADDRESSES_BYTES, MAX_ROUNDS, RoundTrips
 from supervisor.service.rounds import MAX_OPEN, AskedByResult, CapabilityRequired, InputNeeded, Rounds
 from tests.fakes.deployments import deployment
@@ -194,6 +195,20 @@ async def test_a_result_that_comes_with_a_question_is_the_outcome(autojump_clock
         await settled()
         assert first.kind == "result"
         assert len(here.parking) == 0
+
+
+async def test_calls_that_are_over_together_are_given_up_a_few_at_a_time(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        until = trio.current_time() + QUESTION_S
+        for _ in range(8 * SWEPT):
+            here.parking.park(Parked(LOCAL, b"", until, Reply(), Rounds(request())))
+        await wait_all_tasks_blocked()
+        left = [len(here.parking)]
+        await trio.sleep(QUESTION_S)
+        while len(here.parking):
+            left.append(len(here.parking))
+            await trio.lowlevel.checkpoint()
+        assert max(before - after for before, after in pairwise(left)) <= 2 * SWEPT  # two turns, as trio may order them
 
 
 async def test_what_the_client_did_not_declare_is_not_asked(autojump_clock: MockClock) -> None:
