@@ -5,7 +5,7 @@ Asks go down (front -> router -> server) and say who asks, facts go up (server -
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Literal, Protocol
 
 import msgspec
@@ -52,6 +52,10 @@ class Question(msgspec.Struct, frozen=True):
 class Caller(Protocol):
     """The address of whoever made a call: one request of one client, until it has its result."""
 
+    @property
+    def identity(self) -> Hashable:
+        """Who that is: all requests of one client have the same, and those of nobody else, as far as can be known."""
+
     def note(self, note: Note) -> bool:
         """Tell the client something. Never waits; False if it was dropped, as the client cannot take it now."""
 
@@ -94,6 +98,11 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     run: str = ""
     deadline_s: float = 60.0
     principal: Principal = LOCAL
+
+    @property
+    def client(self) -> Hashable:
+        """Who hears of it; see `Caller.identity`."""
+        return self.principal if self.exchange is None else self.exchange.identity
 
 
 class WakeServer(Ask[None], frozen=True, kw_only=True):

@@ -60,13 +60,15 @@ class Conversation:
         terms: Terms = NOBODY_ASKED,
         mirrors_of: MirrorsOf = no_mirrors,
         needs_task: Callable[[str], bool] = lambda _: False,
+        *,
+        clock: Callable[[], float],
     ) -> None:
         self._out = Outbound(prefix, mirrors_of)
         self.output: list[Outgoing] = self._out.messages
         self._identity = identity
         self._negotiation = Negotiation(identity, known, terms)
         self._subscription = ServerSubscription(self._out)
-        self.unprompted = Unprompted(self._out, announced(msgspec.Raw(terms.capabilities)), terms.roots)
+        self.unprompted = Unprompted(self._out, announced(msgspec.Raw(terms.capabilities)), clock, terms.roots)
         self.tasks = TaskCalls(self._out, self.unprompted, needs_task)
         self._limits = limits
         self._listing: ListWalk | None = None
@@ -158,7 +160,7 @@ class Conversation:
         if call in self.tasks.ids:
             self.tasks.cancel(call, reason)
             return
-        id_ = self.unprompted.end(call, answered=False)
+        id_ = self.unprompted.leave(call)
         if id_ is not None:
             self._out.cancel(id_, reason)
 

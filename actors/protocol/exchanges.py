@@ -5,12 +5,16 @@ Rules:
   does not increase is dropped (MCP 2025-11-25 and 2026-07-28, basic/utilities/progress).
 - Whatever else comes on a stream that answers one request belongs to that request. On a stream that all share it
   belongs to a call only if no other is in flight: nothing is guessed.
+- A call that nobody waits for any more may go on at its server all the same, until that answers or `LEFT_S` are over.
+  Meanwhile what comes on a stream that all share may be about it, and is about no call of another client.
 - A log message goes to whoever wants messages of its level.
 """
 
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -27,6 +31,9 @@ LOG_LEVELS: Final[tuple[LogLevel, ...]] = get_args(LogLevel)
 UNASKED: Final = LOG_LEVELS.index("info")
 """What a client gets that did not say what it wants."""
 MAX_NOTE_BYTES: Final = 64 * 1024
+LEFT_S: Final = 600.0
+"""So long may a call go on that nobody waits for: as long as any call may take that tells of progress, by default."""
+MAX_LEFT: Final = 256
 
 PROGRESS: Final = "notifications/progress"
 MESSAGE: Final = "notifications/message"
@@ -67,8 +74,12 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class Exchanges:
     """The calls in flight at one server. `unheard` counts what was dropped: nobody wanted it, or nobody knows whose."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds."""
+        self._clock = clock
         self._calls: dict[int, tuple[bytes, Interest]] = {}
+        self._clients: dict[int, Hashable] = {}
+        self._left: OrderedDict[int, tuple[Hashable, float]] = OrderedDict()
         self._asking: set[int] = set()
         self._progress: dict[int, float] = {}
         self._by_id: dict[bytes, int] = {}
@@ -78,9 +89,12 @@ class Exchanges:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def begin(self, call: int, id_: bytes, interest: Interest, method: str = "tools/call") -> None:
+    def begin(
+        self, call: int, id_: bytes, interest: Interest, method: str = "tools/call", client: Hashable = None
+    ) -> None:
         """A call was sent as the request with this id (JSON text)."""
         self._calls[call] = (id_, interest)
+        self._clients[call] = client
         self._by_id[id_] = call
         if method in ASKING or method == RESULT:
             self._asking.add(call)
@@ -96,12 +110,25 @@ class Exchanges:
         self._by_id[id_] = call
         others[id_] = token
 
+    def leave(self, call: int) -> bytes | None:
+        """Nobody waits for a call any more. Return the id of its request if it was in flight."""
+        if call not in self._calls:
+            return None
+        client, asks = self._clients[call], call in self._asking
+        id_ = self.end(call)
+        if asks:
+            self._left[call] = client, self._clock() + LEFT_S
+            if len(self._left) > MAX_LEFT:
+                self._left.popitem(last=False)
+        return id_
+
     def end(self, call: int) -> bytes | None:
-        """A call has its answer, or nobody waits for it any more. Return the id of its request if it was in flight."""
+        """The server has answered a call, late or not. Return the id of its request if it was in flight."""
         in_flight = self._calls.pop(call, None)
         if in_flight is None:
+            self._left.pop(call, None)
             return None
-        del self._by_id[in_flight[0]]
+        del self._by_id[in_flight[0]], self._clients[call]
         self._asking.discard(call)
         if self._others:
             for id_ in self._others.pop(call, ()):
@@ -115,12 +142,20 @@ class Exchanges:
         """Return the call that what arrived on `stream` is about; None if that cannot be known."""
         if stream:
             return self._by_id.get(stream)
-        return next(iter(self._calls)) if len(self._calls) == 1 else None
+        return self._only(self._calls)
 
     def asker(self) -> int | None:
-        """Return the only call in flight during which servers ask something; None if there is none, or several."""
-        asking = self._asking or self._calls
-        return next(iter(asking)) if len(asking) == 1 else None
+        """Return the only call in flight during which servers ask something; None if it is not known which that is."""
+        return self._only(self._asking or self._calls)
+
+    def _only(self, calls: Collection[int]) -> int | None:
+        if len(calls) != 1:
+            return None
+        (call,) = calls
+        while self._left and next(iter(self._left.values()))[1] <= self._clock():
+            self._left.popitem(last=False)
+        strange = any(client != self._clients[call] for client, _ in self._left.values())
+        return None if strange else call
 
     def noted(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         """Return a notification for the client of the call that it is about; None, and counted, if it is for nobody."""

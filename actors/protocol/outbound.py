@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -49,6 +50,10 @@ class ClientRequest(Protocol):
     @property
     def interest(self) -> Interest:
         """What its client wants to hear meanwhile."""
+
+    @property
+    def client(self) -> Hashable:
+        """Who it is: all its requests have the same, and those of nobody else."""
 
     @property
     def retry(self) -> bytes:
@@ -154,14 +159,19 @@ class Outbound:
             self.ask("log level", "logging/setLevel", jsonrpc.encode({"level": LOG_LEVELS[level]}))
 
     def cancel(self, id_: bytes, reason: str) -> None:
-        """Take back the request of a call that has no answer; a late one is dropped."""
-        self.peer.forget(id_)
-        params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
-        self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
+        """Take back the request of a call that has no answer; a late one says that the server is done with it."""
+        self.peer.leave(id_)
+        self._cancelled(id_, reason)
 
     def take_back(self, tag: Tag, reason: str) -> None:
         """Take back a request of our own that was made."""
-        self.cancel(self._ids.pop(tag), reason)
+        id_ = self._ids.pop(tag)
+        self.peer.forget(id_)
+        self._cancelled(id_, reason)
+
+    def _cancelled(self, id_: bytes, reason: str) -> None:
+        params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
+        self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 
     def id_of(self, tag: Tag) -> bytes:
         """Return the JSON text of the id of a request of our own; empty if there is none."""

@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +28,8 @@ from actors.protocol.weight import limit
 
 T = TypeVar("T")
 _MAX_ID_BYTES = 512
+MAX_LEFT = 256
+"""Requests whose late answers are still told apart; the oldest is forgotten first."""
 _NAMELESS = (b"", b"null")
 _ID_STARTS = frozenset(bytes([byte]) for byte in b'"-0123456789')
 
@@ -80,6 +83,7 @@ class Peer(Generic[T]):
         self._prefix = prefix
         self._number = 0
         self._pending: dict[bytes, T] = {}
+        self._left: OrderedDict[bytes, T] = OrderedDict()
         self.strays = 0
 
     def __len__(self) -> int:
@@ -101,6 +105,13 @@ class Peer(Generic[T]):
         """Drop a request: its answer will be a stray. False if it is not pending."""
         return self._pending.pop(id_, None) is not None
 
+    def leave(self, id_: bytes) -> None:
+        """Drop a request, but take its answer, which is a stray, with its tag all the same."""
+        if (tag := self._pending.pop(id_, None)) is not None:
+            self._left[id_] = tag
+            if len(self._left) > MAX_LEFT:
+                self._left.popitem(last=False)
+
     def settle(self, id_: bytes) -> T | None:
         """Take a request that will have no answer; None if it is not pending."""
         return self._pending.pop(id_, None)
@@ -109,6 +120,7 @@ class Peer(Generic[T]):
         """Return the tags of all that is pending, and forget it."""
         tags = list(self._pending.values())
         self._pending.clear()
+        self._left.clear()
         return tags
 
     def receive(
@@ -142,9 +154,9 @@ class Peer(Generic[T]):
         if envelope.method is not None:
             return self._receive_own(envelope)
         id_ = bytes(envelope.id)
-        tag = self._pending.pop(id_, None)
+        tag = self._taken(id_)
         if tag is None and b"\\" in id_:
-            tag = self._pending.pop(_canonical(id_), None)
+            tag = self._taken(_canonical(id_))
         if tag is None and alone and id_ in _NAMELESS and len(self._pending) == 1:
             return self._nameless(envelope)
         if tag is None:
@@ -166,10 +178,16 @@ class Peer(Generic[T]):
             fragment = message.fragment if message.envelope is None else read_fragment(message.text)
         else:
             fragment = read_fragment(message)
-        tag = self._pending.pop(_canonical(fragment.id), None) if fragment is not None else None
+        tag = self._taken(_canonical(fragment.id)) if fragment is not None else None
         if fragment is None or tag is None:
             raise ProtocolViolation(reason)
         return Malformed(tag, reason, fragment.result, over)
+
+    def _taken(self, id_: bytes) -> T | None:
+        tag = self._pending.pop(id_, None)
+        if tag is None and self._left and (tag := self._left.pop(id_, None)) is not None:
+            self.strays += 1
+        return tag
 
     def _receive_own(self, envelope: jsonrpc.JsonRpcMessage) -> Asked | Notified | None:
         """Take what the server sends of its own accord."""

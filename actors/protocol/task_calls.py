@@ -7,7 +7,7 @@ result of that task. What is said of a task for which nobody waits goes to nobod
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Final
 
@@ -45,6 +45,7 @@ class _Request(msgspec.Struct, frozen=True):
     name: str = ""
     meta: bytes = b""
     retry: bytes = b""
+    client: Hashable = None
     as_task: bool = True
 
 
@@ -114,7 +115,7 @@ class TaskCalls:
         members = asked.members
         if drives and self._era == "legacy":
             members = b",".join(part for part in (members, b'"task":{"ttl":%d}' % TTL_MS) if part)
-        request = _Request(asked.method, members, interest, asked.name, asked.meta, asked.retry)
+        request = _Request(asked.method, members, interest, asked.name, asked.meta, asked.retry, asked.client)
         id_ = self.ids[call] = self._out.call(call, request)
         self._unprompted.begin(call, id_, request)
         if drives:
@@ -209,7 +210,10 @@ class TaskCalls:
 
     def _end(self, call: int, *, answered: bool = True) -> None:
         del self.ids[call]
-        self._unprompted.end(call, answered=answered)
+        if answered:
+            self._unprompted.end(call)
+        else:
+            self._unprompted.leave(call)
         driven = self._driven.pop(call, None)
         task = driven[0].id if driven is not None else self._asking.pop(call).task
         if self._waiting.get(task) == call:

@@ -6,6 +6,7 @@ one call is in flight that can have led to it. Where several can, whoever takes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -41,9 +42,9 @@ class Unprompted:
     `roots` is the result that it gets for `roots/list`, whoever calls; empty if clients are asked.
     """
 
-    def __init__(self, out: Outbound, allowed: frozenset[str], roots: bytes = b"") -> None:
+    def __init__(self, out: Outbound, allowed: frozenset[str], clock: Callable[[], float], roots: bytes = b"") -> None:
         self._out = out
-        self._exchanges = Exchanges()
+        self._exchanges = Exchanges(clock)
         self._questions = Questions(allowed)
         self._roots = roots
         self._at_work = False
@@ -55,16 +56,20 @@ class Unprompted:
 
     def begin(self, call: int, id_: bytes, asked: ClientRequest) -> None:
         """A call was sent as the request with this id (JSON text)."""
-        self._exchanges.begin(call, id_, asked.interest, asked.method)
+        self._exchanges.begin(call, id_, asked.interest, asked.method, asked.client)
 
     def also(self, call: int, id_: bytes, token: bytes = b"", *, instead_of: bytes = b"") -> None:
         """A call is known by one more id; see `Exchanges.also`."""
         self._exchanges.also(call, id_, token, instead_of=instead_of)
 
-    def end(self, call: int, *, answered: bool = True) -> bytes | None:
-        """A call has its answer, or nobody waits for it; see `Exchanges.end`."""
-        self._at_work = self._at_work or answered
-        return self._exchanges.end(call)
+    def end(self, call: int) -> None:
+        """The server has answered a call; see `Exchanges.end`."""
+        self._at_work = True
+        self._exchanges.end(call)
+
+    def leave(self, call: int) -> bytes | None:
+        """Nobody waits for a call any more; see `Exchanges.leave`."""
+        return self._exchanges.leave(call)
 
     def listed(self) -> None:
         """The server has answered something after its handshake: what it asks from now on is about calls."""

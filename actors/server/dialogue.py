@@ -37,7 +37,10 @@ HOLD_S: Final = 5.0
 """For the other calls to end, while it is not known which of them a question is about."""
 CONTENDED_S: Final = 60.0
 """For an answer, while other calls wait for their turn: a client that never comes back must not hold them up."""
-WHOSE: Final = "it is not known which call this is about; from now on one call at a time is sent: call again"
+WHOSE: Final = (
+    "it is not known which call this is about: several are in flight, or one that was cancelled may go on; "
+    "from now on one call at a time is sent: call again"
+)
 
 
 class Dialogue:

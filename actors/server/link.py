@@ -163,6 +163,13 @@ class Launcher:
             process.hurry()
         self._start_soon(process.run, self._starts)
         talk = Conversation(
-            f"s{number}", self._identity, era, LIST_LIMITS, settings.terms, self._mirrors_of, self._needs_task
+            f"s{number}",
+            self._identity,
+            era,
+            LIST_LIMITS,
+            settings.terms,
+            self._mirrors_of,
+            self._needs_task,
+            clock=trio.current_time,
         )
         return Link(process, talk)

@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -244,6 +244,11 @@ class Exchange:
         except CannotAsk as error:
             reply.fail(error)
         return reply
+
+    @property
+    def identity(self) -> Hashable:
+        """Its session; a client without one is known by its name. See `Caller.identity`."""
+        return self.client.principal, self.client.session or self.client.name
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
         """Return who hears of the end of a visit, in the session of the client; see `Caller.visitor`."""

@@ -6,7 +6,7 @@ tells meanwhile goes to nobody.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -163,6 +163,11 @@ class Rounds:
         except CannotAsk as error:
             reply.fail(error)
         return reply
+
+    @property
+    def identity(self) -> Hashable:
+        """Who made the call; see `Caller.identity`."""
+        return self._last.identity
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
         """Return who hears of the end of a visit: a client that takes requests; see `Caller.visitor`."""

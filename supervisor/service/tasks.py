@@ -7,6 +7,7 @@ the task and `task_max_s` at most. Nothing of it outlives the daemon.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Hashable
 from typing import Final
 
 import msgspec
@@ -64,6 +65,11 @@ class TaskVoice:
         """Ask the client something; see `Caller.ask`."""
         params = self._task.renamed(bytes(question.params), question.method)
         return self._caller.ask(msgspec.structs.replace(question, params=msgspec.Raw(params)))
+
+    @property
+    def identity(self) -> Hashable:
+        """Who made the call; see `Caller.identity`."""
+        return self._caller.identity
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
         """Return who hears of the end of a visit; see `Caller.visitor`."""

@@ -16,6 +16,7 @@ from actors.protocol.failure import Cause, Failure
 from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, ListLimits, PageArrived, PageSummary
 from actors.protocol.versions import Era
+from tests.fakes.clock import Clock
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
@@ -28,7 +29,7 @@ class Line:
     """A conversation with the test as its server."""
 
     def __init__(self, known: Era | None = None) -> None:
-        self.talk = Conversation("s1", Identity(), known, ListLimits())
+        self.talk = Conversation("s1", Identity(), known, ListLimits(), clock=Clock())
         self.versions: dict[str, str] = {}
 
     def sent(self) -> list[dict[str, Any]]:
@@ -199,8 +200,11 @@ def test_a_cancelled_call_is_told_with_our_id_and_its_late_answer_is_dropped() -
     (cancelled,) = line.sent()
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"] == {"requestId": sent["id"], "reason": "why"}
+    late = line.say(id=sent["id"], result={})  # of no call in flight
+    assert isinstance(late, facts.CallAnswered)
+    assert late.call == 1
     assert line.say(id=sent["id"], result={}) is None
-    assert line.talk.strays == 1
+    assert line.talk.strays == 2
 
 
 @pytest.mark.parametrize(

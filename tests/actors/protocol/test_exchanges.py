@@ -7,9 +7,22 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from actors.protocol.exchanges import LOG_LEVELS, MAX_NOTE_BYTES, MESSAGE, NOTHING, PROGRESS, Exchanges, Interest
+from actors.protocol.exchanges import (
+    LEFT_S,
+    LOG_LEVELS,
+    MAX_LEFT,
+    MAX_NOTE_BYTES,
+    MESSAGE,
+    NOTHING,
+    PROGRESS,
+    Exchanges,
+    Interest,
+)
 from actors.protocol.facts import CallNoted
+from tests.fakes.clock import Clock
 
 
 def raw(**members: Any) -> msgspec.Raw:
@@ -22,7 +35,7 @@ def progress(exchanges: Exchanges, token: Any, value: Any, **more: Any) -> Any:
 
 
 def two_calls(first: Interest = NOTHING, second: Interest = NOTHING) -> Exchanges:
-    exchanges = Exchanges()
+    exchanges = Exchanges(Clock())
     exchanges.begin(1, b'"s1-1"', first)
     exchanges.begin(2, b'"s1-2"', second)
     return exchanges
@@ -74,7 +87,7 @@ def test_progress_of_a_call_that_is_over_is_for_nobody() -> None:
 
 @pytest.mark.parametrize(("wanted", "heard"), [(None, 0), ("", 7), ("debug", 8), ("warning", 5), ("emergency", 1)])
 def test_a_log_message_goes_to_whoever_wants_its_level(wanted: Any, heard: int) -> None:
-    exchanges = Exchanges()
+    exchanges = Exchanges(Clock())
     exchanges.begin(1, b'"s1-1"', Interest(log_level=wanted))
     told = [exchanges.noted(MESSAGE, raw(level=level, data="x"), b"") for level in LOG_LEVELS]
     assert [note for note in told if note is not None] == [
@@ -97,6 +110,81 @@ def test_nothing_is_guessed_where_several_calls_share_one_stream() -> None:
 
 @pytest.mark.parametrize("params", [raw(level="loud", data=1), raw(data=1), msgspec.Raw(b"7")])
 def test_a_log_message_of_no_level_is_for_nobody(params: msgspec.Raw) -> None:
-    exchanges = Exchanges()
+    exchanges = Exchanges(Clock())
     exchanges.begin(1, b'"s1-1"', Interest(log_level="debug"))
     assert exchanges.noted(MESSAGE, params, b"") is None
+
+
+def after_one_left(client: str) -> tuple[Exchanges, Clock]:
+    """A call of "a" that nobody waits for any more, and one in flight of this client."""
+    clock = Clock()
+    exchanges = Exchanges(clock)
+    exchanges.begin(1, b'"s1-1"', NOTHING, client="a")
+    assert exchanges.leave(1) == b'"s1-1"'
+    assert exchanges.leave(1) is None
+    exchanges.begin(2, b'"s1-2"', Interest(log_level="debug"), client=client)
+    return exchanges, clock
+
+
+def test_what_may_be_about_a_call_that_was_left_is_about_none_of_another_client() -> None:
+    exchanges, _ = after_one_left("b")
+    assert (exchanges.asker(), exchanges.of(b""), exchanges.of(b'"s1-2"')) == (None, None, 2)
+    assert exchanges.noted(MESSAGE, raw(level="info", data="of a"), b"") is None
+    exchanges.end(1)  # late
+    assert (exchanges.asker(), exchanges.of(b"")) == (2, 2)
+
+
+def test_a_request_during_which_nobody_asks_is_forgotten_when_it_is_left() -> None:
+    exchanges = Exchanges(Clock())
+    exchanges.begin(1, b"1", NOTHING, "tools/list", client="a")
+    assert exchanges.leave(1) == b"1"
+    exchanges.begin(2, b"2", NOTHING, client="b")
+    assert exchanges.asker() == 2
+
+
+def test_it_may_be_about_the_next_call_of_the_same_client() -> None:
+    exchanges, _ = after_one_left("a")
+    assert (exchanges.asker(), exchanges.of(b"")) == (2, 2)
+
+
+def test_a_call_that_was_left_is_over_after_a_while() -> None:
+    exchanges, clock = after_one_left("b")
+    clock.now = LEFT_S - 1
+    assert exchanges.asker() is None
+    clock.now = LEFT_S
+    assert exchanges.asker() == 2
+
+
+def test_so_many_calls_that_were_left_are_known_at_most() -> None:
+    exchanges, _ = after_one_left("b")
+    for call in range(3, 3 + MAX_LEFT):
+        exchanges.begin(call, b"%d" % call, NOTHING, client="b")
+        exchanges.leave(call)
+    assert exchanges.asker() == 2
+
+
+calls_of = st.lists(
+    st.tuples(st.sampled_from(["begin", "end", "leave"]), st.integers(0, 5), st.sampled_from("abc")), max_size=30
+)
+
+
+@given(calls_of)
+def test_nothing_is_about_a_call_if_one_of_another_client_may_have_led_to_it(steps: list[tuple[str, int, str]]) -> None:
+    exchanges, running, number = Exchanges(Clock()), dict[int, tuple[str, bool]](), 0
+    for what, which, client in steps:
+        if what == "begin":
+            number += 1
+            exchanges.begin(number, b"%d" % number, NOTHING, client=client)
+            running[number] = client, True
+        elif running:
+            call = list(running)[which % len(running)]
+            if what == "end":
+                exchanges.end(call)
+                del running[call]
+            else:
+                exchanges.leave(call)
+                running[call] = running[call][0], False
+        expected = [call for call, (_, awaited) in running.items() if awaited]
+        clients = {client for client, _ in running.values()}
+        known = len(expected) == 1 and len(clients) == 1
+        assert exchanges.asker() == exchanges.of(b"") == (expected[0] if known else None)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from actors.errors import ProtocolViolation
 from actors.protocol import jsonrpc
-from actors.protocol.peer import Answered, Asked, Malformed, Notified, Peer, Refused
+from actors.protocol.peer import MAX_LEFT, Answered, Asked, Malformed, Notified, Peer, Refused
 
 JSON = st.recursive(
     st.none()
@@ -311,3 +311,21 @@ def test_what_is_written_can_be_read(method: str, value: Any, message: str, code
     assert bytes(jsonrpc.decode(jsonrpc.success(b"7", body)).result) == body
     error = jsonrpc.decode_error(jsonrpc.decode(jsonrpc.failure(b"null", code, message, {"d": value})).error)
     assert (error.code, error.message, json.loads(bytes(error.data))) == (code, message, {"d": value})
+
+
+def test_the_late_answer_of_a_request_that_was_left_says_whose_it_is_and_is_a_stray() -> None:
+    asking: Peer[int] = Peer("p")
+    ids = [asking.expect(number) for number in range(MAX_LEFT + 1)]
+    for id_ in ids:
+        asking.leave(id_)
+    asking.leave(b"1")
+    assert len(asking) == 0
+    late = [asking.receive(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % id_) for id_ in (ids[0], ids[1], ids[1])]
+    assert [getattr(answer, "tag", None) for answer in late] == [None, 1, None]
+    assert asking.strays == 3
+    with pytest.raises(ProtocolViolation):
+        asking.receive(b'{"jsonrpc":"2.0","id":%b,"result":{}' % ids[0])
+    spoiled = asking.receive(b'{"jsonrpc":"2.0","id":%b,"result":{}' % ids[2])
+    assert isinstance(spoiled, Malformed)
+    assert asking.closed() == []
+    assert asking.receive(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % ids[3]) is None

@@ -20,6 +20,7 @@ from actors.protocol.listing import ListLimits
 from actors.protocol.task_calls import MAX_OPEN
 from actors.protocol.tasks import EXTENSION, RELATED
 from actors.protocol.versions import Era
+from tests.fakes.clock import Clock
 
 CAPABILITIES: dict[Era, Any] = {
     "legacy": {"tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}},
@@ -33,7 +34,9 @@ class Rig:
 
     def __init__(self, era: Era = "legacy", capabilities: Any = None) -> None:
         needs = lambda tool: tool == "later"  # noqa: E731  (as it is given)
-        self.talk = Conversation("s1", Identity(), era, ListLimits(), Terms(capabilities=OF_CLIENTS), needs_task=needs)
+        self.talk = Conversation(
+            "s1", Identity(), era, ListLimits(), Terms(capabilities=OF_CLIENTS), needs_task=needs, clock=Clock()
+        )
         self.talk.greet()
         said = {"capabilities": CAPABILITIES[era] if capabilities is None else capabilities}
         versions: dict[str, Any] = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "t", "version": "1"}}
@@ -244,7 +247,7 @@ def test_who_gives_a_driven_call_up_gives_its_task_up(era: Era) -> None:
     sent = rig.call(1)
     rig.talk.cancel(1, "enough")
     assert [message["method"] for message in rig.take()] == ["notifications/cancelled"]
-    assert rig.answer({"task": {"taskId": "z", "status": "working"}}, sent["id"]) is None
+    assert isinstance(rig.answer({"task": {"taskId": "z", "status": "working"}}, sent["id"]), CallAnswered)
     sent = rig.call(2)
     state = {"taskId": "a", "status": "working"}
     rig.answer({"resultType": "task", **state} if era == "modern" else {"task": state}, sent["id"])

@@ -14,6 +14,7 @@ from actors.protocol.mirrors import no_mirrors
 from actors.protocol.outbound import Outbound
 from actors.protocol.peer import Asked
 from actors.protocol.unprompted import Unprompted
+from tests.fakes.clock import Clock
 
 ALL = frozenset({"elicitation", "sampling", "roots"})
 
@@ -22,8 +23,9 @@ class Rig:
     """A server with the test for its mouth."""
 
     def __init__(self, allowed: frozenset[str] = ALL, roots: bytes = b"") -> None:
+        self.clock = Clock()
         self.out = Outbound("s1", no_mirrors)
-        self.unprompted = Unprompted(self.out, allowed, roots)
+        self.unprompted = Unprompted(self.out, allowed, self.clock, roots)
         self._ids: dict[int, bytes] = {}
 
     def call(self, number: int, method: str = "tools/call") -> bytes:
@@ -119,7 +121,7 @@ def test_roots_outside_of_calls_and_before_the_first_answer_are_none() -> None:
 def test_a_call_that_was_answered_shows_that_it_is_at_work_one_taken_back_does_not() -> None:
     rig = Rig()
     rig.call(1)
-    rig.unprompted.end(1, answered=False)
+    rig.unprompted.leave(1)
     rig.call(2)
     assert rig.ask("roots/list") == {"roots": []}
     rig.unprompted.end(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -29,9 +30,10 @@ LOGGING: dict[str, Any] = {"tools": {}, "logging": {}}
 
 
 class Caller:
-    """Whoever made a call: it hears notes, and answers questions when the test says so."""
+    """Whoever made a call: it hears notes, and answers questions when the test says so. `client`: whose call it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: str = "") -> None:
+        self.client = client
         self.notes: list[tuple[str, Any]] = []
         self.questions: list[tuple[Question, Reply[msgspec.Raw]]] = []
         self.asked = trio.Event()
@@ -45,6 +47,10 @@ class Caller:
         self.questions.append((question, reply))
         self.asked.set()
         return reply
+
+    @property
+    def identity(self) -> Hashable:
+        return self.client or self
 
     def visitor(self, question: Question | None = None) -> None:
         return None
@@ -321,18 +327,26 @@ async def test_who_never_answers_does_not_hold_up_the_others(autojump_clock: Moc
     assert got[0]["result"] == {"action": "accept"}
 
 
-async def test_a_call_that_is_taken_back_is_not_meant_any_more(autojump_clock: MockClock) -> None:
-    caller = Caller()
+@pytest.mark.parametrize(
+    ("owner", "goes_on_s", "asked"),
+    [("other", HOLD_S * 2, False), ("other", HOLD_S / 2, True), ("same", HOLD_S * 2, True)],
+)
+async def test_a_call_that_is_taken_back_may_go_on_and_ask_until_it_is_answered(
+    autojump_clock: MockClock, owner: str, goes_on_s: float, asked: bool
+) -> None:
+    caller = Caller("same")
     got: list[Any] = []
-    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
-        slow = rig.submit("sleep", exchange=Caller(), s=50)
-        await wait_all_tasks_blocked()
-        nursery.start_soon(asking, rig, caller, got)
+    async with running_server(settings=ASKING) as rig:
+        slow = rig.submit("sleep", exchange=Caller(owner), s=goes_on_s)
         await wait_all_tasks_blocked()
         slow.abandon()
-        await caller.asked.wait()
-        caller.questions[0][1].answer(msgspec.Raw(b"{}"))
-    assert got[0]["result"] == {}
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(asking, rig, caller, got)
+            if asked:
+                await caller.asked.wait()
+                caller.questions[0][1].answer(msgspec.Raw(b"{}"))
+    assert [len(caller.questions), "result" in got[0]] == [asked, asked]
+    assert asked or "one that was cancelled may go on" in got[0]["error"]["message"]
 
 
 async def test_a_question_that_is_held_ends_with_its_process(autojump_clock: MockClock) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import msgspec
@@ -42,6 +43,10 @@ class Caller:
         if self._refuses:
             self._reply.fail(CannotAsk("no"))
         return self._reply
+
+    @property
+    def identity(self) -> Hashable:
+        return self
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
         if question is not None:

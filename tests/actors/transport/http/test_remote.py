@@ -98,6 +98,10 @@ class Hearer:
     def __init__(self) -> None:
         self.notes: list[tuple[str, object]] = []
 
+    @property
+    def identity(self) -> object:
+        return self
+
     def note(self, note: Note) -> bool:
         self.notes.append((note.method, json.loads(note.params)))
         return True
