@@ -21,7 +21,7 @@ from actors.protocol.forms import is_secret
 from actors.protocol.input_required import InputRequest
 from actors.protocol.jsonrpc import encode
 from actors.protocol.question_progress import with_token
-from actors.protocol.questions import refusal
+from actors.protocol.questions import MAX_FORM_BYTES, refusal
 from actors.protocol.visits import Visitor
 from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.exchange import Exchange
@@ -203,6 +203,9 @@ class Rounds:
             )
         page, elicitations = "", self._last.elicitations
         if told:
+            size = sum(len(asked.question.params) for asked in (*self._open.values(), _Open(question, reply)))
+            if size > MAX_FORM_BYTES:
+                raise CannotAsk(f"{size} bytes of questions at once; a result tells of {MAX_FORM_BYTES} at most")
             there_only = there_only or is_secret(question.params)
             page = self._page(question, reply)
             if there_only and not page:

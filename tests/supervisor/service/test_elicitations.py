@@ -14,6 +14,7 @@ from actors.errors import CannotAsk, InvalidArguments
 from actors.kit import Feed, Reply
 from actors.messages import Question
 from actors.principal import LOCAL, Principal
+from actors.protocol.questions import MAX_FORM_BYTES
 from actors.registry.actor import Happening
 from supervisor.service.client import Client
 from supervisor.service.confirmations import Declined
@@ -420,3 +421,17 @@ async def test_at_a_door_the_call_waits_for_a_person_who_says_yes(autojump_clock
         assert isinstance(late.value, Declined)
         assert len(here.router.calls) == 1
         assert desk.all.of(LOCAL) == []
+
+
+async def test_a_model_is_told_of_so_much_at_once_at_most(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    large = {**SURE, "message": "x" * (MAX_FORM_BYTES // 2)}
+    async with rig() as here:
+        first = here.begin(desk.of(MUTE), by_result=True)
+        await settled()
+        one, other = ask(here, large), ask(here, large)
+        await settled()
+        assert len(first.value.questions) == len(desk.all.of(LOCAL)) == 1
+        assert not one.settled
+        with pytest.raises(CannotAsk, match="bytes of questions at once"):
+            await other.wait()
