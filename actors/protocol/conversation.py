@@ -224,7 +224,7 @@ class Conversation:
                 self.unprompted.end(call)
                 return CallAnswered(call, result)
             case Refused(tag=int(call), error=error):
-                self.unprompted.end(call)
+                self.unprompted.end(call, refused=True)
                 return CallRefused(call, error)
             case Malformed(tag=int(call), reason=reason, done=done, over=over):
                 self.unprompted.end(call)

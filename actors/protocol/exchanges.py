@@ -5,8 +5,9 @@ Rules:
   does not increase is dropped (MCP 2025-11-25 and 2026-07-28, basic/utilities/progress).
 - Whatever else comes on a stream that answers one request belongs to that request. On a stream that all share it
   belongs to a call only if no other is in flight: nothing is guessed.
-- A call that nobody waits for any more may go on at its server all the same, until that answers or `LEFT_S` are over.
-  Meanwhile what comes on a stream that all share may be about it, and is about no call of another client.
+- A call that nobody waits for any more may go on at its server all the same, until that answers: for `LEFT_S`, in which
+  a server stops that heeds cancellation, or for `GOES_ON_S` if this one was seen to go on. Meanwhile what comes on
+  a stream that all share may be about it, and is about no call of another client.
 - A log message goes to whoever wants messages of its level.
 """
 
@@ -31,9 +32,11 @@ LOG_LEVELS: Final[tuple[LogLevel, ...]] = get_args(LogLevel)
 UNASKED: Final = LOG_LEVELS.index("info")
 """What a client gets that did not say what it wants."""
 MAX_NOTE_BYTES: Final = 64 * 1024
-LEFT_S: Final = 600.0
-"""So long may a call go on that nobody waits for: as long as any call may take that tells of progress, by default."""
+LEFT_S: Final = 5.0
+GOES_ON_S: Final = 600.0
+"""As long as any call may take that tells of progress, by default."""
 MAX_LEFT: Final = 256
+_MARGIN_S: Final = 0.01
 
 PROGRESS: Final = "notifications/progress"
 MESSAGE: Final = "notifications/message"
@@ -71,6 +74,14 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
+class _Left(msgspec.Struct, frozen=True):
+    """A call that nobody waits for any more, since `at`; `id` is that of its request."""
+
+    id: bytes
+    client: Hashable
+    at: float
+
+
 class Exchanges:
     """The calls in flight at one server. `unheard` counts what was dropped: nobody wanted it, or nobody knows whose."""
 
@@ -79,7 +90,8 @@ class Exchanges:
         self._clock = clock
         self._calls: dict[int, tuple[bytes, Interest]] = {}
         self._clients: dict[int, Hashable] = {}
-        self._left: OrderedDict[int, tuple[Hashable, float]] = OrderedDict()
+        self._left: OrderedDict[int, _Left] = OrderedDict()
+        self._goes_on = False
         self._asking: set[int] = set()
         self._progress: dict[int, float] = {}
         self._by_id: dict[bytes, int] = {}
@@ -88,6 +100,11 @@ class Exchanges:
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    @property
+    def asking(self) -> int:
+        """How many calls are in flight during which servers ask something."""
+        return len(self._asking or self._calls)
 
     def begin(
         self, call: int, id_: bytes, interest: Interest, method: str = "tools/call", client: Hashable = None
@@ -114,19 +131,20 @@ class Exchanges:
         """Nobody waits for a call any more. Return the id of its request if it was in flight."""
         if call not in self._calls:
             return None
-        client, asks = self._clients[call], call in self._asking
-        id_ = self.end(call)
-        if asks:
-            self._left[call] = client, self._clock() + LEFT_S
+        left = _Left(self._calls[call][0], self._clients[call], self._clock())
+        if call in self._asking:
+            self._left[call] = left
             if len(self._left) > MAX_LEFT:
                 self._left.popitem(last=False)
-        return id_
+        return self.end(call)
 
-    def end(self, call: int) -> bytes | None:
+    def end(self, call: int, *, refused: bool = False) -> bytes | None:
         """The server has answered a call, late or not. Return the id of its request if it was in flight."""
         in_flight = self._calls.pop(call, None)
         if in_flight is None:
-            self._left.pop(call, None)
+            left = self._left.pop(call, None)
+            if left is not None and not refused:
+                self._went_on(left)
             return None
         del self._by_id[in_flight[0]], self._clients[call]
         self._asking.discard(call)
@@ -152,10 +170,33 @@ class Exchanges:
         if len(calls) != 1:
             return None
         (call,) = calls
-        while self._left and next(iter(self._left.values()))[1] <= self._clock():
+        return None if self._left and self._may_be_of_another(self._clients[call]) else call
+
+    @property
+    def doubt_s(self) -> float:
+        """After how many seconds nothing is about the calls that were left until now."""
+        lasts_s, now = self._lasts_s, self._clock()
+        return max((left.at + lasts_s - now for left in self._left.values()), default=0.0) + _MARGIN_S
+
+    @property
+    def _lasts_s(self) -> float:
+        return GOES_ON_S if self._goes_on else LEFT_S
+
+    def _may_be_of_another(self, client: Hashable) -> bool:
+        now = self._clock()
+        while self._left and next(iter(self._left.values())).at + GOES_ON_S <= now:
             self._left.popitem(last=False)
-        strange = any(client != self._clients[call] for client, _ in self._left.values())
-        return None if strange else call
+        since = now - self._lasts_s
+        return any(left.at > since and left.client != client for left in self._left.values())
+
+    def _went_on(self, left: _Left) -> None:
+        """The server says something about a call that was left; so soon that may have crossed the cancellation."""
+        self._goes_on = self._goes_on or self._clock() > left.at + LEFT_S
+
+    def asked_of_none(self) -> None:
+        """The server asks something while no call is in flight."""
+        if self._left:
+            self._went_on(next(reversed(self._left.values())))
 
     def noted(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         """Return a notification for the client of the call that it is about; None, and counted, if it is for nobody."""
@@ -172,6 +213,9 @@ class Exchanges:
         told = _progress.decode(params)
         call = self._by_id.get(id_ := b'"%b"' % told.token.encode())
         if call is None:
+            for left in self._left.values():
+                if left.id == id_:
+                    self._went_on(left)
             return None
         token = self._others.get(call, {}).get(id_) or self._calls[call][1].progress
         if not token or told.progress <= self._progress.get(call, -math.inf):

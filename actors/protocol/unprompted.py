@@ -50,6 +50,16 @@ class Unprompted:
         self._at_work = False
 
     @property
+    def asking(self) -> int:
+        """How many calls may have led to a question; see `Exchanges.asking`."""
+        return self._exchanges.asking
+
+    @property
+    def doubt_s(self) -> float:
+        """After how many seconds no call that was left is meant any more; see `Exchanges.doubt_s`."""
+        return self._exchanges.doubt_s
+
+    @property
     def unheard(self) -> int:
         """Notes that went to nobody."""
         return self._exchanges.unheard
@@ -62,10 +72,10 @@ class Unprompted:
         """A call is known by one more id; see `Exchanges.also`."""
         self._exchanges.also(call, id_, token, instead_of=instead_of)
 
-    def end(self, call: int) -> None:
+    def end(self, call: int, *, refused: bool = False) -> None:
         """The server has answered a call; see `Exchanges.end`."""
         self._at_work = True
-        self._exchanges.end(call)
+        self._exchanges.end(call, refused=refused)
 
     def leave(self, call: int) -> bytes | None:
         """Nobody waits for a call any more; see `Exchanges.leave`."""
@@ -107,6 +117,8 @@ class Unprompted:
             return None
         call = self._exchanges.of(stream) if stream else self._named(asked.params) or self.asker()
         known = call is not None or (not stream and len(self._exchanges) > 0)
+        if not known and not stream:
+            self._exchanges.asked_of_none()
         match self._questions.take(asked.id, asked.method, asked.params, call, known=known):
             case CallAsked() as question:
                 return question

@@ -3,9 +3,9 @@
 A question is a task of its own, bounded in time. Nobody who is not asked has said yes: a question that finds no client,
 or no answer in time, is answered so.
 
-A question on a stream that all calls share may be about any of several. It is held until only one of them can have led
-to it, for `HOLD_S` at most, and never guessed. A server that was seen to ask so gets one such call at a time from then
-on (`turns`).
+A question on a stream that all calls share may be about any of several, or about one that another client has cancelled.
+It is held until only one of them can have led to it, for `HOLD_S` at most, and never guessed. A server that was seen to
+ask while several were in flight gets one such call at a time from then on (`turns`).
 
 Which addresses a server has asked clients to open is kept beyond its process: it tells later that a visit is over.
 """
@@ -37,10 +37,8 @@ HOLD_S: Final = 5.0
 """For the other calls to end, while it is not known which of them a question is about."""
 CONTENDED_S: Final = 60.0
 """For an answer, while other calls wait for their turn: a client that never comes back must not hold them up."""
-WHOSE: Final = (
-    "it is not known which call this is about: several are in flight, or one that was cancelled may go on; "
-    "from now on one call at a time is sent: call again"
-)
+WHOSE: Final = "it is not known which call this is about; from now on one call at a time is sent: call again"
+CANCELLED: Final = "this may be about a call that another client has cancelled, and which goes on: call again later"
 
 
 class Dialogue:
@@ -81,7 +79,7 @@ class Dialogue:
             held, self._held = self._held, {}
             for asked in held.values():
                 self.withdraw(asked.id)
-                self.ask(CallAsked(call, asked.id, asked.method, asked.params), link)
+                self.ask(msgspec.structs.replace(asked, call=call), link)
 
     def others_wait(self) -> None:
         """Other calls wait until the questions of the present one are answered: let that not last."""
@@ -90,9 +88,15 @@ class Dialogue:
 
     def hold_ended(self, ended: HoldEnded, link: Link | None) -> None:
         """It is still not known whose a question is."""
-        if self._held.pop(ended.id, None) is not None and link is not None and link.number == ended.incarnation:
-            self._open.pop(ended.id, None)
-            link.talk.answer(ended.id, ErrorObject(METHOD_NOT_FOUND, WHOSE))
+        asked = self._held.pop(ended.id, None)
+        if asked is None or link is None or link.number != ended.incarnation:
+            return
+        self._open.pop(ended.id, None)
+        if (call := link.talk.unprompted.asker()) is not None:
+            self.ask(msgspec.structs.replace(asked, call=call), link)
+        else:
+            why = WHOSE if link.talk.unprompted.asking > 1 else CANCELLED
+            link.talk.answer(ended.id, ErrorObject(METHOD_NOT_FOUND, why))
 
     def withdraw(self, id_: bytes) -> None:
         """Do not ask any more: the server does not want the answer, or is gone."""
@@ -138,14 +142,16 @@ class Dialogue:
         self._progress.clear()
 
     def _hold(self, asked: CallAsked, link: Link) -> None:
-        self._calls.turns.taken = True
+        hold_s = min(HOLD_S, link.talk.unprompted.doubt_s)
+        if link.talk.unprompted.asking > 1:
+            self._calls.turns.taken, hold_s = True, HOLD_S
         self._held[asked.id] = asked
         self._open[asked.id] = scope = trio.CancelScope()
-        self._start_soon(self._wait_for_others, scope, HoldEnded(link.number, asked.id))
+        self._start_soon(self._wait_for_others, scope, hold_s, HoldEnded(link.number, asked.id))
 
-    async def _wait_for_others(self, scope: trio.CancelScope, ended: HoldEnded) -> None:
+    async def _wait_for_others(self, scope: trio.CancelScope, hold_s: float, ended: HoldEnded) -> None:
         with scope:
-            await trio.sleep(HOLD_S)
+            await trio.sleep(hold_s)
             await self._post.tell(ended)
 
     async def _wait(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.exchanges import (
+    GOES_ON_S,
     LEFT_S,
     LOG_LEVELS,
     MAX_LEFT,
@@ -151,8 +153,55 @@ def test_a_call_that_was_left_is_over_after_a_while() -> None:
     exchanges, clock = after_one_left("b")
     clock.now = LEFT_S - 1
     assert exchanges.asker() is None
-    clock.now = LEFT_S
+    assert 1 <= exchanges.doubt_s < 1.1
+    clock.now += exchanges.doubt_s
     assert exchanges.asker() == 2
+
+
+def asks_of_none(exchanges: Exchanges) -> None:
+    exchanges.asked_of_none()
+
+
+def tells_progress(exchanges: Exchanges) -> None:
+    assert progress(exchanges, "s1-1", 1) is None
+
+
+def answers_late(exchanges: Exchanges) -> None:
+    exchanges.end(1)
+
+
+def refuses_late(exchanges: Exchanges) -> None:
+    exchanges.end(1, refused=True)
+
+
+def is_unknown(exchanges: Exchanges) -> None:
+    assert progress(exchanges, "s1-9", 1) is None
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("shows", "goes_on"),
+    [(asks_of_none, True), (tells_progress, True), (answers_late, True), (refuses_late, False), (is_unknown, False)],
+)
+def test_a_server_that_was_seen_to_go_on_may_do_so_for_longer(
+    shows: Callable[[Exchanges], None], goes_on: bool, late: bool
+) -> None:
+    exchanges, clock = after_one_left("b")
+    clock.now = LEFT_S + 1 if late else 1.0  # so soon it may have crossed the cancellation
+    shows(exchanges)
+    exchanges.begin(3, b"3", NOTHING, client="c")
+    exchanges.leave(3)
+    clock.now += LEFT_S + 1
+    assert exchanges.asker() == (None if goes_on and late else 2)
+    clock.now += GOES_ON_S
+    assert exchanges.asker() == 2
+
+
+def test_nothing_is_shown_where_no_call_was_left() -> None:
+    exchanges = Exchanges(Clock())
+    exchanges.asked_of_none()
+    assert exchanges.asking == 0
+    assert exchanges.doubt_s < 1
 
 
 def test_so_many_calls_that_were_left_are_known_at_most() -> None:

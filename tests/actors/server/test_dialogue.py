@@ -17,7 +17,7 @@ from actors.kit import Reply
 from actors.messages import Note, Question
 from actors.protocol.client_capabilities import OF_CLIENTS
 from actors.protocol.era import Terms
-from actors.protocol.exchanges import Interest
+from actors.protocol.exchanges import LEFT_S, Interest
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.questions import Fallback
 from actors.server import ServerSettings
@@ -328,25 +328,42 @@ async def test_who_never_answers_does_not_hold_up_the_others(autojump_clock: Moc
 
 
 @pytest.mark.parametrize(
-    ("owner", "goes_on_s", "asked"),
-    [("other", HOLD_S * 2, False), ("other", HOLD_S / 2, True), ("same", HOLD_S * 2, True)],
+    ("owner", "answered_s", "waited_s"), [("other", 2 * LEFT_S, LEFT_S), ("other", 2.0, 2.0), ("same", 2 * LEFT_S, 0.0)]
 )
-async def test_a_call_that_is_taken_back_may_go_on_and_ask_until_it_is_answered(
-    autojump_clock: MockClock, owner: str, goes_on_s: float, asked: bool
+async def test_a_question_that_may_be_about_another_clients_cancelled_call_waits(
+    autojump_clock: MockClock, owner: str, answered_s: float, waited_s: float
 ) -> None:
     caller = Caller("same")
     got: list[Any] = []
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        slow = rig.submit("sleep", exchange=Caller(owner), s=answered_s)
+        await wait_all_tasks_blocked()
+        began = trio.current_time()
+        slow.abandon()
+        nursery.start_soon(asking, rig, caller, got)
+        await caller.asked.wait()
+        assert trio.current_time() - began == pytest.approx(waited_s, abs=0.1)
+        assert not (await rig.status()).one_at_a_time
+        caller.questions[0][1].answer(msgspec.Raw(b"{}"))
+    assert "result" in got[0]
+
+
+async def test_where_the_server_was_seen_to_go_on_it_is_told_that_nobody_is_asked(autojump_clock: MockClock) -> None:
+    caller, gone = Caller("one"), Caller("other")
     async with running_server(settings=ASKING) as rig:
-        slow = rig.submit("sleep", exchange=Caller(owner), s=goes_on_s)
+        for _ in range(2):
+            slow = rig.submit("sleep", exchange=gone, s=2 * LEFT_S)
+            await wait_all_tasks_blocked()
+            slow.abandon()
+            await trio.sleep(2 * LEFT_S + 1)
+        rig.submit("sleep", exchange=gone, s=100).abandon()
+        slow = rig.submit("sleep", exchange=gone, s=100)
         await wait_all_tasks_blocked()
         slow.abandon()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(asking, rig, caller, got)
-            if asked:
-                await caller.asked.wait()
-                caller.questions[0][1].answer(msgspec.Raw(b"{}"))
-    assert [len(caller.questions), "result" in got[0]] == [asked, asked]
-    assert asked or "one that was cancelled may go on" in got[0]["error"]["message"]
+        await trio.sleep(2 * LEFT_S)
+        got = (await rig.call("ask", exchange=caller))["got"]
+    assert caller.questions == []
+    assert "another client has cancelled" in got["error"]["message"]
 
 
 async def test_a_question_that_is_held_ends_with_its_process(autojump_clock: MockClock) -> None:
