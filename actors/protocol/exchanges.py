@@ -6,8 +6,9 @@ Rules:
 - Whatever else comes on a stream that answers one request belongs to that request. On a stream that all share it
   belongs to a call only if no other is in flight: nothing is guessed.
 - A call that nobody waits for any more may go on at its server all the same, until that answers: for `LEFT_S`, in which
-  a server stops that heeds cancellation, or for `GOES_ON_S` if this one was seen to go on. Meanwhile what comes on
-  a stream that all share may be about it, and is about no call of another client.
+  a server stops that heeds cancellation, or for `GOES_ON_S` if this one was seen to go on. Meanwhile a question on a
+  stream that all share may be about it, and is about no call of another client. Nor is a log message, but only where
+  the server was seen to go on: what it writes when it stops is not worth the messages of others.
 - A log message goes to whoever wants messages of its level.
 """
 
@@ -160,17 +161,17 @@ class Exchanges:
         """Return the call that what arrived on `stream` is about; None if that cannot be known."""
         if stream:
             return self._by_id.get(stream)
-        return self._only(self._calls)
+        return self._only(self._calls, doubts=self._goes_on)
 
     def asker(self) -> int | None:
         """Return the only call in flight during which servers ask something; None if it is not known which that is."""
-        return self._only(self._asking or self._calls)
+        return self._only(self._asking or self._calls, doubts=True)
 
-    def _only(self, calls: Collection[int]) -> int | None:
+    def _only(self, calls: Collection[int], *, doubts: bool) -> int | None:
         if len(calls) != 1:
             return None
         (call,) = calls
-        return None if self._left and self._may_be_of_another(self._clients[call]) else call
+        return None if doubts and self._left and self._may_be_of_another(self._clients[call]) else call
 
     @property
     def doubt_s(self) -> float:

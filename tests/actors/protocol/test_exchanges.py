@@ -128,12 +128,21 @@ def after_one_left(client: str) -> tuple[Exchanges, Clock]:
     return exchanges, clock
 
 
-def test_what_may_be_about_a_call_that_was_left_is_about_none_of_another_client() -> None:
+def test_what_is_asked_about_a_call_that_was_left_is_asked_of_no_other_client() -> None:
     exchanges, _ = after_one_left("b")
-    assert (exchanges.asker(), exchanges.of(b""), exchanges.of(b'"s1-2"')) == (None, None, 2)
-    assert exchanges.noted(MESSAGE, raw(level="info", data="of a"), b"") is None
+    assert (exchanges.asker(), exchanges.of(b'"s1-2"')) == (None, 2)
     exchanges.end(1)  # late
-    assert (exchanges.asker(), exchanges.of(b"")) == (2, 2)
+    assert exchanges.asker() == 2
+
+
+def test_log_messages_of_a_call_that_goes_on_are_for_no_other_client() -> None:
+    exchanges, clock = after_one_left("b")
+    assert exchanges.noted(MESSAGE, raw(level="info", data="it stops"), b"") is not None
+    clock.now = LEFT_S + 1
+    assert progress(exchanges, "s1-1", 1) is None
+    assert exchanges.noted(MESSAGE, raw(level="info", data="of a"), b"") is None
+    exchanges.end(1)
+    assert exchanges.noted(MESSAGE, raw(level="info", data="of b"), b"") is not None
 
 
 def test_a_request_during_which_nobody_asks_is_forgotten_when_it_is_left() -> None:
@@ -146,7 +155,7 @@ def test_a_request_during_which_nobody_asks_is_forgotten_when_it_is_left() -> No
 
 def test_it_may_be_about_the_next_call_of_the_same_client() -> None:
     exchanges, _ = after_one_left("a")
-    assert (exchanges.asker(), exchanges.of(b"")) == (2, 2)
+    assert exchanges.asker() == 2
 
 
 def test_a_call_that_was_left_is_over_after_a_while() -> None:
@@ -236,4 +245,5 @@ def test_nothing_is_about_a_call_if_one_of_another_client_may_have_led_to_it(ste
         expected = [call for call, (_, awaited) in running.items() if awaited]
         clients = {client for client, _ in running.values()}
         known = len(expected) == 1 and len(clients) == 1
-        assert exchanges.asker() == exchanges.of(b"") == (expected[0] if known else None)
+        assert exchanges.asker() == (expected[0] if known else None)
+        assert exchanges.of(b"") == (expected[0] if len(expected) == 1 else None)
