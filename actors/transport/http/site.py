@@ -64,8 +64,15 @@ class Site:
         return target if _origin(target) == _origin(self.url) else None
 
     async def tell(self, head: Mapping[str, str], body: bytes, *, at: httpx2.URL | None = None) -> None:
-        """Post what has no answer. If it does not arrive, what follows from that is told by the requests."""
+        """Post what has no answer. If it does not arrive, what follows from that is told by the requests.
+
+        It is sent once more if its connection broke: a server may close a kept one just then, and a call whose question
+        is not answered would hang. Whoever gets the same answer or notification twice makes nothing of the second.
+        """
         with suppress(httpx2.HTTPError, httpx2.InvalidURL), trio.move_on_after(self.limits.write_timeout_s):
+            with suppress(httpx2.NetworkError, httpx2.RemoteProtocolError):
+                async with self.asked("POST", head, body, at=at):
+                    return
             async with self.asked("POST", head, body, at=at):
                 pass
 
