@@ -103,9 +103,9 @@ class Exchanges:
         return len(self._calls)
 
     @property
-    def asking(self) -> int:
-        """How many calls are in flight during which servers ask something."""
-        return len(self._asking or self._calls)
+    def askers(self) -> frozenset[int]:
+        """The calls in flight during which servers ask something."""
+        return frozenset(self._asking or self._calls)
 
     def begin(
         self, call: int, id_: bytes, interest: Interest, method: str = "tools/call", client: Hashable = None

@@ -50,9 +50,9 @@ class Unprompted:
         self._at_work = False
 
     @property
-    def asking(self) -> int:
-        """How many calls may have led to a question; see `Exchanges.asking`."""
-        return self._exchanges.asking
+    def askers(self) -> frozenset[int]:
+        """The calls that may have led to a question that comes now; see `Exchanges.askers`."""
+        return self._exchanges.askers
 
     @property
     def doubt_s(self) -> float:

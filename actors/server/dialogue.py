@@ -41,6 +41,13 @@ WHOSE: Final = "it is not known which call this is about; from now on one call a
 CANCELLED: Final = "this may be about a call that another client has cancelled, and which goes on: call again later"
 
 
+class _Held(msgspec.Struct, frozen=True):
+    """A question, and the calls that were in flight when it came: one that began later cannot have led to it."""
+
+    asked: CallAsked
+    calls: frozenset[int]
+
+
 class Dialogue:
     """The open questions of one server. `post` is the mailbox of its actor."""
 
@@ -54,7 +61,7 @@ class Dialogue:
         self._post = post
         self._open: dict[bytes, trio.CancelScope] = {}
         self._times: dict[bytes, tuple[float, trio.CancelScope]] = {}
-        self._held: dict[bytes, CallAsked] = {}
+        self._held: dict[bytes, _Held] = {}
         self._visits = Visits()
         self._tokens: dict[bytes, bytes] = {}
         self._progress: dict[bytes, bytes] = {}
@@ -76,8 +83,7 @@ class Dialogue:
     def call_ended(self, link: Link) -> None:
         """A call has ended: perhaps it is known now whose the questions are that are held."""
         if self._held and (call := link.talk.unprompted.asker()) is not None:
-            held, self._held = self._held, {}
-            for asked in held.values():
+            for asked in [held.asked for held in self._held.values() if call in held.calls]:
                 self.withdraw(asked.id)
                 self.ask(msgspec.structs.replace(asked, call=call), link)
 
@@ -88,14 +94,14 @@ class Dialogue:
 
     def hold_ended(self, ended: HoldEnded, link: Link | None) -> None:
         """It is still not known whose a question is."""
-        asked = self._held.pop(ended.id, None)
-        if asked is None or link is None or link.number != ended.incarnation:
+        held = self._held.pop(ended.id, None)
+        if held is None or link is None or link.number != ended.incarnation:
             return
         self._open.pop(ended.id, None)
-        if (call := link.talk.unprompted.asker()) is not None:
-            self.ask(msgspec.structs.replace(asked, call=call), link)
+        if (call := link.talk.unprompted.asker()) in held.calls:
+            self.ask(msgspec.structs.replace(held.asked, call=call), link)
         else:
-            why = WHOSE if link.talk.unprompted.asking > 1 else CANCELLED
+            why = WHOSE if len(held.calls) > 1 else CANCELLED
             link.talk.answer(ended.id, ErrorObject(METHOD_NOT_FOUND, why))
 
     def withdraw(self, id_: bytes) -> None:
@@ -142,10 +148,10 @@ class Dialogue:
         self._progress.clear()
 
     def _hold(self, asked: CallAsked, link: Link) -> None:
-        hold_s = min(HOLD_S, link.talk.unprompted.doubt_s)
-        if link.talk.unprompted.asking > 1:
+        calls, hold_s = link.talk.unprompted.askers, min(HOLD_S, link.talk.unprompted.doubt_s)
+        if len(calls) > 1:
             self._calls.turns.taken, hold_s = True, HOLD_S
-        self._held[asked.id] = asked
+        self._held[asked.id] = _Held(asked, calls)
         self._open[asked.id] = scope = trio.CancelScope()
         self._start_soon(self._wait_for_others, scope, hold_s, HoldEnded(link.number, asked.id))
 

@@ -1,4 +1,4 @@
-"""TaskPauses between two requests about a task that we drive: each a task of the actor that posts when it is over."""
+"""Pauses between two requests about a task that we drive: each a task of the actor that posts when it is over."""
 
 from __future__ import annotations
 

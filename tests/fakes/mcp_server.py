@@ -263,6 +263,11 @@ class FakeServer:
             await trio.sleep(arguments["s"])
         await self._send(peer, {"id": message["id"], "result": {"content": [], "structuredContent": arguments}})
 
+    async def ask(self) -> Any:
+        """Ask for input, and return the whole answer; about which call, nothing says."""
+        assert self.peer is not None
+        return await self._ask(self.peer, {})
+
     async def visited(self, id_: Any) -> None:
         """Tell that somebody is done at an address."""
         assert self.peer is not None

@@ -209,7 +209,7 @@ def test_a_server_that_was_seen_to_go_on_may_do_so_for_longer(
 def test_nothing_is_shown_where_no_call_was_left() -> None:
     exchanges = Exchanges(Clock())
     exchanges.asked_of_none()
-    assert exchanges.asking == 0
+    assert exchanges.askers == frozenset()
     assert exchanges.doubt_s < 1
 
 

@@ -348,6 +348,28 @@ async def test_a_question_that_may_be_about_another_clients_cancelled_call_waits
     assert "result" in got[0]
 
 
+@pytest.mark.parametrize("others", [1, 2])
+async def test_a_call_that_began_after_a_question_is_not_meant(autojump_clock: MockClock, others: int) -> None:
+    callers, late = [Caller(f"{number}") for number in range(others)], Caller("late")
+    got: list[Any] = []
+
+    async def ask() -> None:
+        got.append(await rig.fake.ask())
+
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        gone = rig.submit("sleep", exchange=Caller("gone"), s=100)
+        await wait_all_tasks_blocked()
+        gone.abandon()
+        present = [rig.submit("sleep", exchange=caller, s=1) for caller in callers]
+        await wait_all_tasks_blocked()
+        nursery.start_soon(ask)
+        for reply in present:
+            await reply.wait()
+        await rig.call("sleep", exchange=late, s=2 * HOLD_S)
+    assert [caller.questions for caller in (*callers, late)] == [[]] * (others + 1)
+    assert ("another client has cancelled" in got[0]["error"]["message"]) is (others == 1)
+
+
 async def test_where_the_server_was_seen_to_go_on_it_is_told_that_nobody_is_asked(autojump_clock: MockClock) -> None:
     caller, gone = Caller("one"), Caller("other")
     async with running_server(settings=ASKING) as rig:
