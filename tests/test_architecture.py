@@ -64,6 +64,7 @@ MAX_ROOT_MODULES = 10
 PURE = (
     "actors.errors",
     "actors.principal",
+    "actors.kit.quota",
     "actors.life.*",
     "actors.protocol.*",
     "actors.messages",

@@ -13,6 +13,7 @@ from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
 from actors.kit.outbox import Mark as Mark
 from actors.kit.outbox import Outbox as Outbox
+from actors.kit.quota import Quota as Quota
 from actors.kit.starts import Starts as Starts
 from actors.kit.want import Conditions as Conditions
 from actors.kit.want import Degraded as Degraded

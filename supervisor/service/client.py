@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import msgspec
 
 from actors.principal import LOCAL, Principal
@@ -19,3 +21,11 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     capabilities: msgspec.Raw = EMPTY_OBJECT
     session: str | None = None
+
+    @property
+    def program(self) -> Hashable:
+        """Who it is over all its sessions and connections: its name, which it chose itself, within its principal.
+
+        Bounds that clients share count by it (`actors.kit.quota`). It proves nothing: no right may depend on it.
+        """
+        return self.principal, self.name

@@ -93,6 +93,10 @@ class Forwarder:
         `task`: the one that it is about. A checkpoint.
         """
         client, deployment = exchange.client, self._deployment.value
+        if as_task and not self._tasks.admits(client):
+            if client.era == "legacy":  # it asked for a task; of a modern one any call may become one, and need not
+                raise self._tasks.refusal(client)
+            as_task = False
         exchange.asked_by = server if labelled else ""
         everyone = deployment.asks_everyone(server)
         patience_s = deployment.question_timeout_s(server)
@@ -131,7 +135,7 @@ class Forwarder:
             if failed is None:
                 raise RemoteError(relayed(error, method, client.era, uri, written).error, server)
             result = failed
-        if as_task and result.era == client.era and (made := self._tasks.made(client.principal, server, result)):
+        if as_task and result.era == client.era and (made := self._tasks.made(client, server, result)):
             return made
         shown = Shown(method, client.version, tool.definition if tool is not None else NO_DEFINITION)
         cost = fitting_cost(result.body, shown)

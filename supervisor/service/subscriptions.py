@@ -82,7 +82,7 @@ class Subscriptions:
         tell = partial(updates.note, name)
         updates.hold(name, partial(self._release, exchange.client.principal, server, uri, tell))
         try:
-            self._subscribers.add(server, uri, tell)
+            self._subscribers.add(server, uri, tell, exchange.client.program)
             await self._ask(exchange, server, uri, era)
         except BaseException:
             updates.release(name)

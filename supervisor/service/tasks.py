@@ -2,10 +2,16 @@
 
 A client knows a task by a name of ours: random, good for the principal that made it, for as long as its server keeps
 the task and `task_max_s` at most. Nothing of it outlives the daemon.
+
+No task is forgotten for those of another client. Of a client that has as many as it may, one that is over makes room
+for a new one; if there is none, no call of it becomes a task.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import secrets
 from collections.abc import Hashable
 from typing import Final
@@ -13,35 +19,45 @@ from typing import Final
 import msgspec
 import trio
 
-from actors.kit import Latest, Reply
+from actors.errors import TooManyCalls
+from actors.kit import Latest, Quota, Reply
 from actors.messages import Caller, Note, Question, Result
 from actors.principal import Principal
 from actors.protocol import tasks
-from actors.protocol.tasks import CANCEL, GET, STATUS, UPDATE, UnknownTask
+from actors.protocol.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
 from actors.protocol.versions import Era
 from actors.protocol.visits import Visitor
 from supervisor.servers.deployment import Deployment
+from supervisor.service.client import Client
 
 MAX_TASKS: Final = 4096
-MAX_TASKS_OF_ONE: Final = 1024
-"""Of one principal; then its oldest one is forgotten."""
+"""Of all clients, which share it; see `actors.kit.quota`."""
 _BOOT_BYTES: Final = 6
-_NAME_BYTES: Final = 18
+_NONCE_BYTES: Final = 12
+_MAC_BYTES: Final = 6
+_ENDED: Final = "this task is not known any more: its time is over, or it had ended and made room for another one"
 
 
-class HeldTask(msgspec.Struct, frozen=True):
+class HeldTask(msgspec.Struct, eq=False):
     """One task. `own` is its id at its server; `run` the incarnation that alone knows it, empty if others may, too.
 
-    `expires` is a moment of the trio clock.
+    `program` is who has it; `expires` is a moment of the trio clock; `over`: its server said that it has ended.
     """
 
     name: str
     principal: Principal
+    program: Hashable
     server: str
     own: str
     era: Era
     run: str
     expires: float
+    over: bool = False
+
+    def hear(self, said: msgspec.Raw) -> None:
+        """Take what the server says of it: a status, or the state that was asked for."""
+        told = tasks.told(said)
+        self.over = self.over or (told is not None and told.status in OVER)
 
     def renamed(self, said: bytes, method: str) -> bytes:
         """Return what the server said of it, as an answer to a method or by itself, under our name."""
@@ -59,6 +75,8 @@ class TaskVoice:
 
     def note(self, note: Note) -> bool:
         """Tell the client something; see `Caller.note`."""
+        if note.method == STATUS:
+            self._task.hear(msgspec.Raw(note.params))
         return self._caller.note(Note(note.method, self._task.renamed(note.params, note.method)))
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
@@ -82,28 +100,64 @@ class HeldTasks:
     def __init__(self, deployment: Latest[Deployment]) -> None:
         self._deployment = deployment
         self._boot = secrets.token_urlsafe(_BOOT_BYTES)
+        self._key = secrets.token_bytes(32)
         self._held: dict[str, HeldTask] = {}
+        self._quota = Quota(MAX_TASKS)
 
-    def made(self, principal: Principal, server: str, result: Result) -> bytes | None:
+    def admits(self, client: Client) -> bool:
+        """Say whether a call of a client may become a task; one of its own that is over makes room for it.
+
+        Calls that are under way may still bring theirs, whatever came meanwhile.
+        """
+        program = client.program
+        if self._quota.has_room(program):
+            return True
+        now = trio.current_time()
+        for held in [held for held in self._held.values() if held.expires <= now]:
+            self._forget(held)
+        if not self._quota.has_room(program):
+            ended = next((held for held in self._held.values() if held.over and held.program == program), None)
+            if ended is not None:
+                self._forget(ended)
+        return self._quota.has_room(program)
+
+    def refusal(self, client: Client) -> TooManyCalls:
+        """Return the error for a call that is to become a task, and may not."""
+        text = f"{self._quota.held(client.program)} tasks of this client are under way, of {MAX_TASKS} for all clients"
+        text += "; fetch the results of those that have ended, cancel some, or make the call without a task"
+        return TooManyCalls(text)
+
+    def made(self, client: Client, server: str, result: Result) -> bytes | None:
         """Keep the task that a result tells of; return the result with our name of it, None if it tells of none."""
         task = tasks.created(result.body, result.era)
         if task is None:
             return None
-        self._make_room(principal)
         deployment = self._deployment.value
         lifetime_s = min(task.lifetime_s, deployment.task_max_s(server))
-        name = f"{self._boot}.{secrets.token_urlsafe(_NAME_BYTES)}"
+        name = self._name(secrets.token_bytes(_NONCE_BYTES))
         run = "" if result.era == "modern" and deployment.is_remote(server) else result.run
-        expires = trio.current_time() + lifetime_s
-        self._held[name] = HeldTask(name, principal, server, task.id, result.era, run, expires)
+        self._held[name] = HeldTask(
+            name=name,
+            principal=client.principal,
+            program=client.program,
+            server=server,
+            own=task.id,
+            era=result.era,
+            run=run,
+            expires=trio.current_time() + lifetime_s,
+            over=task.status in OVER,
+        )
+        self._quota.add(client.program)
         return tasks.with_id(bytes(result.body), name)
 
     def find(self, name: str, principal: Principal, era: Era, server: str | None = None) -> HeldTask:
         """Return a task by its name, at the door of a server or of all. Raises `UnknownTask`."""
         held = self._held.get(name)
         if held is not None and held.expires <= trio.current_time():
-            held = self._held.pop(name)
-            raise UnknownTask("taskId: the time of this task is over", server=held.server)
+            self._forget(held)
+            raise UnknownTask("taskId: the time of this task is over", server=held.server, outcome="unknown")
+        if held is None and self._was_made(name):
+            raise UnknownTask(f"taskId: {_ENDED}", outcome="unknown")
         if held is None or held.principal != principal or held.era != era or server not in (None, held.server):
             if held is None and "." in name and not name.startswith(f"{self._boot}."):
                 text = "there is no such task; one of before the last start of the daemon is lost, look how far it came"
@@ -111,11 +165,19 @@ class HeldTasks:
             raise UnknownTask("taskId: there is no such task")
         return held
 
-    def _make_room(self, principal: Principal) -> None:
-        now = trio.current_time()
-        self._held = {name: held for name, held in self._held.items() if held.expires > now}
-        of_one = [name for name, held in self._held.items() if held.principal == principal]
-        if len(of_one) >= MAX_TASKS_OF_ONE:
-            del self._held[of_one[0]]
-        elif len(self._held) >= MAX_TASKS:
-            del self._held[next(iter(self._held))]
+    def _forget(self, held: HeldTask) -> None:
+        del self._held[held.name]
+        self._quota.remove(held.program)
+
+    def _name(self, nonce: bytes) -> str:
+        """Return a name that nobody can guess, and that is recognised when nothing else is known of it any more."""
+        mac = hmac.digest(self._key, nonce, hashlib.sha256)[:_MAC_BYTES]
+        return f"{self._boot}.{base64.urlsafe_b64encode(nonce + mac).decode()}"
+
+    def _was_made(self, name: str) -> bool:
+        """Say whether a name is one of this run of the daemon."""
+        try:
+            nonce = base64.b64decode(name.removeprefix(f"{self._boot}."), altchars=b"-_", validate=True)[:_NONCE_BYTES]
+        except ValueError:
+            return False
+        return hmac.compare_digest(self._name(nonce).encode(), name.encode(errors="surrogatepass"))

@@ -15,7 +15,7 @@ from actors.catalogue.offer import Offer
 from actors.errors import MalformedRequest, SupervisorError, UnknownMethod
 from actors.protocol import tasks
 from actors.protocol.jsonrpc import encode
-from actors.protocol.tasks import EXTENSION, GET, METHODS, SINCE
+from actors.protocol.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
 from supervisor.service.client import Client
 from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.exchange import Exchange
@@ -82,6 +82,8 @@ async def perform(means: Means, exchange: Exchange, server: str | None = None) -
 
 def _shown(task: HeldTask, said: bytes, method: str, asked_by: str) -> bytes:
     """Return what a server said about a task under our name of it; its questions say whose they are, if need be."""
+    task.over = task.over or method == RESULT
+    task.hear(msgspec.Raw(said))
     if asked_by and method == GET and (told := tasks.told(msgspec.Raw(said))) is not None and told.requests:
         said = labelled_result(asked_by, said, told.requests)
     return task.renamed(said, method)

@@ -61,7 +61,7 @@ def test_what_may_have_been_missed_is_told_of() -> None:
 def test_one_server_is_asked_for_so_many_resources_at_most_and_room_comes_back() -> None:
     told, subscribers = Told(), Subscribers(at_once)
     tell = told.teller("x")
-    for number in range(MAX_URIS):
+    for number in range(MAX_URIS // 2):
         subscribers.add("s", str(number), tell)
     with pytest.raises(TooManyCalls):
         subscribers.add("s", "more", tell)
@@ -74,12 +74,27 @@ def test_one_server_is_asked_for_so_many_resources_at_most_and_room_comes_back()
 def test_their_uris_have_so_many_bytes_at_most() -> None:
     subscribers = Subscribers(at_once)
     tell = Told().teller("x")
-    large = "\udcff" + "a" * (MAX_BYTES // 2)
+    large = "\udcff" + "a" * (MAX_BYTES // 4)
     subscribers.add("s", large, tell)
     with pytest.raises(TooManyCalls):
         subscribers.add("s", large + "a", tell)
     assert subscribers.remove("s", large, tell)
     subscribers.add("s", large + "a", tell)
+
+
+def test_a_resource_counts_for_whoever_is_subscribed_to_it_for_the_longest() -> None:
+    told, subscribers = Told(), Subscribers(at_once)
+    size = MAX_BYTES // 2
+    one, other = told.teller("one"), told.teller("other")
+    subscribers.add("s", "a" * size, one, "one")
+    subscribers.add("s", "a" * size, other, "other")
+    subscribers.add("s", "b", told.teller("b"), "other")
+    assert not subscribers.remove("s", "a" * size, one)
+    with pytest.raises(TooManyCalls):
+        subscribers.add("s", "c" * 9, told.teller("c"), "other")
+    subscribers.add("s", "c" * 9, told.teller("c"), "one")
+    assert subscribers.remove("s", "a" * size, other)
+    subscribers.add("s", "d" * 9, told.teller("d"), "other")
 
 
 def crowd(turns: Turns, uris: str = "a", size: int = 3 * PORTION) -> tuple[Told, Subscribers]:

@@ -99,6 +99,26 @@ async def test_the_last_to_leave_tells_the_server(era: Era) -> None:
         assert rig.server.watched == ["file:///a"]
 
 
+async def test_a_client_with_very_long_uris_leaves_subscriptions_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.server.subscribers.MAX_BYTES", 40_000)
+    greedy, other = (Client(version="2025-11-25", name=name) for name in ("greedy", "other"))
+    async with before() as rig:
+        sessions = [Updates(), Updates()]
+        refused = 0
+        for number in range(12):
+            uri = f"file:///{number}/" + "a" * 4000
+            answered = await rig.ask("servers/s", "resources/subscribe", uri, sessions[number % 2], greedy)
+            refused += "error" in answered
+        assert 0 < refused < 12
+        told = Updates()
+        assert (await rig.ask("servers/s", "resources/subscribe", "file:///b", told, other))["result"] == {}
+        await rig.update("file:///b")
+        assert told.take() == ("file:///b",)
+        for _ in range(2):
+            sessions.pop().end()
+        assert (await rig.ask("servers/s", "resources/subscribe", "file:///c", Updates(), greedy))["result"] == {}
+
+
 async def test_who_subscribes_while_the_last_one_leaves_is_not_overtaken() -> None:
     async with before() as rig:
         one, other = Updates(), Updates()

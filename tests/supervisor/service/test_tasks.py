@@ -26,7 +26,7 @@ from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.exchange import QuestionTable
 from supervisor.service.port import answer
-from supervisor.service.tasks import MAX_TASKS, MAX_TASKS_OF_ONE, HeldTasks
+from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.published import Served, served
@@ -269,31 +269,61 @@ async def test_its_time_is_bounded(mock_clock: MockClock) -> None:
         assert (refused["code"], "is over" in refused["message"]) == (-32602, True)
 
 
-def held(limits: HeldTasks, principal: Principal) -> str:
-    made = limits.made(principal, "t", Result(msgspec.Raw(b'{"task":{"taskId":"a","status":"working"}}'), "legacy"))
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("supervisor.service.tasks.MAX_TASKS", 8)
+
+
+@both
+@pytest.mark.usefixtures("few")
+async def test_a_running_task_stays_known_whatever_another_client_makes(era: Era, mock_clock: MockClock) -> None:
+    async with rig(mock_clock, TaskServer(era, work_s=30)) as at:
+        greedy = msgspec.structs.replace(at.client, name="greedy")
+        kept = await at.make()
+        wanted: dict[str, Any] = {"task": TTL} if era == "legacy" else {}
+        made = [await at.ask("tools/call", greedy, name="t__either", arguments={}, **wanted) for _ in range(3)]
+        assert ["result" in answer for answer in made] == [True] * 3
+        with trio.move_on_after(60):  # a modern client's call goes on without a task
+            refused = await at.ask("tools/call", greedy, name="t__either", arguments={}, **wanted)
+        if era == "legacy":
+            assert (refused["error"]["data"]["type"], refused["error"]["data"]["outcome"]) == ("overloaded", "not_sent")
+            assert "tasks of this client are under way" in refused["error"]["message"]
+        else:
+            assert refused["result"]["content"] == DONE["content"]
+        assert (await at.result("tasks/get", taskId=kept))["taskId"] == kept
+        assert await at.make("either")
+
+
+@both
+@pytest.mark.usefixtures("few")
+async def test_a_task_that_has_ended_makes_room_and_is_not_said_to_have_never_been(
+    era: Era, mock_clock: MockClock
+) -> None:
+    async with rig(mock_clock, TaskServer(era, work_s=1)) as at:
+        names = [await at.make() for _ in range(4)]
+        await trio.sleep(2)
+        assert (await at.result("tasks/get", taskId=names[1]))["status"] == "completed"
+        assert await at.make() not in names
+        lost = (await at.ask("tasks/get", taskId=names[1]))["error"]
+        assert (lost["code"], lost["data"]["outcome"], "no such task" in lost["message"]) == (-32602, "unknown", False)
+        assert (await at.result("tasks/get", taskId=names[0]))["taskId"] == names[0]
+
+
+async def test_tasks_whose_time_is_over_make_room(autojump_clock: MockClock) -> None:
+    tasks, client = HeldTasks(deployment(ServerConfig(name="t", command="x"))), Client(name="one")
+    while tasks.admits(client):
+        made = tasks.made(client, "t", Result(msgspec.Raw(b'{"task":{"taskId":"a","status":"working"}}'), "legacy"))
     assert made is not None
-    return str(json.loads(made)["task"]["taskId"])
-
-
-async def test_the_oldest_are_forgotten_where_there_are_too_many(autojump_clock: MockClock) -> None:
-    tasks, one, other = HeldTasks(deployment(ServerConfig(name="t", command="x"))), Principal("1"), Principal("2")
-    kept, first = held(tasks, other), held(tasks, one)
-    for _ in range(MAX_TASKS_OF_ONE):
-        held(tasks, one)
-    assert tasks.find(kept, other, "legacy").own == "a"
-    with pytest.raises(UnknownTask):
-        tasks.find(first, one, "legacy")
-    for number in range(MAX_TASKS // MAX_TASKS_OF_ONE):
-        for _ in range(MAX_TASKS_OF_ONE):
-            held(tasks, Principal(f"p{number}"))
-    with pytest.raises(UnknownTask):
-        tasks.find(kept, other, "legacy")
-    await trio.sleep(3600)
-    held(tasks, one)
-    assert len(tasks._held) == 1
+    assert tasks.admits(Client(name="other"))
+    await trio.sleep(3601)
+    assert tasks.admits(client)
+    name = json.loads(made)["task"]["taskId"]
+    with pytest.raises(UnknownTask, match="not known any more") as lost:
+        tasks.find(name, client.principal, "legacy")
+    assert lost.value.outcome == "unknown"
 
 
 def test_what_tells_of_no_task_is_a_result() -> None:
     tasks = HeldTasks(deployment())
     for body in (b'{"content":[]}', b'{"task":1}', b'{"task":{"taskId":"","status":"working"}}'):
-        assert tasks.made(Principal("1"), "t", Result(msgspec.Raw(body), "legacy")) is None
+        assert tasks.made(Client(), "t", Result(msgspec.Raw(body), "legacy")) is None

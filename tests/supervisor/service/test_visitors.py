@@ -39,7 +39,7 @@ def asked(capabilities: msgspec.Raw = ABLE, *, modern: bool = False, spoken: boo
     ],
 )
 def test_a_legacy_client_hears_of_what_it_was_asked_for(request_: Exchange, by_question: bool, by_error: bool) -> None:
-    task = HeldTask("t", request_.client.principal, "s", "own", "legacy", "", 1.0)
+    task = HeldTask("t", request_.client.principal, request_.client.program, "s", "own", "legacy", "", 1.0)
     callers: tuple[Caller, ...] = (request_, Rounds(request_), TaskVoice(request_, task))
     for caller in callers:
         assert [caller.visitor(VISIT) is not None, caller.visitor() is not None] == [by_question, by_error]

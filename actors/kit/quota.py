@@ -1,0 +1,41 @@
+"""A bound that several share: each may hold as much as is left free for all others. Pure.
+
+A fixed part for each would be too small for one who is alone, or not bounded for many. Here the first holder gets half
+at the most, a second one half of the rest, and so on: whoever comes later always gets something, and nobody loses what
+it has (the "dynamic thresholds" of shared buffers: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+
+class Quota:
+    """So much of one thing for all holders together: a number, or bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._held: dict[Hashable, int] = {}
+
+    def held(self, holder: Hashable) -> int:
+        """Return how much a holder has."""
+        return self._held.get(holder, 0)
+
+    def has_room(self, holder: Hashable, amount: int = 1) -> bool:
+        """Say whether a holder may have so much more: then it has no more than is left free."""
+        return self.held(holder) + amount <= self.limit - self.used - amount
+
+    def add(self, holder: Hashable, amount: int = 1) -> None:
+        """Give a holder more. Whoever may not refuse any more need not have asked `has_room`."""
+        self._held[holder] = self.held(holder) + amount
+        self.used += amount
+
+    def remove(self, holder: Hashable, amount: int = 1) -> None:
+        """Take back what was added."""
+        self.used -= amount
+        left = self._held[holder] - amount
+        if left:
+            self._held[holder] = left
+        else:
+            del self._held[holder]

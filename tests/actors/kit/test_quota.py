@@ -1,0 +1,38 @@
+"""A bound that several share: nobody takes it all, and nobody who comes later gets nothing."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.kit import Quota
+
+
+@given(limit=st.integers(1, 10_000))
+def test_who_is_alone_has_half_at_the_most(limit: int) -> None:
+    quota = Quota(limit)
+    while quota.has_room("one"):
+        quota.add("one")
+    assert quota.held("one") == limit // 2
+
+
+@given(limit=st.integers(1, 10_000), steps=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 500))))
+def test_whoever_has_nothing_gets_something_while_anything_is_left(limit: int, steps: list[tuple[int, int]]) -> None:
+    quota = Quota(limit)
+    for holder, amount in steps:
+        if quota.has_room(holder, amount):
+            quota.add(holder, amount)
+            assert quota.held(holder) <= limit - quota.used
+    assert quota.used <= limit
+    assert quota.has_room("newcomer") == (limit - quota.used >= 2)
+
+
+@given(amounts=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9))))
+def test_what_was_added_can_be_removed(amounts: list[tuple[int, int]]) -> None:
+    quota = Quota(10_000)
+    for holder, amount in amounts:
+        quota.add(holder, amount)
+    for holder, amount in amounts:
+        quota.remove(holder, amount)
+    assert (quota.used, *(quota.held(holder) for holder in range(4))) == (0, 0, 0, 0, 0)
+    assert not quota._held
