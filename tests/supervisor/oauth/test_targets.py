@@ -30,10 +30,33 @@ from supervisor.oauth.trouble import UnsafeAddress
         ("224.0.0.1", "elsewhere"),
         ("240.0.0.1", "elsewhere"),
         ("a name", "elsewhere"),
+        ("203.0.114.1", "public"),
+        ("223.255.255.254", "public"),
+        ("2002:808:808::", "public"),
+        ("64:ff9b::808:808", "public"),
+        ("64:ff9b::a01:203", "private"),
+        ("::", "elsewhere"),
+        ("198.18.0.1", "elsewhere"),
+        ("2001:db8::1", "elsewhere"),
+        ("2001::1", "elsewhere"),
+        ("ff02::1", "elsewhere"),
+        ("4000::1", "elsewhere"),
     ],
 )
 def test_where_an_address_leads(address: str, place: str) -> None:
     assert where(address) == place
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("fec0::1", "feff::1", "64:ff9b:1::1", "64:ff9b:1::808:808", "::127.0.0.1", "::10.0.0.1"),
+        *("::ffff:0:127.0.0.1", "::ffff:0:169.254.169.254", "192.0.0.8", "192.0.0.170", "192.88.99.1"),
+    ],
+)
+def test_an_address_that_is_not_out_in_the_world_is_not_asked(address: str) -> None:
+    with pytest.raises(UnsafeAddress):
+        check_addresses("b.example", [address], "a.example", ["93.184.216.34"])
 
 
 @pytest.mark.parametrize(
