@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 import trio
 
-from actors.errors import CallTimedOut, CannotAsk, ProtocolViolation, TooManyCalls
+from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, TooManyCalls
 from actors.kit import Address, Latest, Reply
 from actors.messages import CallServer, Question, Result
 from actors.protocol import input_required
@@ -78,46 +78,55 @@ class RoundTrips:
         Raises `InputNeeded` or `AskedByResult` for a client that is to answer something first, `CapabilityRequired`
         where it failed as the client could not be asked, and what a call may raise. A checkpoint.
         """
-        if message.method in METHODS:
-            everyone = self._deployment.value.asks_everyone(message.server)
-            if message.method == "tools/call" and self._deployment.value.confirms(message.server, message.name):
-                await self._confirmed(exchange, message, by_result=by_result, everyone=everyone)
-            by_result = by_result and everyone
-            if by_result or exchange.client.era == "modern":
-                return await self._in_rounds(exchange, message, by_result=by_result)
-            result = await self._router.ask(message)
-            if result.era == "modern":
-                return await self._completed(exchange, message, result)
-            return result
-        return await self._router.ask(message)
+        if message.method not in METHODS:
+            return await self._router.ask(message)
+        retry, parked = exchange.retry, None
+        if retry is not None and (retry.ours or self._parking.is_ours(input_required.state_of(retry))):
+            parked, answers = await self._taken(exchange, message, retry, by_result=by_result)
+            if not parked.unconfirmed:
+                return await self._gone_on(exchange, message, parked, answers)
+            exchange.retry = None
+            self._confirmations.go_on(exchange, message, parked, answers)
+        if parked is None:
+            await self._confirm(exchange, message, by_result=by_result)
+        by_result = by_result and self._deployment.value.asks_everyone(message.server)
+        if by_result or exchange.client.era == "modern":
+            if (retry := exchange.retry) is not None:
+                resumes = bool(input_required.state_of(retry))
+                message = msgspec.structs.replace(message, retry=retry.members(), resumes=resumes)
+            return await self._begun(exchange, message, by_result=by_result)
+        result = await self._router.ask(message)
+        return await self._completed(exchange, message, result) if result.era == "modern" else result
 
-    async def _confirmed(self, exchange: Exchange, message: CallServer, *, by_result: bool, everyone: bool) -> None:
-        """Return if the user has said yes to a call, now or before an earlier request for it."""
-        retry, digest = exchange.retry, await self._digest(message)
-        if retry is not None and self._parking.is_ours(state := input_required.state_of(retry)):
-            answers = await self._answers(retry)
-            name, parked = self._parking.find(state, exchange.client.principal, digest)
-            if parked.unconfirmed:
-                self._parking.take(name)
-                exchange.retry = None
-                self._confirmations.go_on(exchange, message, parked, answers)
+    async def _confirm(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> None:
+        """Return if a call needs no yes of its user, or has it."""
+        deployment, retry = self._deployment.value, exchange.retry
+        if message.method != "tools/call" or not deployment.confirms(message.server, message.name):
             return
+        digest = await self._digest(message)
         if retry is not None and self._confirmations.knows(exchange, digest, retry.state):
             return
-        timeout_s = self._deployment.value.question_timeout_s(message.server)
+        timeout_s, everyone = deployment.question_timeout_s(message.server), deployment.asks_everyone(message.server)
         ask = self._confirmations.ask
         await ask(exchange, message, digest, timeout_s, by_result=by_result, everyone=everyone)
 
-    # Clients that are asked by answers ------------------------------------------------------------------------------
+    async def _taken(
+        self, exchange: Exchange, message: CallServer, retry: Retry, *, by_result: bool
+    ) -> tuple[Parked, dict[str, msgspec.Raw]]:
+        """Take the call out of its parking that a request goes on with, and the answers to its questions.
 
-    async def _in_rounds(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
-        retry = exchange.retry
-        if retry is not None:
-            state = input_required.state_of(retry)
-            if retry.ours or self._parking.is_ours(state):
-                return await self._gone_on(exchange, message, retry, state)
-            message = msgspec.structs.replace(message, retry=retry.members(), resumes=bool(state))
-        return await self._begun(exchange, message, by_result=by_result)
+        Raises `MalformedRequest` if there is none: what comes with a state of ours never begins a call.
+        """
+        state, digest = input_required.state_of(retry), await self._digest(message)
+        answers = await self._bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
+        name, parked = self._parking.find(state, exchange.client.principal, digest)
+        if not parked.rounds.continues_with(exchange, by_result=by_result):
+            text = "requestState: of a call that was made in the other era, or by execute_mcp_tool; go on with it there"
+            raise MalformedRequest(text, outcome="not_sent" if parked.reply is None else "unknown")
+        self._parking.take(name)
+        return parked, answers
+
+    # Clients that are asked by answers ------------------------------------------------------------------------------
 
     async def _begun(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
         rounds = Rounds(exchange, by_result=by_result)
@@ -160,11 +169,9 @@ class RoundTrips:
             raise CannotAsk(text, server=message.server) from None
         raise self._told(await self._parked(exchange, message, rounds, None, required), message.server)
 
-    async def _gone_on(self, exchange: Exchange, message: CallServer, retry: Retry, state: str) -> Result:
-        digest = await self._digest(message)
-        answers = await self._answers(retry)
-        name, parked = self._parking.find(state, exchange.client.principal, digest)
-        self._parking.take(name)
+    async def _gone_on(
+        self, exchange: Exchange, message: CallServer, parked: Parked, answers: dict[str, msgspec.Raw]
+    ) -> Result:
         rounds, required = parked.rounds, parked.required
         rounds.go_on(exchange, answers)
         if parked.reply is not None:
@@ -204,9 +211,6 @@ class RoundTrips:
         """Park a call and return what tells its client of questions. Raises `CannotAsk` if too many calls wait."""
         left_s = parked.expires - GRACE_S - trio.current_time()
         return AskedByResult(server, parked.rounds.told, self._parking.park(parked), left_s)
-
-    async def _answers(self, retry: Retry) -> dict[str, msgspec.Raw]:
-        return await self._bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
 
     async def _parked(
         self,

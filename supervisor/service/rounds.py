@@ -258,6 +258,10 @@ class Rounds:
         """The client gets a round of questions: its request is over."""
         self._exchange = None
 
+    def continues_with(self, exchange: Exchange, *, by_result: bool) -> bool:
+        """Say whether a request can be told what else is asked: in the era of the first, `by_result` where that was."""
+        return exchange.client.era == self._last.client.era and (by_result or not self.by_result)
+
     def go_on(self, exchange: Exchange, answers: Mapping[str, msgspec.Raw]) -> None:
         """The client has made its request again. Questions without an answer stay open, other answers mean nothing."""
         self._exchange = self._last = exchange

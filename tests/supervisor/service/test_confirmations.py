@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from actors.errors import CannotAsk
+from actors.errors import CannotAsk, MalformedRequest
 from actors.messages import Question, Result
 from actors.principal import LOCAL
+from actors.protocol.input_required import Retry
 from supervisor.service.client import Client
 from supervisor.service.confirmations import MAX_SHOWN_CHARS, Declined
 from supervisor.service.exchange import Exchange, QuestionTable
@@ -227,3 +230,79 @@ async def test_a_confirmed_call_may_be_asked_by_its_legacy_server_too(autojump_c
         reply.answer(Result(msgspec.Raw(b"{}"), "legacy"))
         await settled()
         assert third.kind == "result"
+
+
+Sender = Literal["modern", "modern by execute_mcp_tool", "legacy by execute_mcp_tool"]
+SENDERS: tuple[Sender, ...] = get_args(Sender)
+
+
+def sent(here: Rig, sender: Sender, state: str, answers: dict[str, Any]) -> Outcome:
+    """Make the call again with a state, as one of the clients there may be."""
+    said = msgspec.Raw(json.dumps(answers).encode()), msgspec.Raw(json.dumps(state).encode())
+    retry = Retry(*said, ours=sender.endswith("execute_mcp_tool"))
+    client = MODERN if sender.startswith("modern") else LEGACY
+    made = Exchange(client, b"9", "tools/call", msgspec.Raw(b"{}"), voice=Ear(), questions=QuestionTable(), retry=retry)
+    return begin(here, made, by_result=retry.ours)
+
+
+async def test_a_confirmed_call_does_not_run_again_when_a_client_of_the_other_era_sends_its_state(
+    autojump_clock: MockClock,
+) -> None:
+    async with rig(ask="clients") as here:
+        first = begin(here, request(MODERN))
+        await settled()
+        second = begin(here, again(first, {"confirm": YES}))
+        await settled()
+        ((message, reply),) = here.router.calls
+        assert message.exchange is not None
+        message.exchange.ask(Question("elicitation/create", msgspec.Raw(b"{}")))
+        await settled()
+        other = sent(here, "legacy by execute_mcp_tool", second.value["requestState"], {})
+        await settled()
+        assert isinstance(other.value, MalformedRequest)
+        assert other.value.outcome == "unknown"  # it runs
+        assert len(here.router.calls) == 1
+        third = begin(here, again(second, {"question-1": {"action": "accept"}}))
+        await settled()
+        reply.answer(DONE)
+        await settled()
+        assert third.kind == "result"
+
+
+async def test_what_was_told_by_a_result_is_not_gone_on_with_at_a_door_that_tells_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    async with rig() as here:
+        first = begin(here, request(MUTE), by_result=True)
+        await settled()
+        elsewhere = sent(here, "modern", first.value.state, {"confirm": YES})
+        await settled()
+        assert isinstance(elsewhere.value, MalformedRequest)
+        assert here.router.calls == []
+
+
+@settings(max_examples=15)
+@given(st.permutations([(who, state) for who in SENDERS for state in range(4)]), st.booleans(), st.booleans())
+def test_one_yes_is_one_run_whoever_sends_back_which_state(
+    steps: list[tuple[Sender, int]], answered: bool, everyone: bool
+) -> None:
+    async def scenario() -> None:
+        async with rig(ask="everyone" if everyone else "clients") as here:
+            first = begin(here, request(MODERN))
+            await settled()
+            second = begin(here, again(first, {"confirm": YES}))
+            await settled()
+            message = here.router.calls[0][0]
+            assert message.exchange is not None
+            message.exchange.ask(Question("elicitation/create", msgspec.Raw(b"{}")))
+            await settled()
+            states = [first.value["requestState"], second.value["requestState"], "mcpvisor-made-up", "theirs"]
+            for sender, number in steps:
+                answers = {"question-1": {"action": "accept"}} if answered else {}
+                later = sent(here, sender, states[number], answers)
+                await settled()
+                if later.kind == "asked":
+                    states.append(later.value["requestState"])
+            assert len(here.router.calls) == 1
+
+    trio.run(scenario, clock=MockClock(autojump_threshold=0))
