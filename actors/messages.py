@@ -148,9 +148,13 @@ class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefreshServer(Ask[Refreshed], frozen=True, kw_only=True):
-    """Read a server's lists now, waking it if need be; answered when a reading that began afterwards is done."""
+    """Read a server's lists now, waking it if need be; answered when a reading that began afterwards is done.
+
+    `operator`: forget earlier failures.
+    """
 
     server: str
+    operator: bool = True
     principal: Principal = LOCAL
 
 

@@ -78,10 +78,11 @@ class Undiscovered(msgspec.Struct, frozen=True):
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """This server is meant, and it has nothing of that name."""
+    """This server is meant, and it has nothing of that name. Not `certain`: the name can be read otherwise, too."""
 
     server: str
     name: str
+    certain: bool = True
 
 
 class Ambiguous(msgspec.Struct, frozen=True):
@@ -187,7 +188,7 @@ def _on_server(server: str, names: Iterable[str], listed: NamesOf) -> Resolution
     meant = list(dict.fromkeys(each for same in alike.values() for each in same or ()))
     if len(meant) > 1:
         return Ambiguous(tuple((server, each) for each in meant))
-    return Resolved(server, meant[0]) if meant else Absent(server, given[-1])
+    return Resolved(server, meant[0]) if meant else Absent(server, given[-1], certain=len(given) == 1)
 
 
 def _alike(server: str, name: str, listed: NamesOf) -> list[str] | None:
@@ -290,5 +291,7 @@ class _Reader:
         """Say which server lacks what was asked for, where one is named; `name` is what follows the `:`."""
         if name:
             meant = [(server, name) for head, _ in before_colon if (server := self._servers.meant(head)) is not None]
-            return Absent(*meant[0]) if meant else Unknown()
-        return Absent(*max(literal, key=lambda reading: len(reading[0]))) if literal else Unknown()
+            return Absent(*meant[0], certain=len(set(meant)) == 1) if meant else Unknown()
+        if not literal:
+            return Unknown()
+        return Absent(*max(literal, key=lambda reading: len(reading[0])), certain=len(set(literal)) == 1)

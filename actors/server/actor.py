@@ -160,8 +160,8 @@ class ServerActor(Actor[ServerMessage]):
                 self._on_wake(reply, operator=operator, urgent=urgent)
             case RestartServer():
                 self._on_restart(reply)
-            case RefreshServer():
-                self._on_refresh(reply)
+            case RefreshServer(operator=operator):
+                self._on_refresh(reply, operator=operator)
             case SleepServer():
                 self._server.orders.sleep(reply)
                 self._course.step(Sleep())
@@ -178,17 +178,21 @@ class ServerActor(Actor[ServerMessage]):
         self._server.orders.restart(reply)
         self._course.step(Restart())
 
-    def _on_refresh(self, reply: Reply[Any]) -> None:
-        if (refusal := self._server.recovery.ending(self.life)) is not None:
+    def _on_refresh(self, reply: Reply[Any], *, operator: bool) -> None:
+        recovery = self._server.recovery
+        refusal = recovery.ending(self.life) if operator else recovery.refusal(self.life)
+        if refusal is not None:
             reply.fail(refusal)
             return
         self._server.orders.refresh(reply)
         if self.life.listable:
             self._server.discovery.read()
             return
-        self._restarts.forget()
+        if operator:
+            self._restarts.forget()
         self._server.wake(urgent=True)
-        self._course.step(BackoffOver())
+        if operator:
+            self._course.step(BackoffOver())
 
     def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
         if operator:

@@ -68,7 +68,7 @@ class Gateway:
         self._deployment = deployment
         self._bench = bench = means.bench
         forward = means.forward
-        lookup = Lookup(self._visible, means.arrival, forward)
+        lookup = Lookup(self._visible, means.arrival, means.looks, forward)
         tools = ToolCalls(forward, lookup, bench, used)
         self._reading = reading = Reading(forward, lookup, bench)
         self.introduction = introduction = Introduction(self._visible, deployment)

@@ -25,6 +25,7 @@ from supervisor.service.arrival import Arrival
 from supervisor.service.barred import barred
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
+from supervisor.service.looks import Looks
 from supervisor.service.relay import not_found
 from supervisor.service.visible import Visible
 
@@ -42,15 +43,17 @@ _ON_A_SERVER = (Resolved, Absent)
 class Lookup:
     """Finds things by name. `since` is when the request came, by the trio clock: its deadline counts from there."""
 
-    def __init__(self, visible: Visible, arrival: Arrival, forward: Forwarder) -> None:
+    def __init__(self, visible: Visible, arrival: Arrival, looks: Looks, forward: Forwarder) -> None:
         self._visible = visible
         self._arrival = arrival
+        self._looks = looks
         self._forward = forward
 
     async def tool(self, client: Client, path: str, server: str, since: float) -> tuple[Entry, Tool]:
         """Return the tool that a path means; `server` is what stood beside the path, mostly nothing.
 
-        Raises `UnknownTool`, `AmbiguousName`, and what `Arrival.of` raises. A checkpoint unless it is found at once.
+        Raises `UnknownTool`, `AmbiguousName`, and what `Arrival.of` and `Looks.find` raise. A checkpoint
+        unless it is found at once.
         """
         seen = self._visible.now(client.principal)
         resolution = seen.tool(path, server=server)
@@ -58,6 +61,8 @@ class Lookup:
             self._refuse(client, resolution)
         else:
             seen, resolution = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
+            if isinstance(resolution, Absent) and resolution.certain:
+                seen, resolution = await self._looked_for(client, resolution, since)
         match resolution:
             case Resolved(server=name, name=tool):
                 return seen.entries[name], seen.entries[name].tools[tool]
@@ -100,6 +105,17 @@ class Lookup:
                 raise ambiguous(uri, readings, resource_path)
         text = f"there is no resource {clean(uri[:_MAX_URI_SHOWN])!r}; list_mcp_resources tells which there are"
         raise not_found(client.era, text, uri)
+
+    async def _looked_for(self, client: Client, absent: Absent, since: float) -> tuple[Catalogue, Resolved | Absent]:
+        """Return what a name means once a server that sleeps was looked at again: exactly that name, or nothing.
+
+        Raises what `Looks.find` raises.
+        """
+        server, name = absent.server, absent.name
+        await self._looks.find(server, name, client.principal, since + self._forward.timeout_s(server))
+        seen = self._visible.now(client.principal)
+        entry = seen.entries.get(server)
+        return seen, Resolved(server, name) if entry is not None and name in entry.tools else absent
 
     async def _settled(self, client: Client, resolve: Callable[[Catalogue], R], since: float) -> tuple[Catalogue, R]:
         """Return what a name means once everything is known that it depends on, and the catalogue that says so."""

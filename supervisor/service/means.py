@@ -19,6 +19,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.service.arrival import Arrival
 from supervisor.service.elicitations import Elicitations
 from supervisor.service.forward import Forwarder
+from supervisor.service.looks import Looks
 from supervisor.service.parking import Parking
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
@@ -54,6 +55,7 @@ class Means:
         self.bench = Workbench()
         self.visible = Visible(catalogue, statuses)
         self.arrival = Arrival(router, self.visible, clock)
+        self.looks = Looks(router, self.visible)
         self.parking = Parking(key)
         self.tasks = HeldTasks(deployment)
         self.forward = Forwarder(router, deployment, self.bench, self.parking, self.tasks, elicitations)

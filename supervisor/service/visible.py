@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import trio
@@ -66,9 +66,9 @@ class Visible:
             raise ServerStarting("the daemon is still reading its catalogue", retry_after_s=5.0)
         return self.now(client.principal)
 
-    async def listing(self, principal: Principal, server: str) -> None:
-        """Wait until it is known what a server offers. A checkpoint unless it is."""
-        while server not in self.now(principal).entries:
+    async def listing(self, principal: Principal, server: str, tools: Collection[str] = ()) -> None:
+        """Wait until it is known what a server offers, these tools among it. A checkpoint unless it is."""
+        while (entry := self.now(principal).entries.get(server)) is None or not entry.tools.keys() >= set(tools):
             await self._catalogue.changed(self._catalogue.version)
 
     async def discovered(self, client: Client, seconds: float) -> Catalogue:

@@ -389,3 +389,28 @@ def test_a_hangup_does_not_end_it_and_the_log_says_what_to_do(
         logging.getLogger().removeHandler(hearing)
     assert sent == [signal.SIGTERM]
     assert "restart the daemon" in caplog.text
+
+
+async def test_a_tool_that_was_added_while_the_daemon_was_down_is_found_by_the_first_call_of_it(
+    tmp_path: Path, data: DataDir
+) -> None:
+    fake = FakeServer()
+
+    def connect(server: DeployedServer) -> MemoryTransport:
+        del server
+        return MemoryTransport(fake.serve)
+
+    config = configuration(tmp_path, {"desk": {"command": "x"}})
+    async with running(config, data, connect=connect) as client:
+        await until_ready(client)
+    fake.tools = [tool("echo"), tool("sleep")]
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:sleep", "arguments": {"s": 0}}},
+    }
+    async with running(config, data, connect=connect) as client:
+        answer = (await client.post("/mcp", json=call)).json()
+    assert answer["result"]["structuredContent"] == {"s": 0}
+    assert fake.starts == 2

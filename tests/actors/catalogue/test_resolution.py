@@ -84,7 +84,7 @@ def meaning(path: str, servers: Servers = GIT, also: Mapping[str, str] | None = 
         ("new-er-thing", Ambiguous((("new-er", "thing"), ("new", "er-thing")))),
         ("new-thing", Undiscovered("new", "thing")),
         ("git-nothing", Absent("git", "nothing")),
-        ("git-hub-nothing", Absent("git-hub", "nothing")),
+        ("git-hub-nothing", Absent("git-hub", "nothing", certain=False)),
         ("git-lab-x", Absent("git", "lab-x")),
         ("git-LOG", Resolved("git", "log")),
         ("git-mcp:log", Unknown()),
