@@ -271,7 +271,7 @@ class ServerActor(Actor[ServerMessage]):
             case Timer.LOOK:
                 self._server.discovery.look()
             case Timer.SILENCE:
-                self._server.liveness.judge()
+                self._server.liveness.look()
 
     def _on_deadlines(self) -> None:
         processes = self._server.processes

@@ -31,10 +31,11 @@ class Link:
     """What is said goes into the process's outbox with `flush`. `hasty`: the first probe of the era was unanswered.
 
     `run` is a name that no other incarnation of any server has. `heard` is when the server last said anything that made
-    sense, in seconds of the trio clock. `choked`: it left so much unread that something did not fit.
+    sense, in seconds of the trio clock. `said` counts its messages that made sense, `read` the others, too. `choked`:
+    it left so much unread that something did not fit.
     """
 
-    __slots__ = ("choked", "hasty", "heard", "process", "run", "talk")
+    __slots__ = ("choked", "hasty", "heard", "process", "read", "run", "said", "talk")
 
     def __init__(self, process: Incarnation, talk: Conversation) -> None:
         self.choked = False
@@ -43,6 +44,7 @@ class Link:
         self.run = secrets.token_hex(8)
         self.hasty = talk.probing
         self.heard = trio.current_time()
+        self.read = self.said = 0
 
     @property
     def number(self) -> int:
@@ -59,6 +61,11 @@ class Link:
         """What started the process and may have to install it first, if nothing was ever said; else empty."""
         installer = self.process.installer
         return installer.launcher if installer is not None and not self.process.spoken.is_set() else ""
+
+    @property
+    def arrived(self) -> int:
+        """How many messages have arrived; those that were not `read` yet are with the transport, or with the reader."""
+        return self.process.connection.counters.messages_received if self.process.connection is not None else 0
 
     @property
     def noise(self) -> int:

@@ -76,6 +76,7 @@ class Traffic:
         """Take lines, and what comes in their place."""
         if (link := self._processes.link) is None:
             return
+        link.read += len(received.lines)
         for line in received.lines:
             for message, spoiled_by in link.messages(line):
                 self._take(link, partial(link.receive, message, spoiled_by, received.stream))
@@ -131,6 +132,7 @@ class Traffic:
             self._record.noise += 1
             return
         link.heard = trio.current_time()
+        link.said += 1
         if isinstance(fact, _ANSWERS):  # nearly all
             if isinstance(fact, CallRefused):
                 self._dialogue.refused(fact, link)

@@ -59,11 +59,12 @@ async def received(said: list[Line | Pieces], counters: Counters, asides: Asides
     """
     messages: list[Line] = []
     noise: list[Line] = []
+    counters.messages_received += len(said)  # they have arrived, however long it takes to put them together
     for each in said:
         line = await decoded(each.line) if isinstance(each, Pieces) else each
         if line is not None:
             (messages if may_be_message(line) else noise).append(line)
-    counters.messages_received += len(messages)
+    counters.messages_received -= len(said) - len(messages)
     if noise:
         counters.stdout_noise += len(noise)
         asides.noise(noise)

@@ -66,7 +66,10 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     ] = 10.0
     unresponsive_s: Annotated[
         PositiveSeconds,
-        Meta(description="After a call during which it said nothing at all, the time it has for any sign of life."),
+        Meta(
+            description="After a call during which it said nothing at all, the time it has for any sign of life; "
+            "it is replaced after a quarter of it more, which is for what arrived at the end."
+        ),
     ] = 5.0
     discovery_timeout_s: Annotated[
         Annotated[float, Meta(ge=5, le=31_536_000)], Meta(description="Time for listing everything the server offers.")
