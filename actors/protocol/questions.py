@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from actors.errors import CannotAsk
 from actors.protocol.client_capabilities import ASKED_BY, ELICIT, FORM, URL, mode_of
 from actors.protocol.facts import CallAsked, QuestionWithdrawn
 from actors.protocol.forms import defaults
@@ -30,6 +31,8 @@ Fallback = Literal["cancel", "default", "error"]
 MAX_OPEN: Final = 64
 MAX_QUESTION_BYTES: Final = 4 * 1024 * 1024
 """There may be images in a conversation that a model is to continue."""
+MAX_OPEN_BYTES: Final = 32 * 1024 * 1024
+"""Of all open questions of one server; those count that are held, too, as it is not known yet whose they are."""
 MAX_FORM_BYTES: Final = 64 * 1024
 MAX_ADDRESS_CHARS: Final = 8192
 CANCELLED: Final = b'{"action":"cancel"}'
@@ -40,6 +43,14 @@ NO_PARAMS: Final = msgspec.Raw(b"{}")
 """What is passed on of a question that has none."""
 SCHEMES: Final = ("https", "http")
 """Of addresses that a person may be asked to open."""
+
+
+class TooManyQuestions(CannotAsk):
+    """A server asks more than it may: during one call, within a minute, or in bytes that wait for answers."""
+
+    code = -31429
+    kind = "overloaded"
+    retryable = True
 
 
 class _Cancelled(msgspec.Struct):
@@ -59,7 +70,8 @@ class Questions:
 
     def __init__(self, capabilities: frozenset[str]) -> None:
         self._capabilities = capabilities
-        self._open: set[bytes] = set()
+        self._open: dict[bytes, int] = {}
+        self._bytes = 0
 
     def allows(self, method: str) -> bool:
         """Say whether a server was told that it may ask this."""
@@ -80,7 +92,11 @@ class Questions:
             return ErrorObject(INVALID_PARAMS, wrong)
         if id_ in self._open or len(self._open) >= MAX_OPEN:
             return ErrorObject(INVALID_REQUEST, f"this id is in use, or {MAX_OPEN} questions wait for an answer")
-        self._open.add(id_)
+        size = len(params)
+        if self._bytes + size > MAX_OPEN_BYTES:
+            return ErrorObject(INVALID_REQUEST, f"{self._bytes} bytes of questions wait for answers already")
+        self._open[id_] = size
+        self._bytes += size
         return CallAsked(call, id_, method, params if len(params) else NO_PARAMS)
 
     def answer(self, id_: bytes, result: bytes | ErrorObject) -> bytes | None:
@@ -95,7 +111,7 @@ class Questions:
         """Close a question; False if it is not open."""
         if id_ not in self._open:
             return False
-        self._open.discard(id_)
+        self._bytes -= self._open.pop(id_)
         return True
 
     def withdrawn(self, id_: bytes) -> QuestionWithdrawn | None:

@@ -25,7 +25,7 @@ from actors.protocol.client_capabilities import ELICIT, URL, mode_of
 from actors.protocol.facts import CallAsked, CallRefused
 from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError, encode
 from actors.protocol.question_progress import token_of
-from actors.protocol.questions import unanswered
+from actors.protocol.questions import TooManyQuestions, unanswered
 from actors.protocol.visits import COMPLETE, Visits, id_of, ids_in
 from actors.server.calls import Calls
 from actors.server.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
@@ -170,6 +170,8 @@ class Dialogue:
                 result = bytes(await self._ask(incarnation, asked, call, exchange).wait())
             except RemoteError as remote:
                 result = remote.error
+            except TooManyQuestions as error:
+                result = ErrorObject(error.code, error.message, msgspec.Raw(encode(error.data())))
             except SupervisorError as error:
                 result = ErrorObject(METHOD_NOT_FOUND, error.message)
         self._times.pop(asked.id, None)

@@ -130,6 +130,16 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
             "defaults of its fields (if no field needs more, and none is a yes or no), or an error."
         ),
     ] = "cancel"
+    max_questions_per_call: Annotated[
+        Count,
+        Meta(
+            description="Questions that the server may ask during one call, each of which costs a user's attention or "
+            "tokens; it gets an error for more."
+        ),
+    ] = 256
+    max_questions_per_min: Annotated[
+        Count, Meta(description="Questions that it may ask within any minute, of all clients and calls together.")
+    ] = 120
     restart: Annotated[
         Restart, Meta(description="When an ended process is started again: after a failure, always, never.")
     ] = "transient"

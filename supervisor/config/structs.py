@@ -71,6 +71,13 @@ class Settings(Struct, frozen=True, kw_only=True):
         PositiveSeconds, Meta(description="Deadline of a call, queueing and waking included.")
     ] = 60.0
     max_in_flight: Annotated[Count, Meta(description="Calls in flight in the whole daemon; more are refused.")] = 1024
+    max_question_bytes: Annotated[
+        Size,
+        Meta(
+            description="Questions of servers that wait for answers, all together, in bytes; one server may have as "
+            "much as it leaves free, so half at the most. More are refused."
+        ),
+    ] = 64 * MIB
     cold_starts: Annotated[
         Count,
         Meta(

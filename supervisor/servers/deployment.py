@@ -124,6 +124,16 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         deployed = self.servers.get(server)
         return "cancel" if deployed is None else deployed.config.question_fallback
 
+    def questions_per_call(self, server: str) -> int:
+        """Return how many questions a server may ask during one call."""
+        deployed = self.servers.get(server)
+        return 0 if deployed is None else deployed.config.max_questions_per_call
+
+    def questions_per_min(self, server: str) -> int:
+        """Return how many questions a server may ask within a minute, during all calls."""
+        deployed = self.servers.get(server)
+        return 0 if deployed is None else deployed.config.max_questions_per_min
+
     def asks(self, server: str) -> bool:
         """Say whether a server may ask anything at all."""
         deployed = self.servers.get(server)

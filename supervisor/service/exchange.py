@@ -9,8 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -22,25 +21,23 @@ from actors.protocol import jsonrpc
 from actors.protocol.client_capabilities import ELICIT, NOBODY, declared, lacking, with_elicitation
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.input_required import Retry
-from actors.protocol.jsonrpc import RemoteError
-from actors.protocol.question_progress import advance, with_token
+from actors.protocol.question_progress import with_token
 from actors.protocol.versions import META_LOG_LEVEL
 from actors.protocol.visits import Visitor
+from supervisor.service.allowance import CallAllowance
 from supervisor.service.client import Client
 from supervisor.service.elicitations import CallElicitations
 from supervisor.service.labels import labelled
+from supervisor.service.question_table import MAX_OPEN, QuestionTable
 from supervisor.service.updates import Updates
 
-MAX_OPEN: Final = 32
 MAX_TOKEN_BYTES: Final = 512
 _TOKEN_STARTS: Final = frozenset(b'"-0123456789')
 OVER: Final = "the request that this was about is over"
 _UNREAD: Final = "the client does not read what it is sent"
 
 
-_UNSAID: Final = msgspec.Raw(b"")
 _VISIT: Final = msgspec.Raw(b'{"mode":"url"}')
-_REFUSED: Final = msgspec.Raw(b'{"code":-1,"message":"the client has cancelled this"}')
 _NO_QUESTIONS: Final[dict[str, Reply[msgspec.Raw]]] = {}
 
 
@@ -58,69 +55,7 @@ class _Meta(msgspec.Struct):
 
 _meta = msgspec.json.Decoder(_Meta)
 _level = msgspec.json.Decoder(LogLevel)
-_error = msgspec.json.Decoder(jsonrpc.ErrorObject)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-
-class QuestionTable:
-    """The questions that the client of one session has not answered."""
-
-    def __init__(self) -> None:
-        self._number = 0
-        self._open: dict[str, Reply[msgspec.Raw]] = {}
-        self._progress: dict[str, tuple[Callable[[bytes], None], float]] = {}
-
-    def add(self, reply: Reply[msgspec.Raw], progress: Callable[[bytes], None] | None = None) -> str | None:
-        """Return the id of a new question, which is its token if `progress` is heard; None if too many are open."""
-        if len(self._open) >= MAX_OPEN:
-            return None
-        self._number += 1
-        id_ = f"question-{self._number}"
-        self._open[id_] = reply
-        if progress is not None:
-            self._progress[id_] = progress, -math.inf
-        return id_
-
-    def take(self, id_: str | int) -> Reply[msgspec.Raw] | None:
-        """Close a question; None if it is not open."""
-        if not isinstance(id_, str):
-            return None
-        self._progress.pop(id_, None)
-        return self._open.pop(id_, None)
-
-    def progressed(self, params: msgspec.Raw) -> None:
-        """Take a `notifications/progress`: what is about no open question, or does not grow, is dropped."""
-        if not self._progress or (told := advance(params)) is None:
-            return
-        hear, last = self._progress.get(told[0], (None, math.inf))
-        if hear is not None and told[1] > last:
-            self._progress[told[0]] = hear, told[1]
-            hear(bytes(params))
-
-    def answered(self, id_: str | int, result: msgspec.Raw, error: msgspec.Raw) -> bool:
-        """Settle a question with what a client sent, either of them empty; False if it is not open."""
-        reply = self.take(id_)
-        if reply is None:
-            return False
-        if bytes(memoryview(result)[:1]) == b"{":
-            reply.answer(result)
-        else:
-            try:
-                said = _error.decode(error)
-            except _UNREADABLE:
-                said = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable")
-            reply.fail(RemoteError(said))
-        return True
-
-    def cancelled(self, id_: str | int) -> None:
-        """The client takes a question for cancelled, if this is one: it has refused to answer."""
-        self.answered(id_, _UNSAID, _REFUSED)
-
-    def close(self) -> None:
-        """The session is over."""
-        for id_ in list(self._open):
-            if (reply := self.take(id_)) is not None:
-                reply.fail(CannotAsk("the client has gone"))
 
 
 class Exchange:
@@ -131,12 +66,14 @@ class Exchange:
     questions that were asked, by their ids or pages. `updates` is where changes of resources are noted, None where they
     could not be told. `retry` is what a request says that is made again, None where it is not; `wish` what the client
     wants to hear. `asked_by` is the server that questions are told to be of, empty where the client knows.
-    `elicitations`: who is told that something is asked, and where somebody else may answer.
+    `elicitations`: who is told that something is asked, and where somebody else may answer. `allowance`: how much the
+    server may ask; None before it is asked anything itself.
     """
 
     __slots__ = (
         "_questions",
         "_voice",
+        "allowance",
         "asked_by",
         "asking",
         "client",
@@ -173,6 +110,7 @@ class Exchange:
         self.wish = NOTHING
         self.asked_by = ""
         self.elicitations: CallElicitations | None = None
+        self.allowance: CallAllowance | None = None
         self._voice = voice
         self._questions = questions
         self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS
@@ -235,6 +173,7 @@ class Exchange:
         elicitations = self.elicitations
         try:
             if elicitations is not None and self.reaches_people(question) and not self._takes(question):
+                self.admit(question, reply)
                 page = elicitations.offer(question, reply)
                 self.asking = {**self.asking, page: reply}
                 return reply
@@ -244,6 +183,11 @@ class Exchange:
         except CannotAsk as error:
             reply.fail(error)
         return reply
+
+    def admit(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
+        """Count a question that is about to be asked. Raises `TooManyQuestions` if its server may ask no more."""
+        if self.allowance is not None:
+            self.allowance.take(question, reply)
 
     @property
     def identity(self) -> Hashable:
@@ -266,6 +210,7 @@ class Exchange:
         voice, questions = self._voice, self._questions
         if voice is None or questions is None or self.client.era == "modern":
             raise CannotAsk("the client that made this call cannot be asked")
+        self.admit(question, reply)
         id_ = questions.add(reply, question.progress)
         if id_ is None:
             raise CannotAsk(f"the client has {MAX_OPEN} questions that it has not answered")

@@ -29,6 +29,7 @@ from actors.protocol.questions import refusal
 from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench
 from supervisor.servers.deployment import Deployment
+from supervisor.service.allowance import Allowances
 from supervisor.service.confirmations import Confirmations
 from supervisor.service.exchange import OVER, Exchange
 from supervisor.service.labels import labelled_result
@@ -70,6 +71,7 @@ class RoundTrips:
         self._bench = bench
         self._parking = parking
         self._confirmations = Confirmations(parking)
+        self._allowances = Allowances(deployment)
         self._questionnaire = Questionnaire(deployment)
 
     async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:
@@ -89,6 +91,7 @@ class RoundTrips:
             self._confirmations.go_on(exchange, message, parked, answers)
         if parked is None:
             await self._confirm(exchange, message, by_result=by_result)
+        exchange.allowance = self._allowances.of_call(message.server)
         by_result = by_result and self._deployment.value.asks_everyone(message.server)
         if by_result or exchange.client.era == "modern":
             if (retry := exchange.retry) is not None:
@@ -228,10 +231,15 @@ class RoundTrips:
         return result.era == "modern" and await self._bench.run(size, input_required.is_incomplete, result.body)
 
     async def _passed(self, exchange: Exchange, result: Result, server: str) -> bytes:
-        """Return what a modern server asks as its modern client gets it: as it is, where the client knows who asks."""
+        """Return what a modern server asks as its modern client gets it: as it is, where the client knows who asks.
+
+        Raises `TooManyQuestions` if it may ask no more.
+        """
+        required = await self._read(result, server)
+        if exchange.allowance is not None:
+            exchange.allowance.count_all(required.requests.values())
         if not exchange.asked_by:
             return bytes(result.body)
-        required = await self._read(result, server)
         cost = len(result.body) // _READ_COST
         return await self._bench.run(cost, labelled_result, exchange.asked_by, bytes(result.body), required.requests)
 

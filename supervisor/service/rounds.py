@@ -28,8 +28,6 @@ from supervisor.service.exchange import Exchange
 from supervisor.service.labels import labelled
 
 MAX_OPEN: Final = 32
-MAX_QUESTIONS: Final = 256
-"""Of one call, all its rounds together."""
 TOGETHER_S: Final = 0.04
 """For the questions that a server asks at the same time."""
 
@@ -154,6 +152,7 @@ class Rounds:
             if not lacks or told:
                 self._keep(f"question-{self._asked + 1}", question, reply, told=bool(lacks))
             elif elicitations is not None and last.reaches_people(question):
+                last.admit(question, reply)
                 elicitations.offer(question, reply)
                 self._on_pages.add(reply)
                 reply.on_settled(lambda: self._on_pages.discard(reply))
@@ -197,10 +196,9 @@ class Rounds:
 
         Where a model reads that, what is secret can be answered on a page only.
         """
-        if len(self._open) >= MAX_OPEN or self._asked >= MAX_QUESTIONS:
-            raise CannotAsk(
-                f"{len(self._open)} questions wait for an answer, {self._asked} were asked during this call"
-            )
+        if len(self._open) >= MAX_OPEN:
+            raise CannotAsk(f"{len(self._open)} questions of this call wait for an answer already")
+        self._last.admit(question, reply)
         page, elicitations = "", self._last.elicitations
         if told:
             size = sum(len(asked.question.params) for asked in (*self._open.values(), _Open(question, reply)))
@@ -264,6 +262,7 @@ class Rounds:
 
     def go_on(self, exchange: Exchange, answers: Mapping[str, msgspec.Raw]) -> None:
         """The client has made its request again. Questions without an answer stay open, other answers mean nothing."""
+        exchange.allowance = self._last.allowance
         self._exchange = self._last = exchange
         for key, asked in list(self._open.items()):  # there may be very many answers
             if key in answers and not asked.there_only:

@@ -8,7 +8,8 @@ import msgspec
 
 from actors.protocol.exchanges import LogLevel
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.exchange import Exchange
+from supervisor.service.question_table import QuestionTable
 from supervisor.service.updates import Updates
 
 

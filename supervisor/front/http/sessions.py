@@ -30,8 +30,8 @@ from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims,
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.service.client import Client
-from supervisor.service.exchange import QuestionTable
 from supervisor.service.port import Revisions
+from supervisor.service.question_table import QuestionTable
 from supervisor.service.updates import Updates
 from supervisor.store import ALL_UNTIL
 

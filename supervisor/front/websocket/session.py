@@ -47,8 +47,9 @@ from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.exchange import Exchange
 from supervisor.service.port import failure
+from supervisor.service.question_table import QuestionTable
 from supervisor.service.updates import Updates
 
 

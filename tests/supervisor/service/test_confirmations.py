@@ -18,8 +18,9 @@ from actors.principal import LOCAL
 from actors.protocol.input_required import Retry
 from supervisor.service.client import Client
 from supervisor.service.confirmations import MAX_SHOWN_CHARS, Declined
-from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.exchange import Exchange
 from supervisor.service.parking import GRACE_S, Parked
+from supervisor.service.question_table import QuestionTable
 from supervisor.service.rounds import Rounds
 from tests.fakes.exchanges import Ear
 from tests.supervisor.service.test_round_trips import (

@@ -19,7 +19,8 @@ from actors.registry.actor import Happening
 from supervisor.service.client import Client
 from supervisor.service.confirmations import Declined
 from supervisor.service.elicitations import MAX_OPEN_OF_ONE, CallElicitations, Elicitation, Elicitations
-from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.exchange import Exchange
+from supervisor.service.question_table import QuestionTable
 from tests.fakes.exchanges import Ear
 from tests.supervisor.service.test_round_trips import (
     COMPLETE,

@@ -11,7 +11,7 @@ from actors.kit import Reply
 from actors.messages import Question
 from actors.protocol.client_capabilities import ELICIT
 from supervisor.service.client import Client
-from supervisor.service.exchange import QuestionTable
+from supervisor.service.question_table import QuestionTable
 from supervisor.service.rounds import Rounds
 from tests.fakes.exchanges import Ear, exchange
 

@@ -27,8 +27,9 @@ from supervisor.config import ServerConfig
 from supervisor.config.units import Ask
 from supervisor.host.workbench import Workbench
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.exchange import Exchange
 from supervisor.service.parking import GRACE_S, MAX_PARKED_OF_ONE, SWEPT, Parked, Parking
+from supervisor.service.question_table import QuestionTable
 from supervisor.service.round_trips import MAX_ADDRESSES_BYTES, MAX_ROUNDS, RoundTrips
 from supervisor.service.rounds import MAX_OPEN, AskedByResult, CapabilityRequired, InputNeeded, Rounds
 from tests.fakes.deployments import deployment

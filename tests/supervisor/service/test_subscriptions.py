@@ -110,10 +110,10 @@ async def test_a_client_with_very_long_uris_leaves_subscriptions_to_others(monke
             answered = await rig.ask("servers/s", "resources/subscribe", uri, sessions[number % 2], greedy)
             refused += "error" in answered
         assert 0 < refused < 12
-        told = Updates()
-        assert (await rig.ask("servers/s", "resources/subscribe", "file:///b", told, other))["result"] == {}
-        await rig.update("file:///b")
-        assert told.take() == ("file:///b",)
+        told, wanted = Updates(), "file:///" + "b" * 4000
+        assert (await rig.ask("servers/s", "resources/subscribe", wanted, told, other))["result"] == {}
+        await rig.update(wanted)
+        assert told.take() == (wanted,)
         for _ in range(2):
             sessions.pop().end()
         assert (await rig.ask("servers/s", "resources/subscribe", "file:///c", Updates(), greedy))["result"] == {}

@@ -24,8 +24,8 @@ from actors.server import ServerSettings
 from supervisor.config import ServerConfig
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.exchange import QuestionTable
 from supervisor.service.port import answer
+from supervisor.service.question_table import QuestionTable
 from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange

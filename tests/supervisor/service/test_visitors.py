@@ -8,7 +8,8 @@ import pytest
 from actors.messages import Caller, Question
 from actors.protocol.client_capabilities import ELICIT
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange, QuestionTable
+from supervisor.service.exchange import Exchange
+from supervisor.service.question_table import QuestionTable
 from supervisor.service.rounds import Rounds
 from supervisor.service.tasks import HeldTask, TaskVoice
 from supervisor.service.updates import Updates

@@ -18,7 +18,8 @@ from actors.protocol.jsonrpc import RemoteError
 from supervisor.front.http.answer_stream import MAX_SAID, KeepAlive
 from supervisor.front.http.legacy import CANCELLED
 from supervisor.service.client import Client
-from supervisor.service.exchange import MAX_OPEN, Exchange
+from supervisor.service.exchange import Exchange
+from supervisor.service.question_table import MAX_OPEN
 from tests.fakes.asgi import JSON_HEADERS, legacy, modern, modern_headers, opened
 from tests.fakes.front_server import running
 from tests.fakes.service import FakeService

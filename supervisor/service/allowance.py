@@ -1,0 +1,106 @@
+"""How much servers may ask: a question costs the attention of a person or the tokens of a model, and memory meanwhile.
+
+Rules:
+- Of one call so many, of all calls of one server so many in any minute: the same whatever era its clients and it speak,
+  and however it asks. `roots/list` costs nobody anything, and is counted in bytes only.
+- The bytes of questions without an answer are bounded for a call, and for all servers together, which share them
+  (`actors.kit.quota`).
+- Whoever asks more gets an error that says which bound it was and, if that passes, when to ask again.
+- Questions of ours (`confirm`) are none of a server's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.kit import Latest, Quota, Reply
+from actors.messages import Question
+from actors.protocol.client_capabilities import LIST_ROOTS
+from actors.protocol.input_required import InputRequest
+from actors.protocol.questions import TooManyQuestions
+from supervisor.servers.deployment import Deployment
+
+MAX_CALL_BYTES: Final = 8 * 1024 * 1024
+"""Of the questions of one call that have no answer: two of the largest."""
+MINUTE_S: Final = 60.0
+
+
+class Allowances:
+    """What each server has asked, over all calls and clients."""
+
+    def __init__(self, deployment: Latest[Deployment]) -> None:
+        self._deployment = deployment
+        self._asked: dict[str, deque[float]] = {}
+        self._bytes = Quota(0)
+
+    def of_call(self, server: str) -> CallAllowance:
+        """Return what may be asked during one more call of a server."""
+        return CallAllowance(self, server)
+
+    def count(self, server: str, questions: int) -> None:
+        """Count questions that are asked now. Raises `TooManyQuestions`, and then counts none of them."""
+        most = self._deployment.value.questions_per_min(server)
+        now, asked = trio.current_time(), self._asked.setdefault(server, deque())
+        while asked and asked[0] <= now - MINUTE_S:
+            asked.popleft()
+        if len(asked) + questions > most:
+            text = f"server {server!r} asked {len(asked)} questions within a minute, of {most} (max_questions_per_min)"
+            wait_s = asked[0] + MINUTE_S - now if asked else MINUTE_S
+            raise TooManyQuestions(text, server=server, outcome="unknown", retry_after_s=wait_s)
+        asked.extend([now] * questions)
+
+    def per_call(self, server: str) -> int:
+        """Return how many questions a server may ask during one call."""
+        return self._deployment.value.questions_per_call(server)
+
+    def keep(self, server: str, size: int, reply: Reply[msgspec.Raw]) -> None:
+        """Count the bytes of a question until it is settled. Raises `TooManyQuestions`."""
+        self._bytes.limit = self._deployment.value.settings.max_question_bytes
+        if not self._bytes.has_room(server, size):
+            text = f"{self._bytes.held(server)} bytes of questions of server {server!r} wait for answers already"
+            text += f"; all servers share {self._bytes.limit} (max_question_bytes)"
+            raise TooManyQuestions(text, server=server, outcome="unknown", retry_after_s=1.0)
+        self._bytes.add(server, size)
+        reply.on_settled(partial(self._bytes.remove, server, size))
+
+
+class CallAllowance:
+    """What one call of a server may still ask its client, over all its rounds."""
+
+    __slots__ = ("_all", "_asked", "_bytes", "_server")
+
+    def __init__(self, all_: Allowances, server: str) -> None:
+        self._all = all_
+        self._server = server
+        self._asked = 0
+        self._bytes = 0
+
+    def take(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
+        """Count a question whose answer will be in `reply`. Raises `TooManyQuestions` if it may not be asked."""
+        size = len(question.params)
+        if self._bytes + size > MAX_CALL_BYTES:
+            text = f"{self._bytes} bytes of questions of this call wait for answers, {MAX_CALL_BYTES} are the most"
+            raise TooManyQuestions(text, server=self._server, outcome="unknown", retry_after_s=1.0)
+        self.count_all([question])
+        self._all.keep(self._server, size, reply)
+        self._bytes += size
+        reply.on_settled(partial(self._give_back, size))
+
+    def count_all(self, questions: Iterable[Question | InputRequest]) -> None:
+        """Count questions that are asked together. Raises `TooManyQuestions`, and then counts none of them."""
+        costly = sum(question.method != LIST_ROOTS for question in questions)
+        most = self._all.per_call(self._server)
+        if self._asked + costly > most:
+            text = f"{self._asked} questions were asked during this call, of {most} (max_questions_per_call)"
+            raise TooManyQuestions(text, server=self._server, outcome="unknown")
+        self._all.count(self._server, costly)
+        self._asked += costly
+
+    def _give_back(self, size: int) -> None:
+        self._bytes -= size
