@@ -58,6 +58,8 @@ LAYERS = (
     "supervisor.reference",
     "supervisor.__main__",
 )
+LOOKS_AT_PATHS = frozenset({"exists", "is_file", "is_dir", "is_symlink", "isfile", "isdir", "islink", "listdir"})
+"""Some raise for paths that nobody can look at (pathlib), some say that nothing is there (os.path)."""
 MAX_ROOT_MODULES = 10
 """In the root of either package: what has no room has no concept."""
 
@@ -118,6 +120,7 @@ NOT_IN_PURE = frozenset(
 )
 
 SYSTEM = {
+    "actors.kit.paths": "looks at paths that somebody else chose",
     "actors.kit.want": "the system's own words for its errors",
     "actors.transport.http.verdict": "the system's own words for its errors",
     "actors.transport.stdio.command": "looks up programs and builds the environment of a child",
@@ -305,6 +308,21 @@ def test_every_pattern_of_pure_modules_fits_something() -> None:
 
 def test_only_named_modules_reach_for_the_operating_system() -> None:
     assert {name for name in modules() if roots(name) & {"os", "signal"}} == SYSTEM.keys()
+
+
+def test_only_named_modules_look_whether_a_path_exists() -> None:
+    looking = {
+        name
+        for name in modules()
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOOKS_AT_PATHS
+    }
+    assert looking == {
+        "actors.kit.paths",  # the one that raises nothing
+        "actors.transport.stdio.kill_shim",  # in /proc alone
+        "supervisor.neural.package",  # in a directory of ours, and whoever calls it is told of every `OSError`
+        "supervisor.store.file",  # the same
+    }
 
 
 @pytest.mark.parametrize("name", modules())

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from actors.errors import ConfigError
+from actors.kit.paths import absolute
 from supervisor.commands.common import console, plain, table
 from supervisor.commands.outcomes import BadConfiguration
 from supervisor.commands.run import check_exposure
@@ -50,7 +51,7 @@ def obstacles_of(configuration: Configuration) -> list[ConfigError]:
         obstacles.append(error)
     try:
         chosen = Path(settings.data_dir) if settings.data_dir else default_data_dir(os.environ)
-        return [*obstacles, *problems_of(chosen.absolute())]
+        return [*obstacles, *problems_of(Path(absolute(str(chosen))))]
     except ConfigError as error:
         return [*obstacles, error]
 

@@ -18,6 +18,7 @@ import click
 from msgspec.structs import replace
 
 from actors.errors import ConfigError
+from actors.kit.paths import absolute, is_file
 from supervisor.commands.outcomes import BadConfiguration
 from supervisor.config import Configuration, load
 from supervisor.config.address import split_address
@@ -33,8 +34,8 @@ LISTENING = "listening on "
 
 def searched(environ: Mapping[str, str]) -> list[Path]:
     """Return where a configuration is looked for, in this order."""
-    home = Path(environ.get("HOME", "~")).expanduser()
-    return [Path("mcp.json"), Path(".mcp.json"), home / ".config" / "mcpvisor" / "mcp.json"]
+    own = [Path(environ["HOME"]) / ".config" / "mcpvisor" / "mcp.json"] if environ.get("HOME") else []
+    return [Path("mcp.json"), Path(".mcp.json"), *own]
 
 
 def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
@@ -43,9 +44,9 @@ def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
         return given
     places = searched(environ)
     for place in places:
-        if place.is_file():
+        if is_file(str(place)):
             return place
-    looked = ", ".join(str(place.absolute()) for place in places)
+    looked = ", ".join(absolute(str(place)) for place in places)
     raise ConfigError(
         f"there is no configuration; looked for {looked}",
         hint="name one with --config; the file of your MCP client will do, see README.md",

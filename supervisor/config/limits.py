@@ -35,6 +35,8 @@ def launch_faults(own: Mapping[str, Any]) -> Iterator[Fault]:
     headers: dict[str, str] = own.get("headers", {})
     arguments: list[tuple[KeyPath, str]] = [(("command",), own.get("command", ""))]
     arguments += ((("args", at), text) for at, text in enumerate(own.get("args", ())))
+    if own.get("command") is not None and not own.get("url") and not own["command"].strip():
+        yield ("command",), "is blank", "write the program to start"
     for below, text in arguments:
         yield from _text(below, text, forbidden="\0\n")
     for name, text in env.items():

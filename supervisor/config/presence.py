@@ -6,11 +6,11 @@ What is missing is a remark and no problem: it may be there by the time the serv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from actors.errors import SpawnFailed
-from actors.transport.stdio.command import build_environment, check_directory, nearest_command, resolve_command
+from actors.kit.paths import absolute, objection_to_directory
+from actors.transport.stdio.command import build_environment, nearest_command, resolve_command
 from supervisor.config.remarks import Remark
 
 Resolve = Callable[..., str]
@@ -23,12 +23,9 @@ def missing_of(
 
     No text of the entry is repeated: it may be a secret. `resolve` is `resolve_command`, or remembers what that said.
     """
-    cwd = own.get("cwd") or str(Path.cwd())
-    try:
-        check_directory(cwd)
-    except SpawnFailed as error:
-        what = error.message.removeprefix(f"the working directory {cwd} ")
-        yield Remark(("cwd",), f"the directory {what}", "make it, or correct the path")
+    cwd = absolute(own.get("cwd") or "")
+    if objection := objection_to_directory(cwd):
+        yield Remark(("cwd",), f"the directory {objection}", "make it, or correct the path")
         return
     path = build_environment(own.get("env", {}), environ)["PATH"]
     command = own["command"]

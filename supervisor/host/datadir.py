@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import pwd
 import re
 import secrets
 import stat
@@ -24,6 +25,7 @@ from typing import Self
 
 from actors.errors import ConfigError
 from actors.kit import is_want
+from actors.kit.paths import absolute
 from supervisor.store.file import examine
 
 NAME = "mcpvisor"
@@ -96,13 +98,13 @@ def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> DataDir:
     Raises `ConfigError` if there is no default place, if the directory cannot be written, if others can write it or
     something in it that is believed, or if another daemon has it.
     """
-    root = (default_data_dir(environ) if path is None else path).absolute()
+    root = Path(absolute(str(default_data_dir(environ) if path is None else path)))
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         for problem in problems_of(root):
             raise problem
         lock_fd = os.open(root / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _unusable(root, error) from error
     try:
         _lock(root, lock_fd)
@@ -118,7 +120,7 @@ def problems_of(root: Path) -> list[ConfigError]:
         about = root.stat()
     except FileNotFoundError:
         return []
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the latter is Python's, for a path with a NUL character
         return [_unusable(root, error)]
     problem = _trouble_with(root, about)
     if problem is not None:
@@ -133,13 +135,27 @@ def _trouble_with(root: Path, about: os.stat_result) -> ConfigError | None:
         return ConfigError(
             "the data directory is a file", path=str(root), hint="name a directory, or none: one is made"
         )
-    if about.st_uid not in {os.geteuid(), 0} or about.st_mode & 0o022:
+    if about.st_uid not in {os.geteuid(), 0}:
         return ConfigError(
-            "others can write the data directory: it must belong to this user, with mode 0700",
+            f"the data directory belongs to another user ({_user(about.st_uid)})",
+            path=str(root),
+            hint="run the daemon as that user, or name another data directory",
+        )
+    if about.st_mode & 0o022:
+        return ConfigError(
+            "others can write the data directory: it must have mode 0700",
             path=str(root),
             hint="chmod 700 it if you trust what is in it, or name another data directory",
         )
     return None
+
+
+def _user(uid: int) -> str:
+    """Return the name of a user, the number of one without a name."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user id {uid}"
 
 
 def _refused(examination: Callable[[Path], object], path: Path) -> list[ConfigError]:
@@ -240,12 +256,13 @@ def _read_key(path: Path, size_bytes: int) -> bytes:
     return content
 
 
-def _unusable(path: Path, error: OSError) -> ConfigError:
+def _unusable(path: Path, error: OSError | ValueError) -> ConfigError:
     """Return what to say of an error of the disk. Raises it, with the path, if it is want of resources."""
-    if is_want(error):
-        raise OSError(error.errno, error.strerror, str(path)) from error
+    reason = error.strerror if isinstance(error, OSError) else None
+    if isinstance(error, OSError) and is_want(error):
+        raise OSError(error.errno, reason, str(path)) from error
     return ConfigError(
-        f"the data directory cannot be used: {error.strerror or error}",
+        f"the data directory cannot be used: {reason or error}",
         path=str(path),
         hint="make it writable for this user, or name another data directory",
     )

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import stat
@@ -46,28 +47,44 @@ _USER_VERSION = slice(60, 64)
 
 
 def examine(path: Path) -> None:
-    """Raise `ConfigError` for a file that cannot be used as it is: a newer version's, or one that others can write.
+    """Raise `ConfigError` for a file that cannot be used as it is: a newer version's, a link, or one others can write.
 
     Looks at the file only, without a lock, so that it neither waits for another process nor disturbs one. A file that
     is missing or damaged is no error: a fresh one is made.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # what O_NOFOLLOW says of a link (open(2))
+            raise _linked(path) from error
         return  # the store says what is wrong with it, and goes on trying
     try:
         about = os.fstat(fd)
         head = os.pread(fd, 64, 0) if stat.S_ISREG(about.st_mode) else b""
     finally:
         os.close(fd)
-    if about.st_uid != os.geteuid() or about.st_mode & 0o022:
+    if about.st_uid != os.geteuid():
         raise ConfigError(
-            "others may have written the database: it must belong to this user, and only this user may write it",
+            "the database belongs to another user, who may have written anything into it",
+            path=str(path),
+            hint="run the daemon as that user, or delete it: servers are discovered again",
+        )
+    if about.st_mode & 0o022:
+        raise ConfigError(
+            "others may have written the database: only this user may be able to write it",
             path=str(path),
             hint="chmod 600 it if you trust what is in it, or delete it: servers are discovered again",
         )
     if head.startswith(_MAGIC):
         check_version(path, int.from_bytes(head[_USER_VERSION], "big"))
+
+
+def _linked(path: Path) -> ConfigError:
+    return ConfigError(
+        "the database is a symbolic link: what it points to would be written, and its mode changed",
+        path=str(path),
+        hint="move the file here, or set data_dir to the directory where it is",
+    )
 
 
 def check_version(path: Path, version: int) -> None:
@@ -81,9 +98,12 @@ def check_version(path: Path, version: int) -> None:
 
 
 def connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """Open the file, making it if it is missing. Raises `ConfigError`, `sqlite3.Error` or `OSError`. Blocks."""
+    """Open the file, making it if it is missing. Raises `ConfigError`, `sqlite3.Error` or `OSError`. Blocks.
+
+    A link is not followed: what it points to is not ours.
+    """
     # Made by us first, because SQLite would make it with the umask's mode; its log files copy the mode of the file.
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         if stat.S_IMODE(os.fstat(fd).st_mode) != 0o600:
             with contextlib.suppress(OSError):
@@ -126,7 +146,7 @@ def _statements(version: int) -> list[str]:
 def identity(path: Path) -> tuple[int, int] | None:
     """Return device and inode of the file, None if there is none."""
     try:
-        about = path.stat()
+        about = path.lstat()
     except FileNotFoundError:
         return None
     return about.st_dev, about.st_ino

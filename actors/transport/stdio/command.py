@@ -18,6 +18,7 @@ from rapidfuzz import fuzz, process
 
 from actors.errors import SpawnFailed
 from actors.kit import is_want, reason_of
+from actors.kit.paths import NO_FILE, absolute, names_in, objection_to_directory, objection_to_program
 
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"),
@@ -55,14 +56,25 @@ def check_strings(args: Sequence[str], environment: Mapping[str, str]) -> None:
             raise _refused(f"the environment variable {name} has a NUL character in it")
 
 
-def check_directory(cwd: str) -> None:
-    """Raise `SpawnFailed` (permanent) unless `cwd` is a directory that we may enter."""
-    if not Path(cwd).exists():
-        raise _refused(f"the working directory {cwd} does not exist")
-    if not Path(cwd).is_dir():
-        raise _refused(f"the working directory {cwd} is not a directory")
-    if not os.access(cwd, os.X_OK):
-        raise _refused(f"the working directory {cwd} may not be entered by this user")
+def working_directory(cwd: str) -> str:
+    """Return the absolute path of a working directory, ours if it is empty.
+
+    Raises `SpawnFailed` (permanent) unless it is a directory that we may enter.
+    """
+    place = absolute(cwd)
+    objection = objection_to_directory(place)
+    if objection and not cwd:
+        raise _refused("the daemon's own working directory is gone: set `cwd`, or start the daemon elsewhere")
+    if objection:
+        raise _refused(f"the working directory {place} {objection}")
+    return place
+
+
+def prepared(command: str, args: Sequence[str], env: dict[str, str], cwd: str) -> tuple[list[str], dict[str, str], str]:
+    """Return what to execute, with which environment, where: nothing in it is relative. Raises `SpawnFailed`."""
+    check_strings(args, env)
+    place = working_directory(cwd)
+    return [resolve_command(command, path=env["PATH"], cwd=place), *args], env, place
 
 
 def resolve_command(command: str, *, path: str, cwd: str) -> str:
@@ -77,7 +89,7 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
     if "/" in command:
         # Not Path: it would lose the `./..` parts, which mean something across symbolic links.
         executable = command if command.startswith("/") else os.path.join(cwd, command)  # noqa: PTH118 - see above
-        reason = _objection(executable)
+        reason = objection_to_program(executable)
         if reason:
             raise _refused(f"{command}: {reason}")
     else:
@@ -133,32 +145,16 @@ def _search(command: str, path: str) -> str:
     near = ""
     for directory in _directories(path):
         candidate = f"{directory.rstrip('/')}/{command}"
-        reason = _objection(candidate)
+        reason = objection_to_program(candidate)
         if not reason:
             return candidate
-        if not near and reason != _MISSING:
+        if not near and reason != NO_FILE:
             near = f"; {candidate}: {reason}"
     if not near and (nearest := nearest_command(command, path)):
         near = f"; did you mean {nearest}?"
     raise _refused(
         f"command {command!r} was not found on the PATH", f"command {command!r} was not found on PATH {path}{near}"
     )
-
-
-_MISSING = "no such file"
-
-
-def _objection(candidate: str) -> str:
-    """Why a file cannot be executed, empty if it can."""
-    place = Path(candidate)
-    try:
-        if place.is_dir():
-            return "is a directory"
-        if not place.exists():
-            return "is a dangling symbolic link" if place.is_symlink() else _MISSING
-    except OSError as error:
-        return str(error.strerror)
-    return "" if os.access(candidate, os.X_OK) else "is not executable"
 
 
 def _shebang_objection(program: str, path: str) -> str:
@@ -176,7 +172,7 @@ def _shebang_objection(program: str, path: str) -> str:
     words = first.split()
     if not words:
         return ""
-    reason = _objection(words[0])
+    reason = objection_to_program(words[0])
     if reason:
         return f"the interpreter {words[0]} of its first line cannot be used: {reason}"
     if words[0].rpartition("/")[2] == "env":
@@ -190,7 +186,7 @@ def _env_objection(words: Sequence[str], path: str) -> str:
     asked = next((word for word in plain if "=" not in word), "")
     if not asked or "/" in asked or asked.startswith("-"):  # other options of env: let it find out
         return ""
-    if any(not _objection(f"{directory.rstrip('/')}/{asked}") for directory in _directories(path)):
+    if any(not objection_to_program(f"{directory.rstrip('/')}/{asked}") for directory in _directories(path)):
         return ""
     return f"the interpreter {asked} of its first line was not found on PATH {path}"
 
@@ -199,11 +195,7 @@ def nearest_command(command: str, path: str) -> str | None:
     """Return the executable on `path` whose name is most like `command`, None if none is alike."""
     places: dict[str, str] = {}
     for directory in _directories(path):
-        try:
-            names = os.listdir(directory)  # noqa: PTH208 - thousands of names, no Path for each
-        except OSError:
-            continue
-        for name in names:
+        for name in names_in(directory):
             places.setdefault(name, f"{directory.rstrip('/')}/{name}")
     likely = process.extract(command, places.keys(), scorer=fuzz.ratio, limit=5, score_cutoff=_NEAREST_SCORE)
-    return next((name for name, _, _ in likely if not _objection(places[name])), None)
+    return next((name for name, _, _ in likely if not objection_to_program(places[name])), None)

@@ -25,7 +25,7 @@ from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.lines import received, write_lines
 from actors.transport.mask import Mask
 from actors.transport.side_output import Asides
-from actors.transport.stdio.command import build_environment, check_directory, check_strings, no_thread, resolve_command
+from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepared
 from actors.transport.stdio.containment import Contained, Containment, default_containment
 from actors.transport.stdio.input import Input
 from actors.transport.stdio.work import look
@@ -103,18 +103,14 @@ class ProcessTransport:
         except SpawnFailed as error:
             message, detail = self._mask(error.message), self._mask(error.detail)
             raise SpawnFailed(message, permanent=error.permanent, scarce=error.scarce, detail=detail) from None
+        except OSError as error:
+            raise explain_exec(self._mask(self.launch.command), error) from error
         except RuntimeError as error:
             raise no_thread(error) from error
 
     def _resolve(self) -> tuple[list[str], dict[str, str], str]:
-        """Look at the file system: what to execute, with which environment, where. Blocks."""
         launch = self.launch
-        env = build_environment(launch.env, os.environ)
-        cwd = os.path.abspath(launch.cwd)  # noqa: PTH100 - Path.resolve would follow links, which $PWD does not
-        check_strings(launch.args, env)
-        check_directory(cwd)
-        program = resolve_command(launch.command, path=env["PATH"], cwd=cwd)
-        return [program, *launch.args], env, cwd
+        return prepared(launch.command, launch.args, build_environment(launch.env, os.environ), launch.cwd)
 
 
 class ProcessConnection:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,44 @@ def test_a_program_by_its_path_that_is_not_there_is_noted(tmp_path: Path) -> Non
 def test_a_directory_that_is_not_there_is_noted(tmp_path: Path) -> None:
     ((key, line, message, _),) = notes(tmp_path, {"command": "uvx", "cwd": "canary"})
     assert (key, line, message) == ("cwd", 5, "the directory does not exist")
+
+
+@pytest.mark.parametrize(
+    ("cwd", "reason"),
+    [("long" * 70, "cannot be used: File name too long"), ("loop", "cannot be used: Too many levels")],
+)
+def test_a_directory_nobody_can_look_at_is_noted_and_the_other_entries_are_read(
+    tmp_path: Path, cwd: str, reason: str
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    ((key, _, message, _),) = notes(tmp_path, {"command": "uvx", "cwd": cwd})
+    assert key == "cwd"
+    assert reason in message
+
+
+def test_a_directory_below_one_that_may_not_be_entered_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = os.stat
+
+    def denied(path: Any, *args: Any, **more: Any) -> os.stat_result:
+        if "private" in str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return look(path, *args, **more)
+
+    monkeypatch.setattr(os, "stat", denied)  # root may enter everything
+    ((key, _, message, _),) = notes(tmp_path, {"command": "uvx", "cwd": "private/below"})
+    assert (key, message) == ("cwd", "the directory cannot be used: Permission denied")
+
+
+def test_a_daemon_started_where_its_directory_is_gone_reads_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    ((key, _, message, _),) = notes(tmp_path, {"command": "uvx"})
+    assert (key, message) == ("cwd", "the directory does not exist")
 
 
 @pytest.mark.parametrize(

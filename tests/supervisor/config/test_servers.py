@@ -136,6 +136,8 @@ LONG = "x" * (MAX_STRING_BYTES + 1)
         (5, "", 3, "must be an object", "command"),
         ({}, "", 3, 'needs a "command" or a "url"', "program to start"),
         ({"command": ""}, ".command", 4, 'needs a "command"', "program to start"),
+        ({"command": " \t"}, ".command", 4, "is blank", "program to start"),
+        ({"command": "${NOWHERE:-}"}, ".command", 4, "is blank", "program to start"),
         ({"comand": "c"}, ".comand", 4, "unknown key", 'did you mean "command"?'),
         ({**C, "idleTimeoutS": 1}, ".idleTimeoutS", 5, "unknown key", 'did you mean "idle_timeout_s"?'),
         ({**C, "cold_starts": 1}, ".cold_starts", 5, "unknown key", 'top-level "supervisor" object'),

@@ -12,6 +12,7 @@ import pytest
 
 from actors.errors import ConfigError
 from supervisor.host.datadir import default_data_dir, open_data_dir, problems_of
+from supervisor.store.file import connect, examine
 
 
 @contextmanager
@@ -163,6 +164,59 @@ def test_a_directory_that_others_can_write_is_not_used(tmp_path: Path, bits: int
     with pytest.raises(ConfigError, match=r"others can write.*chmod 700"):
         open_data_dir(tmp_path, {})
     assert list(tmp_path.iterdir()) == []
+
+
+def of_another_user(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let somebody else own a file or directory: root gives it away, anybody else is taken for another one."""
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+    else:
+        own = path.stat().st_uid
+        monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+
+
+@pytest.mark.parametrize("bits", [0o700, 0o777])
+def test_the_directory_of_another_user_gets_no_advice_that_cannot_be_followed(
+    tmp_path: Path, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(bits)
+    of_another_user(tmp_path, monkeypatch)
+    with pytest.raises(ConfigError, match="belongs to another user") as caught:
+        open_data_dir(tmp_path, {})
+    assert caught.value.hint == "run the daemon as that user, or name another data directory"
+
+
+def test_the_database_of_another_user_gets_no_advice_that_cannot_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "store.sqlite3").touch(0o600)
+    of_another_user(tmp_path / "store.sqlite3", monkeypatch)
+    with pytest.raises(ConfigError, match="belongs to another user") as caught:
+        examine(tmp_path / "store.sqlite3")
+    assert "chmod" not in caught.value.hint
+
+
+@pytest.mark.parametrize("place", ["a\0b", "x" * 300])
+def test_a_data_directory_that_no_file_system_can_have_is_a_problem_and_no_traceback(
+    tmp_path: Path, place: str
+) -> None:
+    assert [str(problem.path) for problem in problems_of(tmp_path / place)] == [str(tmp_path / place)]
+    with pytest.raises(ConfigError, match="the data directory cannot be used"):
+        open_data_dir(tmp_path / place, {})
+
+
+def test_a_database_that_is_a_link_is_refused_and_what_it_points_to_stays_as_it_is(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.touch(0o644)
+    mine.chmod(0o644)
+    data = tmp_path / "data"
+    data.mkdir(0o700)
+    (data / "store.sqlite3").symlink_to(mine)
+    with pytest.raises(ConfigError, match="the database is a symbolic link"):
+        open_data_dir(data, {})
+    with pytest.raises(OSError, match="Too many levels"):  # it came while the daemon runs
+        connect(data / "store.sqlite3", 1.0)
+    assert (mode(mine), mine.read_bytes()) == (0o644, b"")
 
 
 def test_a_directory_that_others_can_read_is_used(tmp_path: Path) -> None:

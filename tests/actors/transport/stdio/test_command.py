@@ -14,12 +14,12 @@ from actors.kit import is_want
 from actors.transport.stdio.command import (
     DEFAULT_PATH,
     build_environment,
-    check_directory,
     check_strings,
     explain_exec,
     nearest_command,
     no_thread,
     resolve_command,
+    working_directory,
 )
 
 
@@ -144,11 +144,11 @@ def test_our_own_interpreter_resolves_to_itself() -> None:
 
 
 def test_a_working_directory_must_be_one(tmp_path: Path) -> None:
-    check_directory(str(tmp_path))
+    assert working_directory(str(tmp_path)) == str(tmp_path)
     file = program(tmp_path / "file")
     for cwd, reason in ((tmp_path / "gone", "does not exist"), (file, "is not a directory")):
         with pytest.raises(SpawnFailed, match=reason) as caught:
-            check_directory(str(cwd))
+            working_directory(str(cwd))
         assert caught.value.permanent
 
 

@@ -82,6 +82,15 @@ async def test_a_missing_working_directory_is_a_failure_that_a_repair_ends(
         assert connection.pid
 
 
+async def test_a_working_directory_nobody_can_look_at_is_a_permanent_failure(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for cwd, reason in ((tmp_path / ("x" * 300), "File name too long"), (tmp_path / "loop" / "x", "Too many levels")):
+        with pytest.raises(SpawnFailed, match=reason) as caught:
+            async with ProcessTransport(Launch(command="/bin/cat", cwd=str(cwd))).connect():
+                pytest.fail("it started")
+        assert caught.value.permanent
+
+
 @contextmanager
 def few_descriptors(free: int) -> Iterator[None]:
     """Leave room for so many more open files."""
