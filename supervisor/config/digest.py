@@ -5,6 +5,8 @@ Rules of this file:
   address, headers, as whom we log in, what it is told that it may ask. What it inherits from us as it happens to be
   (`passed`: a display, a socket of an agent) stays out. Settings of ours (timeouts, limits) stay out: changing them
   needs no new process.
+- What came after the first version of this file goes in only where it is not its default: else an update of the daemon
+  would give every launch another digest, and what is known of every server would be lost.
 - The digest is keyed, so that it may be shown or stored: without the key, guesses of a secret cannot be tried
   against it. The key stays in the data directory.
 """
@@ -37,10 +39,13 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
         raise ValueError(f"the key must have {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes")
     configured = {name: value for name, value in server.env.items() if name not in server.passed}
     environment = {**environ, **configured}
-    logins = {} if server.oauth == OAuthConfig() else {"oauth": msgspec.to_builtins(server.oauth)}
-    told = {"roots": server.roots} if server.roots else {}
+    later: dict[str, object] = {} if server.oauth == OAuthConfig() else {"oauth": msgspec.to_builtins(server.oauth)}
+    if server.roots:
+        later["roots"] = server.roots
     if server.era != "auto":
-        told["era"] = (server.era,)
+        later["era"] = (server.era,)
+    if server.ask != "clients":
+        later["ask"] = server.ask
     # JSON with sorted keys: no two launches give the same text. Its \u escapes take values that are not UTF-8, too.
     launch = json.dumps(
         {
@@ -51,9 +56,7 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
             "env": environment,
             "url": server.url,
             "headers": dict(server.headers),
-            "ask": server.ask,
-            **logins,
-            **told,
+            **later,
         },
         sort_keys=True,
     )

@@ -56,16 +56,22 @@ class StoreMemory:
             return {}, {}
         saved = await self._store.load_servers()
         offers: dict[str, Offer] = {}
+        changed: list[str] = []
         digests = self._digests()
         for name, digest in digests.items():
             row = saved.get(name)
             await trio.lowlevel.checkpoint()  # reading one catalogue is a pause of its own
-            if row is None or row.digest != digest:
+            if row is None:
+                continue
+            if row.digest != digest:
+                changed.append(name)
                 continue
             try:
                 offers[name] = decode_offer(row.payload)
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
+        if changed:
+            log.info("started another way than when they were read, so they are read again: %s", ", ".join(changed))
         for name in saved.keys() - set(self._configured()):
             self._store.forget_server(name)
         by_digest = await self._store.load_eras(now)

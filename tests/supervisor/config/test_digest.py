@@ -43,6 +43,24 @@ def test_whatever_the_process_can_see_changes_the_digest(changes: dict[str, Any]
     assert digest(**changes) != digest()
 
 
+@pytest.mark.parametrize(
+    ("server", "before"),
+    [
+        (
+            ServerConfig(name="a", command="c", args=("x", "y"), env={"T": "1", "U": "2"}, cwd="/w"),
+            "243158d8a83a4c82e8fb839b220aebb6f926f81edb13cb26eaa3025f7192627b",
+        ),
+        (
+            ServerConfig(name="b", kind="http", url="https://b.example/mcp", headers={"H": "h"}),
+            "612344b5867b3dc0722fdad758e4cbcf553e84fb2da4c1e5c33e512122f51518",
+        ),
+    ],
+)
+def test_an_update_of_the_daemon_keeps_what_is_known_of_every_server(server: ServerConfig, before: str) -> None:
+    """The digests are those of commit f18ad0e, the first that kept catalogues."""
+    assert launch_digest(server, {}, key=KEY) == before
+
+
 def test_settings_of_ours_and_the_order_of_variables_do_not_change_it() -> None:
     assert digest(name="b", idle_timeout_s=1.0, env={"U": "2", "T": "1"}) == digest()
 
