@@ -2,15 +2,20 @@
 
 - No standard stream stays closed: the next file that is opened would become it.
 - Ctrl-C while modules are loaded ends the program as it ends others, without a traceback.
+- A daemon outlives what ends other programs from its first moment on, not only once it listens.
 """
 
-from supervisor.host.interrupt import plain_interrupt
+import sys
+
+from supervisor.host.interrupt import outlive_signals, plain_interrupt
 from supervisor.host.loading import loading
 
 
 def main() -> None:
     """Run the command line."""
     with plain_interrupt(), loading():
+        if sys.argv[1:2] == ["run"]:
+            outlive_signals()
         from supervisor.cli import main as run
         from supervisor.host.descriptors import occupy_standard
 

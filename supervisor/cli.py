@@ -16,9 +16,9 @@ from importlib import import_module
 import click
 
 from actors.kit import is_want, reason_of
-from supervisor import __version__
 from supervisor.commands.outcomes import EXIT_INTERRUPTED, EXIT_WANT
 from supervisor.host.loading import loading
+from supervisor.host.version import VERSION
 
 _MODULES = {
     "run": "supervisor.commands.run",
@@ -57,7 +57,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="mcpvisor")
+@click.version_option(VERSION, prog_name="mcpvisor")
 def cli() -> None:
     """Supervises any number of MCP servers and puts all their tools behind four meta-tools."""
 

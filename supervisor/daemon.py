@@ -28,7 +28,7 @@ from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.orphans import become_subreaper
-from supervisor import __version__, neural
+from supervisor import neural
 from supervisor.config import Configuration
 from supervisor.config.address import base_url
 from supervisor.front.edge.connection import ConnectionCounters
@@ -41,6 +41,7 @@ from supervisor.host.logs import records_lost
 from supervisor.host.pauses import keep_catalogue, short_searches, switch_often
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
+from supervisor.host.version import VERSION
 from supervisor.oauth.port import Accounts, callback_uri
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
@@ -125,11 +126,10 @@ class Daemon:
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
-                identity = Identity(version=__version__)
                 servers = Servers(
                     registry.address,
                     self._connect or self._reach,
-                    identity,
+                    Identity(version=VERSION),
                     self._clock,
                     starts_of(settings),
                     reached=reached_of(settings),
@@ -204,7 +204,7 @@ class Daemon:
             registry.catalogue,
             registry.statuses,
             deployment,
-            version=__version__,
+            version=VERSION,
             used=usage.add,
             clock=self._clock,
             subscribers=servers.subscribers,
@@ -215,7 +215,7 @@ class Daemon:
         core.start_soon(gateway.means.parking.run, self.closing)
         counters = ConnectionCounters()
         view = View(
-            version=__version__,
+            version=VERSION,
             started=self._started,
             clock=self._clock,
             directory=servers.directory,
@@ -235,7 +235,7 @@ class Daemon:
             accounts=self._accounts,
             elicitations=elicitations,
         )
-        settings, doors = deployment.value.settings, DoorTable(gateway, __version__)
+        settings, doors = deployment.value.settings, DoorTable(gateway, VERSION)
         return await Front.open(
             settings, self._sockets, doors, view, self._data, store, self._clock, self.conditions, counters
         )

@@ -1,10 +1,24 @@
-"""Ctrl-C while modules are being loaded: nothing runs yet that would have to be ended in order."""
+"""Signals while modules are being loaded: Ctrl-C ends the program, as nothing runs yet that would have to be ended in
+order; what does not end a daemon later does not end it then.
+"""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+OUTLIVED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""They end a program that says nothing of them (POSIX.1-2017, signal.h), and are sent by a terminal that is closed, or
+to ask for something that other daemons do: reload, open the log again, tell how they are.
+"""
+
+
+def outlive_signals() -> None:
+    """Take no notice of `OUTLIVED` until somebody else does. Programs that we start end by them as usual."""
+    for number in OUTLIVED:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)
 
 
 @contextmanager

@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 import trio
 
+from supervisor.host.interrupt import OUTLIVED
+
 log = logging.getLogger(__name__)
 
-HANGUP = "received SIGHUP and go on; the configuration is not read again while running: restart the daemon for that"
+GOES_ON = "received %s and go on; the configuration is not read again while running: restart the daemon for that"
 
 
 def outlive_terminal() -> None:
@@ -30,12 +32,12 @@ async def end_on_signals(
     *,
     task_status: trio.TaskStatus[None],
 ) -> None:
-    """At the first SIGINT or SIGTERM call `ending` and set `closing`; at the next `at_once`. SIGHUP ends nothing."""
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+    """At the first SIGINT or SIGTERM call `ending` and set `closing`; at the next `at_once`. `OUTLIVED` end nothing."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, *OUTLIVED) as signals:
         task_status.started()
         async for number in signals:
-            if number == signal.SIGHUP:  # the terminal was closed, or somebody wants a reload
-                log.info(HANGUP)
+            if number in OUTLIVED:
+                log.info(GOES_ON, signal.Signals(number).name)
             elif closing.is_set():
                 at_once()  # the kill shims see our end and remove every server
             else:
