@@ -97,9 +97,10 @@ class ServerActor(Actor[ServerMessage]):
         self._server.discovery.restore()
         self.start_soon(self._reporter.run)
 
-    def status(self) -> ServerStatus:
-        """Return how the server is doing now."""
-        return self._server.status()
+    def status(self, *, stderr: bool = False) -> ServerStatus:
+        """Return how the server is doing now; with the newest lines of its `stderr` only if they are asked for."""
+        status = self._server.status()
+        return with_stderr(status, self._server.processes.link) if stderr else status
 
     def handle(self, message: ServerMessage, reply: Reply[Any] | None) -> None:
         """React to one message."""
@@ -154,8 +155,7 @@ class ServerActor(Actor[ServerMessage]):
         """What operators and the daemon ask for."""
         match message:
             case ReadServer(stderr=stderr):
-                status = self.status()
-                reply.answer(with_stderr(status, self._server.processes.link) if stderr else status)
+                reply.answer(self.status(stderr=stderr))
             case WakeServer(operator=operator, urgent=urgent):
                 self._on_wake(reply, operator=operator, urgent=urgent)
             case RestartServer():

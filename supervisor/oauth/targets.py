@@ -20,9 +20,7 @@ MAX_ADDRESS_CHARS: Final = 2048
 _EMBEDDING: Final = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 """Prefixes whose last 32 bits are an IPv4 address: compatible and mapped (RFC 4291 2.5.5), translated (RFC 2765 2.1),
 NAT64 (RFC 6052 2.1)."""
-_PRIVATE: Final = tuple(
-    map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"))
-)
+_PRIVATE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")))
 """RFC 1918, RFC 6598, RFC 4193."""
 _UNICAST: Final = tuple(map(ip_network, ("0.0.0.0/1", "128.0.0.0/2", "192.0.0.0/3", "2000::/3")))
 """Where global unicast addresses are (RFC 5771, RFC 4291 2.4)."""

@@ -29,6 +29,7 @@ from actors.transport.mask import Mask
 from supervisor.host.wakes import wakes
 from supervisor.servers.deployment import DeployedServer, RestingServer
 from supervisor.servers.journals import Journals
+from supervisor.servers.statuses import Statuses
 from supervisor.servers.switch import Switch
 from supervisor.servers.tree import supervise
 
@@ -58,6 +59,7 @@ class Servers:
     ) -> None:
         """`recall` gives what the catalogue has of a server now. `reached`: `starts` of those without a process."""
         self.directory: Directory[ServerMessage] = Directory()
+        self.statuses = Statuses()
         self._registry = registry
         self._connect = connect
         self._clock = clock
@@ -130,7 +132,7 @@ class Servers:
             )
             shared = self._shared if server.config.kind == "stdio" else self._reaching
             actor = ServerActor(profile, shared, Reporter(self._registry))
-            with self.directory.registered(name, actor.address):
+            with self.directory.registered(name, actor.address), self.statuses.shown(name, actor.status):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
                 if not started:
                     started = True

@@ -7,7 +7,6 @@ from typing import Any
 import trio
 
 from actors.kit import Feed, Latest
-from actors.kit.directory import Directory
 from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
@@ -23,7 +22,6 @@ def view_of(**more: Any) -> View:
         "version": "1",
         "started": 0.0,
         "clock": lambda: 1.0,
-        "directory": Directory(),
         "catalogue": Latest(CATALOGUE),
         "statuses": Latest(statuses),
         "feed": Feed(1),

@@ -6,6 +6,7 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,26 +17,24 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Degraded, Feed, Latest
-from actors.kit.directory import Directory
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.registry.actor import Happening
-from actors.server import ServerMessage
 from actors.server.journal import Journal
-from supervisor.front.mcp.doors import path_of
 from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described
-from supervisor.front.pages.statuses import fresh, told_by, with_stderr
+from supervisor.front.pages.server_rows import Totals, row_of, token_savings
+from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.workbench import beside
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
+from supervisor.servers.statuses import Statuses
 from supervisor.service.elicitations import Elicitations
-from supervisor.tokens.counting import META_TOKENS
-from supervisor.tokens.tokenizer import savings
 
-SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
+ROWS_AT_ONCE = 16
+"""A row takes some 50 us."""
 GOING_AWAY = 1001
 """RFC 6455 section 7.4.1."""
 
@@ -46,9 +45,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     started: float
     clock: Callable[[], float]
-    directory: Directory[ServerMessage]
     catalogue: Latest[Catalogue]
     statuses: Latest[Mapping[str, ServerStatus]]
+    live: Statuses = msgspec.field(default_factory=Statuses)
     feed: Feed[Happening]
     closing: trio.Event
     deployment: Latest[Deployment] = msgspec.field(default_factory=lambda: Latest(Deployment()))
@@ -73,9 +72,15 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         """Return what was last reported of servers: of all of them, until identities are configured."""
         return self.statuses.value
 
+    def status_of(self, server: str, *, stderr: bool = False) -> ServerStatus | None:
+        """Return how a server is doing now, or did when it reported last; None if nothing is known of it."""
+        return self.live.of(server, self.reported(), stderr=stderr)
+
 
 def routes(view: View) -> Callable[[QuartTrio], None]:
     """Return a function that adds the routes to an application."""
+
+    status_page = SharedPage(partial(_status, view))
 
     def register(app: QuartTrio) -> None:
         async def healthz() -> Response:
@@ -86,7 +91,7 @@ def routes(view: View) -> Callable[[QuartTrio], None]:
             return _json(body, 200 if ready else 503)
 
         async def status() -> Response:
-            return _json(await _status(view))
+            return Response(await status_page.get(), content_type="application/json")
 
         async def debug() -> Response:
             if not view.deployment.value.settings.show_debug:
@@ -135,39 +140,46 @@ def _fails(status: ServerStatus, known: bool) -> bool:
 
 async def server_row(view: View, server: str) -> dict[str, Any]:
     """Return the row of `/api/status` for one server; only its name if nothing is known of it yet."""
-    status = await told_by(server, view.directory) or view.reported().get(server)
+    status = view.status_of(server)
     if status is None:
         return {"server": server}
     catalogue = view.seen()
-    row = _row(status, catalogue, view.clock(), token_savings(catalogue)["exposed_tokens"])
+    row = row_of(status, catalogue, view.clock(), token_savings(catalogue)["exposed_tokens"])
     warnings = await view.described.warnings(catalogue)
     return {**row, "warnings": warnings.get(server, 0)}
 
 
-async def _status(view: View) -> dict[str, Any]:
+async def _status(view: View) -> bytes:
+    """Return the page about all servers: their rows are made and encoded some at a time, others have their turns."""
     catalogue = view.seen()
     now = view.clock()
     tokens = token_savings(catalogue)
-    exposed = tokens["exposed_tokens"]
-    servers = [
-        _row(status, catalogue, now, exposed) for status in (await fresh(view.reported(), view.directory)).values()
-    ]
     warnings = await view.described.warnings(catalogue)
-    servers = [{**row, "warnings": warnings.get(row["server"], 0)} for row in servers]
-    return {
-        "version": view.version,
-        "started": view.started,
-        "uptime_s": round(max(0.0, now - view.started), 1),
-        "catalog_revision": catalogue.revision,
-        "servers": servers,
-        "totals": _totals(servers),
-        "tokens": tokens,
-        "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
-        "degraded": view.degraded(),
-        "store": view.store(),
-        "log_records_lost": view.log_records_lost(),
-        **_questions(view),
-    }
+    rows: list[msgspec.Raw] = []
+    totals = Totals()
+    for number, name in enumerate(view.live.names(view.reported())):
+        if number % ROWS_AT_ONCE == 0:
+            await trio.lowlevel.checkpoint()
+        if (status := view.status_of(name)) is not None:
+            row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
+            totals.add(row)
+            rows.append(msgspec.Raw(msgspec.json.encode(row)))
+    return msgspec.json.encode(
+        {
+            "version": view.version,
+            "started": view.started,
+            "uptime_s": round(max(0.0, now - view.started), 1),
+            "catalog_revision": catalogue.revision,
+            "servers": rows,
+            "totals": totals.shown(),
+            "tokens": tokens,
+            "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
+            "degraded": view.degraded(),
+            "store": view.store(),
+            "log_records_lost": view.log_records_lost(),
+            **_questions(view),
+        }
+    )
 
 
 def _questions(view: View) -> dict[str, Any]:
@@ -177,53 +189,14 @@ def _questions(view: View) -> dict[str, Any]:
     return {"questions": len(view.elicitations.of(view.principal)), "questions_at": view.elicitations.address()}
 
 
-def _row(status: ServerStatus, catalogue: Catalogue, now: float, exposed_tokens: int) -> dict[str, Any]:
-    """Return one server's row: `since` is unix time, `since_s` the age of the state in seconds.
-
-    `path` is that of its own door. `tokens` are what its tools would cost if a model saw them: all of that is saved.
-    `tokens_share_percent` is its part of what all servers would cost.
-    """
-    row: dict[str, Any] = msgspec.to_builtins(status)
-    row.pop("stderr")
-    row["since_s"] = round(max(0.0, now - status.since), 1)
-    row["path"] = path_of(status.server)
-    entry = catalogue.entries.get(status.server)
-    if entry is not None:
-        offer = entry.offer
-        row["tools"] = len(offer.tools)
-        row["resources"] = len(offer.resources)
-        row["templates"] = len(offer.templates)
-        row["prompts"] = len(offer.prompts)
-        tokens = sum(offer.token_counts.values())
-        row["tokens"] = tokens if offer.token_counts else None
-        row["tokens_exact"] = offer.tokens_exact
-        row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if exposed_tokens else 0.0
-        row["problems"] = list(offer.problems)
-    return row
-
-
-def _totals(servers: list[dict[str, Any]]) -> dict[str, Any]:
-    states: dict[str, int] = {}
-    for row in servers:
-        states[row["state"]] = states.get(row["state"], 0) + 1
-    sums = {name: sum(row.get(name) or 0 for row in servers) for name in SUMMED}
-    return {"servers": len(servers), "states": states, **sums}
-
-
-def token_savings(catalogue: Catalogue) -> dict[str, Any]:
-    """Return the numbers behind "tokens saved"; `counted` says whether every tool has a count."""
-    offers = [entry.offer for entry in catalogue.entries.values() if entry.offer.tools]
-    exposed = sum(sum(offer.token_counts.values()) for offer in offers)
-    counted = all(len(offer.token_counts) >= len(offer.tools) for offer in offers)
-    exact = counted and all(offer.tokens_exact for offer in offers)
-    numbers: dict[str, Any] = msgspec.to_builtins(savings(exposed_tokens=exposed, meta_tokens=META_TOKENS, exact=exact))
-    return {**numbers, "counted": counted}
-
-
 async def _debug(view: View) -> bytes:
     """Tools by transport and by server, discovery, processes: for finding out why, never with secrets."""
     catalogue = view.seen()
-    statuses = await with_stderr(await fresh(view.reported(), view.directory), view.directory)
+    statuses: dict[str, ServerStatus] = {}
+    for name in view.live.names(view.reported()):
+        await trio.lowlevel.checkpoint()
+        if (status := view.status_of(name, stderr=True)) is not None:
+            statuses[name] = status
     described = await view.described.of(catalogue)
     own = {
         "version": view.version,

@@ -19,8 +19,9 @@ from actors.catalogue.naming import tool_path
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from supervisor.config.keys import nearest
-from supervisor.front.pages.api import View, token_savings
+from supervisor.front.pages.api import View
 from supervisor.front.pages.query import decode
+from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.workbench import beside
 
 MAX_TOKEN_ROWS = 1000

@@ -11,24 +11,25 @@ import msgspec
 import pytest
 import trio
 import trio_websocket
+from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ConfigError
-from actors.kit import Actor, Feed, Latest, Reply
-from actors.kit.directory import Directory
+from actors.kit import Feed, Latest
 from actors.life.states import State
-from actors.messages import ReadServer, ServerStatus
+from actors.messages import ServerStatus
 from actors.registry.actor import Happening
 from actors.search import Index
-from actors.server import ServerMessage
 from supervisor.config import Settings
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.asgi import Receive, Scope, Send, respond
 from supervisor.front.edge.guard import Guard
-from supervisor.front.pages.api import View, routes
+from supervisor.front.pages.api import View, _status, routes
+from supervisor.front.pages.shared_page import SharedPage
 from supervisor.front.pages.welcome import welcome_routes
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.statuses import Read, Statuses
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.front_server import Running, read_all, running
 
@@ -55,7 +56,6 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "version": "1.2",
         "started": STARTED,
         "clock": lambda: NOW,
-        "directory": Directory(),
         "catalogue": Latest(Catalogue(revision=3, entries=by_server, index=Index.empty(), indexed=indexed)),
         "statuses": Latest({item.server: item for item in statuses}),
         "feed": Feed(3),
@@ -200,34 +200,62 @@ async def test_debug_shows_tools_and_processes_and_can_be_switched_off() -> None
         assert "show_debug" in (await page(server, "/api/status/debug", 403))["error"]["message"]
 
 
-class Slow(Actor[Any]):
-    """Answers how it does, or not at all."""
+async def test_a_status_is_what_servers_know_now_and_asks_none_of_them() -> None:
+    live = Statuses()
+    reported = view(status("quick"), status("gone", calls=1), live=live)
 
-    def __init__(self, answers: bool) -> None:
-        super().__init__(8)
-        self._answers = answers
-        self._kept: list[Reply[Any]] = []
+    def reading(server: str, calls: int) -> Read:
+        return lambda *, stderr=False: status(server, calls=calls, stderr="words" if stderr else "")
 
-    def handle(self, message: Any, reply: Reply[Any] | None) -> None:
-        assert isinstance(message, ReadServer)
-        assert reply is not None
-        self._kept.append(reply)
-        if self._answers:
-            reply.answer(status("quick", calls=9))
+    with live.shown("quick", reading("quick", 9)), live.shown("new", reading("new", 2)):
+        async with pages(reported) as server:
+            found = await page(server, "/api/status")
+            assert {row["server"]: row["calls"] for row in found["servers"]} == {"gone": 1, "new": 2, "quick": 9}
+            assert (found["totals"]["calls"], found["totals"]["servers"]) == (12, 3)
+            assert (await page(server, "/api/status/debug"))["processes"]["new"]["stderr"] == "words"
 
 
-async def test_a_server_that_does_not_answer_is_shown_as_last_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("supervisor.front.pages.statuses.ASK_S", 0.05)
-    directory: Directory[ServerMessage] = Directory()
-    quick, stuck = Slow(True), Slow(False)
+async def test_a_status_of_very_many_servers_gives_everybody_else_their_turns() -> None:
+    shown, turns = view(*(status(f"s{number}") for number in range(640))), 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
     async with trio.open_nursery() as nursery:
-        for actor in (quick, stuck):
-            await nursery.start(actor.run)
-        with directory.registered("quick", quick.address), directory.registered("stuck", stuck.address):
-            async with pages(view(status("quick"), status("stuck", calls=1), directory=directory)) as server:
-                found = await page(server, "/api/status")
-                assert {row["server"]: row["calls"] for row in found["servers"]} == {"quick": 9, "stuck": 1}
+        nursery.start_soon(count)
+        await _status(shown)
         nursery.cancel_scope.cancel()
+    assert turns >= 640 // 32
+
+
+async def test_those_who_poll_the_status_share_a_page_that_was_begun_after_they_asked() -> None:
+    begun, go_on = 0, trio.Event()
+
+    async def make() -> bytes:
+        nonlocal begun
+        begun += 1
+        number = begun
+        await go_on.wait()
+        return b"%d" % number
+
+    shared = SharedPage(make)
+    got: list[bytes] = []
+
+    async def poll() -> None:
+        got.append(await shared.get())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(poll)
+        await wait_all_tasks_blocked()
+        for _ in range(20):
+            nursery.start_soon(poll)
+        await wait_all_tasks_blocked()
+        go_on.set()
+    assert (begun, sorted(got)) == (2, [b"1"] + [b"2"] * 20)
+    assert await shared.get() == b"3"
 
 
 def happening(number: int) -> Happening:

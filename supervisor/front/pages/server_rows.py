@@ -1,0 +1,71 @@
+"""What is told of one server, and of all together, in `/api/status`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from actors.catalogue.snapshot import Catalogue
+from actors.messages import ServerStatus
+from supervisor.front.mcp.doors import path_of
+from supervisor.tokens.counting import META_TOKENS
+from supervisor.tokens.tokenizer import savings
+
+SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
+
+
+def row_of(status: ServerStatus, catalogue: Catalogue, now: float, exposed_tokens: int) -> dict[str, Any]:
+    """Return one server's row: `since` is unix time, `since_s` the age of the state in seconds.
+
+    `path` is that of its own door. `tokens` are what its tools would cost if a model saw them: all of that is saved.
+    `tokens_share_percent` is its part of what all servers would cost.
+    """
+    row: dict[str, Any] = msgspec.to_builtins(status)
+    row.pop("stderr")
+    row["since_s"] = round(max(0.0, now - status.since), 1)
+    row["path"] = path_of(status.server)
+    entry = catalogue.entries.get(status.server)
+    if entry is not None:
+        offer = entry.offer
+        row["tools"] = len(offer.tools)
+        row["resources"] = len(offer.resources)
+        row["templates"] = len(offer.templates)
+        row["prompts"] = len(offer.prompts)
+        tokens = sum(offer.token_counts.values())
+        row["tokens"] = tokens if offer.token_counts else None
+        row["tokens_exact"] = offer.tokens_exact
+        row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if exposed_tokens else 0.0
+        row["problems"] = list(offer.problems)
+    return row
+
+
+class Totals:
+    """Sums over the rows of all servers."""
+
+    def __init__(self) -> None:
+        self._servers = 0
+        self._states: dict[str, int] = {}
+        self._sums = dict.fromkeys(SUMMED, 0)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count one server."""
+        self._servers += 1
+        self._states[row["state"]] = self._states.get(row["state"], 0) + 1
+        for name in SUMMED:
+            self._sums[name] += row.get(name) or 0
+
+    def shown(self) -> dict[str, Any]:
+        """Return the sums as the page has them."""
+        return {"servers": self._servers, "states": self._states, **self._sums}
+
+
+def token_savings(catalogue: Catalogue) -> dict[str, Any]:
+    """Return the numbers behind "tokens saved"; `counted` says whether every tool has a count."""
+    offers = [entry.offer for entry in catalogue.entries.values() if entry.offer.tools]
+    exposed = sum(sum(offer.token_counts.values()) for offer in offers)
+    counted = all(len(offer.token_counts) >= len(offer.tools) for offer in offers)
+    exact = counted and all(offer.tokens_exact for offer in offers)
+    numbers: dict[str, Any] = msgspec.to_builtins(savings(exposed_tokens=exposed, meta_tokens=META_TOKENS, exact=exact))
+    return {**numbers, "counted": counted}

@@ -1,0 +1,46 @@
+"""How running servers are doing, read from their actors without asking them.
+
+An actor's handler runs to its end before anybody else has a turn, so whatever is read in between is whole. To ask two
+thousand actors instead would wake all of them in one turn of the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from actors.messages import ServerStatus
+
+
+class Read(Protocol):
+    """Tells how one server is doing. It changes nothing and does not wait."""
+
+    def __call__(self, *, stderr: bool = False) -> ServerStatus:
+        """Return that; with `stderr`, which takes some milliseconds, only if it is asked for."""
+
+
+class Statuses:
+    """Those of all servers that have an actor."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Read] = {}
+
+    @contextmanager
+    def shown(self, server: str, read: Read) -> Iterator[None]:
+        """Have `read` tell how a server is doing, for the block."""
+        self._read[server] = read
+        try:
+            yield
+        finally:
+            if self._read.get(server) is read:
+                del self._read[server]
+
+    def names(self, reported: Mapping[str, ServerStatus]) -> list[str]:
+        """Return the names of these servers and of those that reported anything, sorted."""
+        return sorted(reported.keys() | self._read.keys())
+
+    def of(self, server: str, reported: Mapping[str, ServerStatus], *, stderr: bool = False) -> ServerStatus | None:
+        """Return how a server is doing now, or as it reported last if it has no actor; None if nothing is known."""
+        read = self._read.get(server)
+        return reported.get(server) if read is None else read(stderr=stderr)
