@@ -129,7 +129,7 @@ class Daemon:
                 servers = Servers(
                     registry.address,
                     self._connect or self._reach,
-                    Identity(version=VERSION),
+                    Identity(version=VERSION, mark=self._data.mark),
                     self._clock,
                     starts_of(settings),
                     reached=reached_of(settings),

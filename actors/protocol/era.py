@@ -35,10 +35,16 @@ MAX_ANSWER_DEPTH = 64
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who we say we are towards servers."""
+    """Who we say we are towards servers. `mark` is in our own answers to a handshake, and in nobody else's."""
 
     name: str = "mcpvisor"
     version: str = "0"
+    mark: str = ""
+
+    @property
+    def info(self) -> dict[str, str]:
+        """Return the `clientInfo` of our requests (an `Implementation` of the schema)."""
+        return {"name": self.name, "version": self.version}
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +61,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NOBODY_ASKED: Final = Terms()
+ITSELF: Final = "this daemon itself answers there, so its tools would be tools of its own: remove the entry"
 
 
 class Agreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +142,9 @@ class Negotiation:
 
     def on_result(self, result: msgspec.Raw) -> Action:
         """Call with the result of the request sent last."""
+        # The mark is random, so wherever a proxy on the way has put it, the answer began with us.
+        if (mark := self._identity.mark) and mark.encode() in bytes(result):
+            return NoAgreement(ITSELF)
         return self._initialized(result) if self._phase is _Phase.INITIALIZING else self._discovered(result)
 
     def on_error(self, error: jsonrpc.ErrorObject) -> Action:
@@ -168,7 +178,7 @@ class Negotiation:
         return NoAgreement(f"the server refused the handshake: {error.message[:200]}")
 
     def _probe(self, version: str) -> Send:
-        meta = {META_VERSION: version, META_CAPABILITIES: {}, META_CLIENT_INFO: msgspec.to_builtins(self._identity)}
+        meta = {META_VERSION: version, META_CAPABILITIES: {}, META_CLIENT_INFO: self._identity.info}
         return Send("server/discover", jsonrpc.encode({"_meta": meta}), version)
 
     def _initialize(self) -> Send | NoAgreement:
@@ -178,9 +188,8 @@ class Negotiation:
 
     def _begin(self) -> Send:
         self._phase = _Phase.INITIALIZING
-        info = msgspec.to_builtins(self._identity)
         declared = msgspec.Raw(self._terms.capabilities)
-        params = {"protocolVersion": LATEST_LEGACY, "capabilities": declared, "clientInfo": info}
+        params = {"protocolVersion": LATEST_LEGACY, "capabilities": declared, "clientInfo": self._identity.info}
         return Send("initialize", jsonrpc.encode(params))
 
     def _discovered(self, result: msgspec.Raw) -> Action:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final, Literal, Protocol
 
-import msgspec
-
 from actors.protocol import jsonrpc
 from actors.protocol.client_capabilities import NOBODY
 from actors.protocol.era import Agreement, Identity
@@ -87,8 +85,7 @@ class Outbound:
         self._version = agreement.version
         self._logs = not self._modern and "logging" in announced(agreement.capabilities)
         if self._modern:  # the members of `_meta` that every request carries (2026-07-28, basic/index "_meta")
-            info = msgspec.to_builtins(identity)
-            self._identity = jsonrpc.encode({META_VERSION: agreement.version, META_CLIENT_INFO: info})[1:-1]
+            self._identity = jsonrpc.encode({META_VERSION: agreement.version, META_CLIENT_INFO: identity.info})[1:-1]
             self._meta = self._declaring(NOBODY)
 
     def write(self, message: bytes, *, method: str = "", id_: bytes = b"", cancels: bytes = b"") -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TextIO
 
 import click
-from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from actors.kit.paths import absolute, is_file
@@ -30,6 +29,7 @@ from supervisor.host.loading import loading
 from supervisor.host.logs import logging_to_stderr
 
 LISTENING = "listening on "
+EXAMPLE = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
 
 
 def searched(environ: Mapping[str, str]) -> list[Path]:
@@ -49,7 +49,7 @@ def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
     looked = ", ".join(absolute(str(place)) for place in places)
     raise ConfigError(
         f"there is no configuration; looked for {looked}",
-        hint="name one with --config; the file of your MCP client will do, see README.md",
+        hint=f"name one with --config; the file of your MCP client will do, or write {EXAMPLE} into the last of these",
     )
 
 
@@ -74,7 +74,7 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
         from supervisor.host.signals import outlive_terminal
 
     outlive_terminal()
-    configuration = with_listen(load(path, os.environ), listen)
+    configuration = load(path, os.environ, checked_address(listen))
     settings = configuration.settings
     check_exposure(settings)
     chosen = data_dir or (Path(settings.data_dir) if settings.data_dir else None)
@@ -85,15 +85,14 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
             return daemon.run(configuration, data, sockets, _announce)
 
 
-def with_listen(configuration: Configuration, listen: str | None) -> Configuration:
-    """Return the configuration with another address. Raises `ConfigError` if it is none."""
-    if listen is None:
-        return configuration
+def checked_address(listen: str | None) -> str | None:
+    """Return the address that was given as an option. Raises `ConfigError` if it is none."""
     try:
-        split_address(listen)
+        if listen is not None:
+            split_address(listen)
     except ValueError as error:
         raise ConfigError(str(error), key="--listen", hint='for example "127.0.0.1:3001"') from None
-    return replace(configuration, settings=replace(configuration.settings, listen=listen))
+    return listen
 
 
 def check_exposure(settings: Settings) -> None:

@@ -93,6 +93,13 @@ TOP_LEVEL: dict[str, str] = {
 }
 """Every key of the outermost object and what becomes of it."""
 
+CLIENT_FILES: Mapping[str, str] = {
+    ".claude.json": "Claude Code",
+    "claude_desktop_config.json": "Claude Desktop",
+    "settings.json": "Gemini CLI, Qwen Code",
+}
+"""Files in which MCP clients keep servers beside settings of their own, by name: of those the servers are taken."""
+
 
 def translate(members: Mapping[str, Any], ours: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the members of an entry under our keys, and for those spelt otherwise how the file spells them.

@@ -26,7 +26,7 @@ from supervisor.config.environment import passed, shared
 from supervisor.config.expand import expand, expand_home
 from supervisor.config.file import read_text
 from supervisor.config.jsonc import ConfigText, read_document
-from supervisor.config.keys import TOP_LEVEL, is_comment, nearest
+from supervisor.config.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
 from supervisor.config.origins import allowed_host, allowed_origin
 from supervisor.config.presence import missing_of
 from supervisor.config.remarks import Remark
@@ -34,7 +34,7 @@ from supervisor.config.servers import Surroundings, read_server
 from supervisor.config.slugs import called, derived_slugs
 from supervisor.config.structs import Settings
 from supervisor.config.tool_timeout import by_default, tool_timeout_s
-from supervisor.config.values import Findings, build, keys_of
+from supervisor.config.values import Findings, SeveralErrors, build, keys_of
 
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
@@ -65,11 +65,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         return called(self.servers, [problem.server for problem in self.problems if problem.server])
 
 
-def load(path: Path, environ: Mapping[str, str]) -> Configuration:
-    """Read and parse the file. Blocks on the disk. Raises `ConfigError` for problems of the file as a whole."""
+def load(path: Path, environ: Mapping[str, str], listen: str | None = None) -> Configuration:
+    """Read and parse the file. Blocks on the disk. Raises `ConfigError` for problems of the file as a whole.
+
+    `listen` is an address instead of the setting.
+    """
     # Many servers have the same program, and our environment is slow to read.
     missing = partial(missing_of, environ=dict(environ), resolve=cache(resolve_command))
-    return parse(read_text(path), path, environ, missing=missing)
+    return parse(read_text(path), path, environ, missing=missing, listen=listen)
 
 
 def parse(
@@ -79,6 +82,7 @@ def parse(
     *,
     read_file: Callable[[PurePath], str] = read_text,
     missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: (),
+    listen: str | None = None,
 ) -> Configuration:
     """Return the configuration of a text. `path` is named in problems, and relative paths start at its directory.
 
@@ -87,11 +91,13 @@ def parse(
     """
     document = read_document(text, str(path))
     findings = Findings(document, str(path))
-    top = _top_level(document, findings)
+    top = _top_level(document, path, findings)
     entries = _entries(top, findings)
-    _raise_first(_duplicates(document, findings))
+    _raise_together(_duplicates(document, findings))
     timeout_s = tool_timeout_s(environ, findings)
     settings = _settings(by_default(top.get("supervisor"), "call_timeout_s", timeout_s), path.parent, environ, findings)
+    if listen is not None:
+        settings = replace(settings, listen=listen)
     from_ours = passed(settings.pass_env, environ, findings)
     around = Surroundings(
         findings=findings,
@@ -101,6 +107,7 @@ def parse(
         shared={**from_ours, **settings.env},
         passed=tuple(name for name in from_ours if name not in settings.env),
         missing=missing,
+        listen=settings.listen,
     )
     read = {
         (section, name): read_server(
@@ -120,27 +127,42 @@ def parse(
     )
 
 
-def _raise_first(fatal: list[ConfigError]) -> None:
-    """Raise the first error in the file's order, if there is one."""
+def _raise_together(fatal: list[ConfigError]) -> None:
+    """Raise what is wrong with the file, if anything is, in its order and at once: one look mends all."""
     if fatal:
-        raise min(fatal, key=lambda error: error.line or 0)
+        raise SeveralErrors(sorted(fatal, key=lambda error: error.line or 0)) if len(fatal) > 1 else fatal[0]
 
 
-def _top_level(document: ConfigText, findings: Findings) -> dict[str, Any]:
-    """Return the outermost object. Raises `ConfigError` for a key that it cannot have."""
+def _top_level(document: ConfigText, path: Path, findings: Findings) -> dict[str, Any]:
+    """Return the outermost object. Raises `ConfigError` for keys that it cannot have."""
     top = document.value
     if not isinstance(top, dict):
         raise findings.error((), "the outermost value must be an object", 'write {"mcpServers": {...}}')
     fatal: list[ConfigError] = []
+    unknown: list[str] = []
     for key, value in top.items():
         if key not in TOP_LEVEL and not is_comment(key):
-            fatal.append(findings.error((key,), "unknown key", _top_level_hint(key, value)))
+            unknown.append(key)
         elif key in (*_SERVER_KEYS, "supervisor") and not isinstance(value, dict):
             fatal.append(findings.error((key,), "must be an object", _object_hint(key, value)))
         elif key in ("inputs", "sandbox") and value:
             findings.note((key,), TOP_LEVEL[key])
-    _raise_first(fatal)
+    client = CLIENT_FILES.get(path.name)
+    if client is None or "mcpServers" not in top:
+        fatal += [findings.error((key,), "unknown key", _top_level_hint(key, top[key])) for key in unknown]
+    elif unknown:
+        findings.note((), f'this is a file of {client}: only "mcpServers" is read of it', _other_places(top))
+    _raise_together(fatal)
     return top
+
+
+def _other_places(top: Mapping[str, Any]) -> str:
+    """Return where else Claude Code keeps servers, which are not read."""
+    projects = top.get("projects")
+    entries = projects.values() if isinstance(projects, dict) else ()
+    if any(isinstance(entry, dict) and entry.get("mcpServers") for entry in entries):
+        return 'not the servers of single projects, in "projects": copy them into "mcpServers" of a file of your own'
+    return ""
 
 
 def _object_hint(key: str, value: object) -> str:
@@ -159,7 +181,7 @@ def _top_level_hint(key: str, value: object) -> str:
         return "move what is in it to the top level, as in VS Code's mcp.json"
     if key in keys_of(Settings):
         return 'put it into the "supervisor" object'
-    return 'remove it; our own settings belong into the "supervisor" object'
+    return 'remove it, or copy "mcpServers" into a file of its own; our settings belong into the "supervisor" object'
 
 
 def _entries(top: Mapping[str, Any], findings: Findings) -> list[Place]:
@@ -210,7 +232,7 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
         judged.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
     judged.check(own, keys, ("supervisor",))
-    _raise_first(judged.problems)
+    _raise_together(judged.problems)
     try:
         host, _ = split_address(own.get("listen", Settings().listen))
     except ValueError as error:

@@ -113,8 +113,6 @@ def _of_command(command: str, args: Sequence[str]) -> Iterator[Remark]:
     packages = [text for text in args if not text.startswith("-")][:1]
     if program in RUNNERS and packages and _unpinned(packages[0]):
         yield Remark(("args",), "the package has no fixed version: each start may run other code", "name@1.2.3 pins it")
-    if " " in program and not args:
-        yield Remark(("command",), "looks like a whole command line", 'put the arguments into "args"')
     if program.lower() in ("cmd", "cmd.exe") or program.lower().endswith((".cmd", ".bat", ".ps1")):
         yield Remark(("command",), "this is how Windows starts a program", 'write the program itself, such as "npx"')
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from actors.errors import ConfigError
+from supervisor.config.address import ways_to
 from supervisor.config.entry import ServerConfig
 from supervisor.config.expand import expand, expand_home, parse_env_file
 from supervisor.config.jsonc import KeyPath
@@ -47,7 +48,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What entries are read against. `directory` is that of the configuration file.
 
     `shared` are the variables of all servers, `passed` the names of those that come from our own environment. `missing`
-    looks for what an entry starts, given its keys, expanded, and remarks on what is not there.
+    looks for what an entry starts, given its keys, expanded, and remarks on what is not there. `listen` is the address
+    of the daemon itself.
     """
 
     findings: Findings
@@ -57,6 +59,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     shared: Mapping[str, str] = {}
     passed: tuple[str, ...] = ()
     missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: ()
+    listen: str = Settings().listen
 
 
 def read_server(name: str, members: object, where: KeyPath, around: Surroundings) -> ServerConfig | None:
@@ -232,9 +235,14 @@ class _Entry:
         self._own["env"] = {**variables, **self._own.get("env", {})}
 
     def _limits(self) -> None:
-        """Check what would be refused at every start."""
+        """Check what would be refused at every start, and whether the daemon would be a server of itself."""
         for below, message, hint in launch_faults(self._own):
             self._problem(below, message, hint)
+        listen = self._around.listen
+        for below in () if self._own.get("disabled") else ways_to(self._own, listen):
+            what = f"this is the address of this daemon itself ({listen})"
+            at = self._at(str(below[0]))
+            self._problem((at, *below[1:]), what, "remove the entry; it belongs into the file of a client only")
 
     def _address(self) -> None:
         """Check the form of a remote server's address."""

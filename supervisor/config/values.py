@@ -9,7 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -60,6 +60,8 @@ def keys_of(struct: type[Struct]) -> Mapping[str, Key]:
 
 
 def _unit(name: str) -> str:
+    if name.endswith("_per_s"):
+        return " a second"
     return {"s": " of seconds", "bytes": " of bytes", "chars": " of characters"}.get(name.rpartition("_")[2], "")
 
 
@@ -132,6 +134,19 @@ def _fits(value: object, kind: inspect.Type) -> bool:
 def _within(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
     # NaN compares false with everything, so it is outside every range.
     return (kind.ge is None or value >= kind.ge) and (kind.le is None or value <= kind.le)
+
+
+class SeveralErrors(ConfigError):
+    """Several faults of a file, in its order: a line each, `MAX_PROBLEMS` at most. Its place is that of the first."""
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        first = errors[0]
+        super().__init__(first.message, path=first.path, key=first.key, line=first.line, hint=first.hint)
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        more = len(self.errors) - MAX_PROBLEMS
+        return "\n".join([*map(str, self.errors[:MAX_PROBLEMS]), *([f"and {more} more"] if more > 0 else [])])
 
 
 class Findings:

@@ -77,7 +77,7 @@ class Front:
         counters: ConnectionCounters,
     ) -> Front:
         """Read the ended sessions and build the application. `counters` are those that `view` shows."""
-        drain, budget = RequestDrain(doors.find("").service, view.closing), Budget(buffered_bytes(settings))
+        drain, budget = RequestDrain(doors.find("").service, view.closing, data.mark), Budget(buffered_bytes(settings))
         http = McpHttp(
             _nothing_here,
             drain,

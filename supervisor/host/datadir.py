@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import pwd
 import re
@@ -60,6 +61,11 @@ class DataDir:
     def model(self) -> Path:
         """The directory for the weights of the sentence model, made once there are any."""
         return self.root / "model"
+
+    @property
+    def mark(self) -> str:
+        """Return what tells this daemon from every other, 32 hexadecimal digits; nothing secret follows from it."""
+        return hashlib.blake2b(self.key("session"), digest_size=16, person=b"mcpvisor mark").hexdigest()
 
     def key(self, name: str, size_bytes: int = KEY_BYTES) -> bytes:
         """Return the secret key of that name, made of `size_bytes` random bytes at the first call.

@@ -15,10 +15,14 @@ from supervisor.service.port import Answer, Service, answer, failure
 
 
 class RequestDrain:
-    """The requests in flight at a service, and behind all other doors. `closing` begins the drain, `end` ends it."""
+    """The requests in flight at a service, and behind all other doors. `closing` begins the drain, `end` ends it.
 
-    def __init__(self, service: Service, closing: trio.Event) -> None:
+    `mark` is that of the daemon, for its answers to handshakes.
+    """
+
+    def __init__(self, service: Service, closing: trio.Event, mark: str = "") -> None:
         self.service = service
+        self._mark = mark
         self.closing = closing
         self._in_flight: set[trio.CancelScope] = set()
         self._ended: set[trio.CancelScope] = set()
@@ -26,7 +30,7 @@ class RequestDrain:
 
     def behind(self, service: Service) -> RequestDrain:
         """Return the same drain for the requests at another service: they end together."""
-        other = RequestDrain(service, self.closing)
+        other = RequestDrain(service, self.closing, self._mark)
         other._in_flight, other._ended, other._performed = self._in_flight, self._ended, self._performed
         return other
 
@@ -50,7 +54,7 @@ class RequestDrain:
             return failure(exchange.id, ShuttingDown())
         self._in_flight.add(scope)
         try:
-            return await answer(self.service, exchange)
+            return await answer(self.service, exchange, self._mark)
         finally:
             self._in_flight.discard(scope)
             if not self._in_flight:

@@ -23,6 +23,7 @@ from supervisor.host.workbench import beside
 from supervisor.service.exchange import Exchange
 from supervisor.service.relay import MISSING_CAPABILITY
 from supervisor.service.rounds import InputNeeded
+from supervisor.service.signature import HANDSHAKES, signed
 
 log = logging.getLogger(__name__)
 
@@ -105,14 +106,16 @@ class Answer(msgspec.Struct, frozen=True):
     good: bool = True
 
 
-async def answer(service: Service, exchange: Exchange) -> Answer:
-    """Perform one request and return its answer. Cancelling it abandons the request.
+async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer:
+    """Perform one request and return its answer, that to a handshake with `mark`. Cancelling it abandons the request.
 
     A bug is logged and answered as an internal error without its text; expected failures keep code and data.
     """
     id_, method = exchange.id, exchange.method
     try:
         result = await service.perform(exchange)
+        if mark and method in HANDSHAKES:
+            result = signed(result, mark)
         if len(result) < LARGE_BYTES:
             return Answer(jsonrpc.success(id_, result))
         return Answer(await beside(lambda: jsonrpc.success(id_, result)))  # a join of so many bytes gives up the lock

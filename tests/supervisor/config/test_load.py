@@ -260,3 +260,82 @@ def test_a_pipe_that_nobody_writes_to_and_a_device_are_refused_at_once(tmp_path:
 def test_reprs_of_servers_show_no_values() -> None:
     server: Any = ServerConfig(name="a", command="canary", env={"A": "canary"}, args=("canary",), url="canary")
     assert "canary" not in repr(server) + str([server])
+
+
+OF_A_CLIENT = """{"numStartups": 3,
+ "zzz": 1,
+ "projects": {"/home/me/a": {"mcpServers": {"local": {"command": "c"}}}},
+ "mcpServers": {"fs": {"command": "c"}}}"""
+
+
+@pytest.mark.parametrize("name", [".claude.json", "claude_desktop_config.json", "settings.json"])
+def test_of_the_settings_file_of_a_known_client_the_servers_are_taken_which_is_said(name: str) -> None:
+    configuration = parse(OF_A_CLIENT, Path("/home/me") / name, {}, read_file=no_file)
+    assert [server.name for server in configuration.servers] == ["fs"]
+    (note,) = configuration.notes
+    assert 'only "mcpServers" is read of it' in note.message
+    assert 'single projects, in "projects"' in note.hint
+
+
+def test_every_unknown_key_of_another_file_is_named_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_text(OF_A_CLIENT)
+    assert [line.partition(" (")[0] for line in str(caught.value).splitlines()] == [
+        f"{FILE}:1: numStartups: unknown key",
+        f"{FILE}:2: zzz: unknown key",
+        f"{FILE}:3: projects: unknown key",
+    ]
+    assert 'copy "mcpServers" into a file of its own' in str(caught.value)
+
+
+def test_a_thousand_unknown_keys_are_some_lines() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_text(json.dumps({f"k{number}": 1 for number in range(1000)}))
+    lines = str(caught.value).splitlines()
+    assert (len(lines), lines[-1]) == (21, "and 980 more")
+
+
+ITSELF = {"command": "npx", "args": ["-y", "mcp-remote", "http://127.0.0.1:3001/mcp"]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "listen", "key"),
+    [
+        ({"url": "http://127.0.0.1:3001/mcp"}, None, "url"),
+        ({"url": "http://localhost:3001/mcp/servers/fs"}, None, "url"),
+        ({"serverUrl": "http://[::1]:3001/"}, None, "serverUrl"),
+        ({"url": "ws://LOCALHOST:3001/mcp"}, None, "url"),
+        ({"url": "http://127.0.0.2/mcp"}, "0.0.0.0:80", "url"),
+        ({"url": "http://gate.example:4000/mcp"}, "gate.example:4000", "url"),
+        (ITSELF, None, "args[2]"),
+        (ITSELF, "localhost:3001", "args[2]"),
+    ],
+)
+def test_an_entry_that_leads_to_the_daemon_itself_is_refused_with_its_line(
+    entry: dict[str, Any], listen: str | None, key: str
+) -> None:
+    text = json.dumps({"mcpServers": {"fs": {"command": "c"}, "me": entry}}, indent=1)
+    configuration = parse(text, FILE, {}, listen=listen)
+    (problem,) = configuration.problems
+    assert (problem.server, problem.key) == ("me", f"mcpServers.me.{key}")
+    assert (problem.line or 0) >= text[: text.index('"me"')].count("\n")
+    assert "the address of this daemon itself" in problem.message
+    assert [server.name for server in configuration.servers] == ["fs"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "listen"),
+    [
+        ({"url": "http://127.0.0.1:3002/mcp"}, None),
+        ({"url": "http://192.168.1.7:3001/mcp"}, None),
+        ({"url": "http://127.0.0.1:3001/mcp"}, "127.0.0.1:0"),
+        ({"url": "http://127.0.0.1:3001/mcp", "disabled": True}, None),
+        ({"command": "monitor", "args": ["http://127.0.0.1:3001/api/status", "http://[", "mcp"]}, None),
+        (ITSELF, "127.0.0.1:4000"),
+    ],
+)
+def test_an_entry_that_leads_elsewhere_is_not_taken_for_the_daemon_itself(
+    entry: dict[str, Any], listen: str | None
+) -> None:
+    configuration = parse(json.dumps({"mcpServers": {"other": entry}}), FILE, {}, listen=listen)
+    assert configuration.problems == ()

@@ -90,3 +90,18 @@ def test_what_is_there_or_not_needed_is_not_noted(tmp_path: Path, entry: dict[st
 
 def test_the_path_that_the_entry_sets_is_the_one_that_counts(tmp_path: Path) -> None:
     assert [key for key, *_ in notes(tmp_path, {"command": "uvx", "env": {"PATH": "/nowhere"}})] == ["command"]
+
+
+@pytest.mark.parametrize("line", ["uvx some-server", "uvx @scope/some-server --flag", "{bin}/uvx x/y"])
+def test_a_whole_command_line_is_noted_with_how_it_is_written(tmp_path: Path, line: str) -> None:
+    ((key, _, message, hint),) = notes(tmp_path, {"command": line.replace("{bin}", str(tmp_path / "bin"))})
+    assert (key, message) == ("command", "the program cannot be started: this is a whole command line")
+    assert '"args": ["-y", "some-package"]' in hint
+
+
+def test_a_program_whose_path_has_blanks_is_none(tmp_path: Path) -> None:
+    (tmp_path / "my tools").mkdir()
+    program = tmp_path / "my tools" / "server"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert notes(tmp_path, {"command": str(program)}) == []
