@@ -11,13 +11,16 @@ from html import escape
 from typing import Annotated, Any, Final
 
 import msgspec
+import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from actors.errors import InvalidArguments, SupervisorError
+from actors.errors import InvalidArguments, LoginFailed, SupervisorError
+from actors.principal import Principal
 from supervisor.front.pages.api import View
 from supervisor.front.pages.query import decode
 from supervisor.front.pages.servers import failed
+from supervisor.front.pages.this_machine import check_from_here
 from supervisor.oauth.port import CALLBACK, Accounts, CallbackQuery, LoginStatus
 from supervisor.servers.orders import Control
 
@@ -36,18 +39,47 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def login_routes(view: View) -> Callable[[QuartTrio], None]:
-    """Return a function that adds the routes to an application; without servers to log in at there are none."""
+    """Return a function that adds the routes to an application; without servers to log in at they say so."""
 
     def register(app: QuartTrio) -> None:
-        if view.accounts is None or view.control is None:
+        if view.control is None:
             return
-        pages = LoginPages(view, view.accounts, view.control)
+        pages = LoginPages(view, view.accounts or NoAccounts(), view.control)
         app.add_url_rule(CALLBACK, "oauth_callback", pages.callback)
         app.add_url_rule("/api/logins/<login>", "login_progress", pages.progress)
         app.add_url_rule("/api/servers/<server>/login", "login", pages.login, methods=["POST"])
         app.add_url_rule("/api/servers/<server>/logout", "logout", pages.logout, methods=["POST"])
 
     return register
+
+
+class NoAccounts:
+    """Implements `supervisor.oauth.port.Accounts` where no configured server can be logged in at."""
+
+    async def login(self, server: str, principal: Principal) -> LoginStatus:
+        """Say that this server takes no login. Raises `LoginFailed`."""
+        del principal
+        raise LoginFailed(
+            f'no login at {server!r} is possible: only entries with a "url" that begins with http have one; a local '
+            'server takes its key from "env"',
+            server=server,
+        )
+
+    async def logout(self, server: str, principal: Principal) -> str:
+        """Say that there is nothing to log out of. Raises `LoginFailed`."""
+        return (await self.login(server, principal)).message
+
+    async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
+        """Return None: no login was begun."""
+        del login, wait_s
+        await trio.lowlevel.checkpoint()
+        return None
+
+    async def callback(self, query: CallbackQuery) -> LoginStatus | None:
+        """Return None: nobody waits for one."""
+        del query
+        await trio.lowlevel.checkpoint()
+        return None
 
 
 class LoginPages:
@@ -61,6 +93,7 @@ class LoginPages:
     async def login(self, server: str) -> Response:
         """Answer `POST /api/servers/{name}/login`: where a user says yes."""
         try:
+            check_from_here(request.scope)
             self._control.check(server)
             return _json(await self._accounts.login(server, self._view.principal))
         except SupervisorError as error:
@@ -69,6 +102,7 @@ class LoginPages:
     async def logout(self, server: str) -> Response:
         """Answer `POST /api/servers/{name}/logout`: a sentence."""
         try:
+            check_from_here(request.scope)
             self._control.check(server)
             return _json({"server": server, "message": await self._accounts.logout(server, self._view.principal)})
         except SupervisorError as error:

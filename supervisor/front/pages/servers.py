@@ -2,7 +2,8 @@
 
 - A name means exactly one configured server; anything else is 404 with the nearest names.
 - An order is a POST without a body. It is waited for until `deadline_s` at most; what is not done by then goes on.
-- A page of a foreign origin cannot give orders: a browser sends `Origin` with every POST, and the guard refuses it.
+- Orders come from this machine only. A page of a foreign origin cannot give any: a browser sends `Origin` with every
+  POST, and the guard refuses it.
 - Logs are the server's own text: without secrets, unprintable characters escaped; show it, never run it.
 """
 
@@ -31,6 +32,7 @@ from actors.kit import Latest
 from actors.server.journal import QUIET_S, Journal
 from supervisor.front.pages.api import GOING_AWAY, View, end_when_gone, end_with, server_row
 from supervisor.front.pages.query import decode
+from supervisor.front.pages.this_machine import FromElsewhere, check_from_here
 from supervisor.servers.orders import Control, Order
 
 MAX_LINES = 1000
@@ -39,6 +41,7 @@ GATHER_S = 0.1
 """A follower gets what came in this time at once."""
 
 STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
+    (FromElsewhere, 403),
     (UnknownServer, 404),
     (ServerDisabled, 409),
     (InvalidArguments, 400),
@@ -104,6 +107,7 @@ class ServerPages:
         """Answer `POST /api/servers/{name}/{order}`: a sentence, and the row as it is then."""
         try:
             wanted = decode(request.args.items(multi=True), OrderQuery)
+            check_from_here(request.scope)
             self._control.check(server)
             with trio.move_on_after(wanted.deadline_s):
                 done = await self._control.order(server, order, self._view.principal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 import trio
@@ -17,10 +17,13 @@ from actors.messages import Refreshed
 from actors.principal import Principal
 from actors.server.journal import Journal
 from supervisor.front.edge.app import create_app
+from supervisor.front.edge.asgi import Application
 from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.api import View
+from supervisor.front.pages.logins import login_routes
 from supervisor.front.pages.servers import server_routes
 from supervisor.servers.orders import Done, Order
+from tests.fakes.asgi import Exchange, scope_of
 from tests.fakes.front_server import Running, read_all, running
 from tests.supervisor.front.pages.test_api import ask, no_mcp, page, status, view
 
@@ -210,3 +213,58 @@ async def test_a_follower_that_leaves_is_forgotten() -> None:
             assert b"101" in await stream.receive_some()
         journal.note("nobody hears this")
         assert (await page(server, "/api/servers/a"))["server"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("client", "headers"),
+    [
+        ("192.0.2.7", []),
+        ("2001:db8::7", []),
+        ("not-an-address", []),
+        ("127.0.0.1", [(b"x-forwarded-for", b"192.0.2.7")]),
+        ("127.0.0.1", [(b"forwarded", b"for=192.0.2.7")]),
+    ],
+)
+async def test_an_order_from_another_machine_is_refused_whatever_host_it_names(
+    client: str, headers: list[tuple[bytes, bytes]]
+) -> None:
+    control = Obeys()
+    code, body = await order_from(control, client, headers)
+    assert (code, control.orders) == (403, [])
+    assert "from the machine only that the daemon runs on" in body["error"]["message"]
+
+
+@pytest.mark.parametrize("client", ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", "198.51.100.1"])
+async def test_an_order_from_this_machine_is_taken_by_whatever_address_it_comes(client: str) -> None:
+    control = Obeys()
+    code, _ = await order_from(control, client, [])
+    assert (code, control.orders) == (200, [("a", "wake")])
+
+
+async def order_from(control: Obeys, client: str, headers: list[tuple[bytes, bytes]]) -> tuple[int, Any]:
+    """Give an order over a connection of this address to our own, 198.51.100.1, with a local `Host`."""
+    app = create_app(
+        guard=Guard("0.0.0.0", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=server_routes(shown(control))
+    )
+    scope = scope_of("POST", [("host", "127.0.0.1:3001")], "/api/servers/a/wake")
+    scope |= {"http_version": "1.1", "query_string": b"", "scheme": "http", "root_path": ""}
+    scope |= {"client": (client, 1), "server": ("198.51.100.1", 3001), "headers": [*scope["headers"], *headers]}
+    exchange = Exchange(b"")
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cast("Application", app), scope, exchange.receive, exchange.send)
+            await exchange.end()
+            exchange.leave()
+    return exchange.status, json.loads(exchange.body)
+
+
+@pytest.mark.parametrize("order", ["login", "logout"])
+async def test_a_login_where_no_server_has_one_says_which_have(order: str) -> None:
+    app = create_app(
+        guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=login_routes(shown(Obeys()))
+    )
+    async with running(app, trio.Event()) as server:
+        code, body = await post(server, f"/api/servers/a/{order}")
+        unknown, _ = await post(server, f"/api/servers/b/{order}")
+    assert (code, unknown) == (502, 404)
+    assert body["error"]["message"].startswith("no login at 'a' is possible: only entries with a \"url\"")
