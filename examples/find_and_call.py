@@ -35,4 +35,9 @@ def main(purpose: str, arguments: str, url: str = "http://127.0.0.1:3001") -> No
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if not 3 <= len(sys.argv) <= 4:
+        sys.exit(__doc__)
+    try:
+        main(*sys.argv[1:])
+    except (RuntimeError, httpx2.HTTPError) as error:
+        sys.exit(f"{error}")

@@ -11,7 +11,7 @@ import click
 from actors.errors import ConfigError
 from actors.kit.paths import absolute
 from supervisor.commands.common import console, plain, table
-from supervisor.commands.outcomes import BadConfiguration
+from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import check_exposure
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.remarks import lines
@@ -23,7 +23,7 @@ DISTRIBUTION = "mcpvisor"
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def check(file: Path) -> None:
-    """Check a configuration FILE: exit 78 if something is wrong with it, 0 if it can be used."""
+    """Check a configuration FILE: exit 0 if all is right, 1 if entries are left out, 78 if no daemon would start."""
     for warning in clashes(packages_distributions().get("supervisor", [])):
         click.echo(f"warning: {warning}", err=True)
     try:
@@ -31,14 +31,12 @@ def check(file: Path) -> None:
     except ConfigError as error:
         raise BadConfiguration(str(error)) from None
     _show(configuration)
-    if configuration.problems:
-        count = len(configuration.problems)
-        lines = [str(problem) for problem in configuration.problems]
-        lines.append(f"{count} problem{'s' if count > 1 else ''}; the other servers can be used")
-        raise BadConfiguration("\n".join(lines))
-    obstacles = obstacles_of(configuration)
-    if obstacles:
-        raise BadConfiguration("\n".join([*map(str, obstacles), "the daemon would not start"]))
+    lines = [str(problem) for problem in configuration.problems]
+    if obstacles := obstacles_of(configuration):
+        raise BadConfiguration("\n".join([*lines, *map(str, obstacles), "the daemon would not start"]))
+    if count := len(lines):
+        lines.append(f"{count} problem{'s' if count > 1 else ''}; the daemon would start with the other servers")
+        raise CommandFailed("\n".join(lines))
 
 
 def obstacles_of(configuration: Configuration) -> list[ConfigError]:

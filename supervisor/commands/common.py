@@ -1,7 +1,7 @@
 """What the commands that ask a daemon share: its address, output for people and for pipes.
 
 - Text of servers is shown without control characters, and never read as markup.
-- Without a terminal there are no colours and no cut columns; `NO_COLOR` is honoured by rich.
+- Without a terminal there are no colours, and nothing is wrapped or cut; `NO_COLOR` is honoured by rich.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 import click
 import msgspec
 import trio
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from supervisor.client import DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
-from supervisor.metatools.texts import clean
+from supervisor.metatools.texts import clean, is_seen
 
 T = TypeVar("T")
 
@@ -81,6 +82,21 @@ def console(*, stderr: bool = False) -> Console:
     return out
 
 
+def print_table(out: Console, rows: RenderableType) -> None:
+    """Print a table whose last column has texts, in a pipe without blanks that fill each line up to the longest."""
+    if out.is_terminal:
+        out.print(rows)
+        return
+    with out.capture() as captured:
+        out.print(rows)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def below(text: Text) -> RenderableType:
+    """Return a text as it stands below what it is about."""
+    return Padding(text, (0, 0, 0, 4), expand=False)
+
+
 def plain(text: object) -> Text:
     """Return text of a server as it may be shown on one line."""
     return Text(" ".join(clean(str(text)).split()))
@@ -101,7 +117,13 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(json_text(value, indent=2))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON in which everything can be seen: what a terminal might obey is escaped (RFC 8259, 7)."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return "".join(c if c == "\n" or is_seen(c) else json.dumps(c)[1:-1] for c in text)
 
 
 def duration(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ from urllib.parse import quote
 import click
 from rich.text import Text
 
-from supervisor.commands.common import ask, console, page, plain, url_option
+from supervisor.commands.common import ask, console, json_text, page, plain, url_option
 from supervisor.commands.watch import follow
 
 MAX_LINES = 1000
@@ -44,7 +43,7 @@ def logs(*, server: str, following: bool, count: int, as_json: bool, url: str) -
     def show(lines: list[Line]) -> None:
         for logged in lines:
             if as_json:
-                click.echo(json.dumps(logged, ensure_ascii=False))
+                click.echo(json_text(logged))
             else:
                 out.print(line(logged))
 

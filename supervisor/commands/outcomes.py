@@ -1,6 +1,7 @@
 """How commands end: exit codes, and the failures that have one.
 
-Exit codes are those of sysexits.h where it has one; 1 means that the daemon or a server answered with an error.
+Exit codes are those of sysexits.h where it has one; 1 means that the daemon or a server answered with an error, or that
+entries of a configuration are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ EXIT_UNAVAILABLE = 69
 EXIT_WANT = 75
 """sysexits.h EX_TEMPFAIL: the system lacks what the command needs; it may have it later."""
 EXIT_CONFIG = 78
-"""sysexits.h EX_CONFIG: the configuration cannot be used."""
+"""sysexits.h EX_CONFIG: no daemon starts with this configuration."""
 EXIT_INTERRUPTED = 130
 """What a shell gives a program that Ctrl-C ended."""
 
@@ -31,6 +32,6 @@ class NoDaemon(CommandFailed):
 
 
 class BadConfiguration(CommandFailed):
-    """Ends the command because the configuration cannot be used."""
+    """Ends the command because no daemon starts with this configuration."""
 
     exit_code = EXIT_CONFIG

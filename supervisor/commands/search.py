@@ -7,7 +7,17 @@ from typing import Any
 import click
 
 from supervisor.client import SEARCH_TIMEOUT_S, RequestRefused, connect
-from supervisor.commands.common import ask, console, json_option, plain, print_json, readable, table, url_option
+from supervisor.commands.common import (
+    ask,
+    console,
+    json_option,
+    plain,
+    print_json,
+    print_table,
+    readable,
+    table,
+    url_option,
+)
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.metatools.definitions import DISCOVER, KINDS
 
@@ -28,11 +38,12 @@ KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
     metavar="KIND",
     help=KINDS_HELP,
 )
+@click.option("--cursor", metavar="CURSOR", help="Go on with a list where the last answer ended.")
 @json_option
 @url_option
-def search(*, query: str, limit: int, kinds: tuple[str, ...], as_json: bool, url: str) -> None:
+def search(*, query: str, limit: int, kinds: tuple[str, ...], cursor: str | None, as_json: bool, url: str) -> None:
     """Search the tools behind the daemon by what you want to do; '*' lists them."""
-    arguments = {"query": query, "limit": limit, "kinds": list(kinds)}
+    arguments = {"query": query, "limit": limit, "kinds": list(kinds), **({"cursor": cursor} if cursor else {})}
 
     async def question() -> dict[str, Any]:
         async with connect(url) as daemon:
@@ -58,8 +69,10 @@ def _show(answer: dict[str, Any]) -> None:
         rows.add_row(plain(path), f"{hit['relevance_score']:.3f}", plain(hit.get("description", "")))
     out = console()
     if answer["tools"]:
-        out.print(rows)
+        print_table(out, rows)
     if answer.get("notice"):
         out.print(plain(answer["notice"]))
+    if answer.get("next_cursor"):
+        out.print(plain(f"for the rest, the same again with --cursor {answer['next_cursor']}"))
     shown, total = len(answer["tools"]), answer["total_found"]
     out.print(f"{shown} of {total} found in {answer['search_time_ms']:g} ms; a score of 0 is best", markup=False)

@@ -1,7 +1,7 @@
 """`status`: how the servers of a running daemon are doing.
 
 - What needs attention comes last, next to the prompt.
-- Below 120 columns a server is a line of numbers, and under it, wrapped at words, what is wrong with it.
+- In a pipe and below 120 columns a server is a line of numbers, and under it, wrapped at words, what is wrong with it.
 - What is wrong is said once, also if the daemon tells it of the configuration and of the server.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import click
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from supervisor.commands.common import (
     STATE_STYLES,
+    below,
     console,
     duration,
     json_option,
@@ -38,7 +38,6 @@ CARD_COLUMNS = (("STATE", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALL
 WIDE = 120
 MIN_NAME = 12
 MAX_PROBLEMS = 3
-INDENT = (0, 0, 0, 4)
 ORDER = ("disabled", "stopped", "dormant", "ready")
 """Servers in these states come first, then those on their way, then those that are tried again, then failed ones."""
 TROUBLED = ("respawning", "failed")
@@ -95,7 +94,7 @@ def ordered(servers: list[Row]) -> list[Row]:
 
 def servers_shown(servers: list[Row], now: float, out: Console) -> RenderableType:
     """Return the rows of `/api/status` as a table, or as cards if it is narrow; `now` is unix time in seconds."""
-    if out.width >= WIDE:
+    if out.is_terminal and out.width >= WIDE:
         return servers_table(servers, now)
     return servers_cards(servers, now, out.width)
 
@@ -130,7 +129,7 @@ def servers_cards(servers: list[Row], now: float, width: int) -> RenderableType:
         facts = [state_text(state_of(row)), Text(duration(now - row["since"]))]
         facts += [Text(_number(row.get(name.lower()))) for name, _ in columns[len(facts) :]]
         lines.append(_card_line(plain(row["server"]), facts, columns, size))
-        lines += [Padding(detail, INDENT) for detail in _details(row, now)]
+        lines += map(below, _details(row, now))
     return Group(*lines)
 
 
@@ -188,6 +187,7 @@ def attention(servers: list[Row]) -> Iterator[Text]:
     troubled = [row for row in servers if state_of(row) in TROUBLED and not row.get("requires_reauth")]
     misconfigured = [row for row in troubled if row.get("wanted") == "stopped"]
     failing = [row for row in troubled if row.get("wanted") != "stopped"]
+    failing += [row for row in servers if state_of(row) not in (*ORDER, *TROUBLED) and row.get("last_error")]
     if misconfigured:
         yield _named("cannot run as configured", misconfigured, "correct that, then restart the daemon")
     if failing:

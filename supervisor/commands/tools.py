@@ -6,13 +6,22 @@ from typing import Any, get_args
 
 import click
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from actors.catalogue.criteria import MAX_LIMIT, SortBy
 from actors.catalogue.inference import Complexity
 from actors.catalogue.metadata import SAFETY
-from supervisor.commands.common import console, json_option, page, plain, print_json, table, url_option
+from supervisor.commands.common import (
+    below,
+    console,
+    json_option,
+    page,
+    plain,
+    print_json,
+    print_table,
+    table,
+    url_option,
+)
 
 PATH = "/api/tools"
 SORT_WORDS = tuple(word.replace("_", "-") for word in get_args(SortBy))
@@ -23,7 +32,6 @@ MAX_DESCRIPTION_CHARS = 100
 MAX_CARD_CHARS = 300
 WIDE = 160
 """Columns that the table needs for descriptions to be read."""
-INDENT = (0, 0, 0, 4)
 
 
 @click.command()
@@ -69,7 +77,7 @@ def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
         return
     out = console()
     if listing["tools"]:
-        out.print(rows_of(listing["tools"]) if out.width >= WIDE else cards_of(listing["tools"]))
+        print_table(out, rows_of(listing["tools"]) if out.width >= WIDE else cards_of(listing["tools"]))
     levels = ", ".join(f"{count} {level}" for level, count in listing["by_safety"].items())
     out.print(f"{len(listing['tools'])} of {listing['total']} tools ({levels})", markup=False)
 
@@ -112,7 +120,7 @@ def cards_of(listed: list[dict[str, Any]]) -> RenderableType:
     for row in listed:
         lines.append(plain(row["path"]).append("  ").append_text(_facts(row)))
         if row["description"]:
-            lines.append(Padding(_description(row), INDENT))
+            lines.append(below(_description(row)))
     return Group(*lines)
 
 

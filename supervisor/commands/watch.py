@@ -5,7 +5,6 @@ Once connected it stays: when the daemon goes away it tries again, after 0.5 s a
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +14,7 @@ import trio
 from rich.text import Text
 
 from supervisor.client import DaemonUnreachable, open_socket
-from supervisor.commands.common import ask, console, json_option, plain, state_text, url_option
+from supervisor.commands.common import ask, console, json_option, json_text, plain, state_text, url_option
 
 EVENTS = "/api/events"
 BACKOFF_INITIAL_S = 0.5
@@ -33,7 +32,7 @@ def watch(*, as_json: bool, url: str) -> None:
 
     def show(event: Event) -> None:
         if as_json:
-            click.echo(json.dumps(event, ensure_ascii=False))
+            click.echo(json_text(event))
         else:
             out.print(line(event))
 

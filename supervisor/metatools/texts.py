@@ -42,6 +42,11 @@ def clean(text: str) -> str:
     return "".join(c for c in text if c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs")
 
 
+def is_seen(character: str) -> bool:
+    """Say whether a reader sees a character, and no terminal obeys it."""
+    return character.isprintable() and _UNSEEN.match(character) is None
+
+
 def shorten(text: str, limit: int) -> str:
     """Cut at the end of a sentence if one ends in the last two thirds of the limit, else at a word."""
     text = clean(text[: 8 * limit]).strip()

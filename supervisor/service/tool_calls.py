@@ -18,7 +18,7 @@ from supervisor.host.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments.coercion import fitted_to
 from supervisor.metatools.arguments.execution import Execute
-from supervisor.metatools.arguments.names import slip_of, stray, takes_no_others
+from supervisor.metatools.arguments.names import is_read_only, slip_of, stray, takes_no_others
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.texts import clean
@@ -77,14 +77,15 @@ class ToolCalls:
         self._used(principal, entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
         if not approved.remark:
             return body
-        return await self._bench.run(len(body) // REMARKED_COST, with_remark, body, approved.remark)
+        return await self._bench.run(len(body) // REMARKED_COST, with_remark, body, approved.remark, approved.anyway)
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The arguments to be sent; `remark` is to be said if the call fails."""
+    """The arguments to be sent; `remark` is to be said if the call fails, and also of a good result if `anyway`."""
 
     arguments: msgspec.Raw
     remark: str = ""
+    anyway: bool = False
 
 
 def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
@@ -105,7 +106,8 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
         slip = slip_of(tool, given, missing)
         if slip.mended is None:
             raise _wrong(entry, tool, slip.told, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
-        return Checked(slip.mended)
+        remark = f"{', '.join(slip.unknown)} was taken for {', '.join(slip.missing)}, as this tool calls it"
+        return Checked(slip.mended, remark, anyway=not is_read_only(tool))
     others = stray(tool, given)
     if others is None:
         return Checked(given.text)
@@ -114,9 +116,9 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
     return Checked(given.text, f"{others.told}; {clean(tool_path(entry.server, tool.name))} may have no such argument")
 
 
-def with_remark(body: bytes, remark: str) -> bytes:
-    """Return the result of a call that failed with a text more; any other, and one that is none, as it is."""
-    if not has_failed(msgspec.Raw(body)):
+def with_remark(body: bytes, remark: str, anyway: bool = False) -> bytes:
+    """Return the result of a call with a text more if it failed, or `anyway`; what is no result, as it is."""
+    if not anyway and not has_failed(msgspec.Raw(body)):
         return body
     try:
         members = _members.decode(body)

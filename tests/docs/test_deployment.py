@@ -107,6 +107,11 @@ def test_the_service_knows_exit_codes_and_times_of_the_daemon() -> None:
     assert (value("Restart"), value("KillMode"), value("NoNewPrivileges")) == ("on-failure", "mixed", "yes")
 
 
+def test_the_service_has_a_place_for_secrets_that_need_not_be_there() -> None:
+    assert value("EnvironmentFile") == "-%h/.config/mcpvisor/environment"
+    assert "`~/.config/mcpvisor/environment`" in OPERATING
+
+
 @pytest.mark.process
 def test_systemd_finds_nothing_wrong_with_the_service(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:

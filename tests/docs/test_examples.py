@@ -52,6 +52,21 @@ async def test_an_example_finds_a_tool_by_its_purpose_and_runs_it(tmp_path: Path
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [((), "[URL]"), (("a", "{}", "http://127.0.0.1:1"), "refused"), (("a", "{", "b", "c"), "[URL]")],
+)
+async def test_an_example_that_is_called_wrongly_says_how_and_shows_no_traceback(
+    words: tuple[str, ...], said: str
+) -> None:
+    command = [sys.executable, str(EXAMPLES / "find_and_call.py"), *words]
+    done = await trio.run_process(command, capture_stderr=True, stdin=b"", check=False)
+    assert done.returncode == 1
+    assert said in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+@pytest.mark.process
 async def test_the_official_client_sees_four_tools_and_the_resources(tmp_path: Path) -> None:
     async with small_daemon(tmp_path) as (daemon, _):
         lines = (await run("official_client.py", daemon.url, "calculate")).splitlines()

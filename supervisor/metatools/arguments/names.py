@@ -132,7 +132,7 @@ def _mended(
     context = words(tool.name[:MAX_NAME_CHARS])
     own = likeness(wrong, right, context)
     others = (name for name in properties if name not in given and name != right)
-    if own < (SYNONYM if _is_read_only(tool) else SPELLED):
+    if own < (SYNONYM if is_read_only(tool) else SPELLED):
         return None
     if any(likeness(wrong, name, context) >= own for name in others):
         return None
@@ -140,7 +140,8 @@ def _mended(
     return msgspec.Raw(msgspec.json.encode(renamed))
 
 
-def _is_read_only(tool: Tool) -> bool:
+def is_read_only(tool: Tool) -> bool:
+    """Say whether a tool's annotations say that it changes nothing."""
     annotations = plain(tool.annotations)
     return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
 

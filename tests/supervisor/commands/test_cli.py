@@ -65,14 +65,14 @@ def test_check_shows_the_name_that_a_server_is_called_by(tmp_path: Path) -> None
     assert 'filesystem-john-abc123: served as "filesystem"' in result.stdout
 
 
-def test_check_names_every_problem_with_line_key_and_advice_and_exits_with_78(tmp_path: Path) -> None:
+def test_check_names_every_entry_that_run_would_leave_out_and_exits_with_1(tmp_path: Path) -> None:
     bad = {"mcpServers": {"one": {"comand": "x"}, "two": {"command": "y", "idle_timeout_s": -1}}}
     result = invoke("check", file := written(tmp_path, bad))
-    assert result.exit_code == 78
+    assert result.exit_code == 1
     lines = result.stderr.splitlines()
     assert lines[0] == f'Error: {file}:4: mcpServers.one.comand: unknown key (did you mean "command"?)'
     assert lines[1].startswith(f"{file}:8: mcpServers.two.idle_timeout_s: ")
-    assert lines[2] == "2 problems; the other servers can be used"
+    assert lines[2] == "2 problems; the daemon would start with the other servers"
 
 
 @pytest.mark.parametrize("text", ["{", '{"mcpServers": []}', ""])
@@ -344,7 +344,7 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
         called = await ask(url, "call", "notes:add_note", '{"title": "t", "text": "x"}')
         listed = await ask(url, "call", "notes:list_notes", "--json", stdin="")
     rows = [line.split() for line in shown.stdout.splitlines()]
-    assert rows[0][:6] == ["SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS"]
+    assert rows[0] == ["SERVER", "STATE", "SINCE", "TOOLS", "TOKENS", "CALLS", "RESTARTS"]
     assert [row[:2] for row in rows[1:3]] == [["notes", "ready"], ["weather-desk", "ready"]]
     assert "6 tools of 2 servers would cost a model" in shown.stdout
     assert [row["tools"] for row in json.loads(as_json.stdout)["servers"]] == [3, 3]

@@ -18,6 +18,7 @@ from rich.console import Console, RenderableType
 
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, base_url
 from supervisor.commands import logs, status, tools
+from supervisor.commands.common import PIPE_WIDTH
 from supervisor.demo.setting import configuration, running_daemon
 from tests.supervisor.commands.test_cli import ROOT, ask, client_of, invoke
 
@@ -102,6 +103,23 @@ def test_those_that_need_attention_are_named_with_what_helps() -> None:
     assert first == "cannot run as configured: c; correct that, then restart the daemon"
     assert second == "failing: b, a; see `mcpvisor logs SERVER`, then `mcpvisor restart SERVER`"
     assert list(status.attention([row("d")])) == []
+
+
+def test_a_server_that_is_just_being_started_again_after_a_failure_is_named_as_failing() -> None:
+    starting = row("again", "handshaking", last_error="exit code 1", last_error_at=NOW - 3, restarts=4)
+    (line,) = status.attention([starting, row("new", "handshaking"), row("well", last_error="exit code 1")])
+    assert line.plain.startswith("failing: again; ")
+
+
+def test_lines_of_the_status_in_a_pipe_are_as_long_as_what_they_say() -> None:
+    out = Console(file=io.StringIO(), width=PIPE_WIDTH, highlight=False)
+    rows = [row("a", "failed", last_error="z" * 280, last_error_at=NOW), row("b")]
+    out.print(status.servers_shown(rows, NOW, out))
+    assert isinstance(out.file, io.StringIO)
+    lines = out.file.getvalue().splitlines()
+    assert all(line == line.rstrip() for line in lines)
+    assert sorted(map(len, lines))[-2] < 80
+    assert any(line.strip() == f"error (0s ago): {'z' * 280}" for line in lines)
 
 
 def test_no_savings_are_said_in_words() -> None:

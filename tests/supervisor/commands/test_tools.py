@@ -16,6 +16,7 @@ from actors.catalogue.criteria import Criteria
 from actors.kit import Latest
 from supervisor.cli import cli
 from supervisor.client import RequestRefused, connect
+from supervisor.commands.common import json_text
 from supervisor.commands.tokens import MAX_ROWS
 from supervisor.commands.tools import COLUMNS, parameters, tools
 from supervisor.front.pages.api import View, routes
@@ -150,3 +151,30 @@ async def test_a_server_that_does_not_exist_is_an_error_and_not_an_empty_list(co
     assert result.exit_code == 1
     assert "there is no server 'flies'; did you mean 'files'?" in result.stderr
     assert (await invoke(f"{command} --server new")).exit_code == 0  # nothing is known of it yet
+
+
+async def test_json_for_a_terminal_has_no_character_that_it_obeys_or_that_nobody_sees() -> None:
+    text = "one\u009b2Jtwo\u202ethree\u2066four\u3164five\ud800six caf\u00e9 \U000e0041"
+    nasty = entry("a", {"name": "b", "description": "described"})
+    view = view_of(catalogue=Latest(replace(CATALOGUE, entries={"a": nasty})))
+    assert (await invoke("tools --json", view)).exit_code == 0
+    shown = json_text({"description": text}, indent=2)
+    assert json.loads(shown) == {"description": text}
+    assert "café" in shown
+    assert all(c == "\n" or c.isprintable() for c in shown)
+    assert "\u3164" not in shown
+
+
+async def test_json_of_a_hostile_tool_is_escaped_by_the_command() -> None:
+    nasty = entry("a", {"name": "b", "title": "x\u009b2J", "description": "a\u202eb\u0085c"})
+    view = view_of(catalogue=Latest(replace(CATALOGUE, entries={"a": nasty})))
+    for line in ("tools --json", "tools"):
+        printed = (await invoke(line, view)).stdout
+        assert all(c == "\n" or c.isprintable() for c in printed), line
+
+
+async def test_no_line_of_a_table_in_a_pipe_is_filled_with_blanks() -> None:
+    rows = {"long": "x" * 90, "short": "y"}
+    entries = {name: entry(name, {"name": "t", "description": text}) for name, text in rows.items()}
+    printed = (await invoke("tools", view_of(catalogue=Latest(replace(CATALOGUE, entries=entries))))).stdout
+    assert all(line == line.rstrip() for line in printed.splitlines())

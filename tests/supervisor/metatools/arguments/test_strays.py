@@ -74,6 +74,28 @@ def test_what_a_schema_may_allow_is_sent_as_it_is_and_named_if_the_call_fails() 
     assert to_send.remark == NAMED
 
 
+def branching(annotations: bytes = b"") -> Tool:
+    """A tool that calls a branch `branch_name`, and writes unless its annotations say otherwise."""
+    schema = {"type": "object", "properties": {"branch_name": {"type": "string"}}, "required": ["branch_name"]}
+    return Tool(name="log", input_schema=raw(schema), required=("branch_name",), annotations=msgspec.Raw(annotations))
+
+
+def test_an_argument_under_another_name_is_sent_under_the_right_one_and_a_writing_tool_says_so() -> None:
+    made = branching()
+    to_send = checked(entry(made), made, wanted(branch="main"))
+    assert json.loads(bytes(to_send.arguments)) == {"branch_name": "main"}
+    said = "branch was taken for branch_name, as this tool calls it"
+    assert (to_send.remark, to_send.anyway) == (said, True)
+    told = json.loads(with_remark(b'{"content":[{"type":"text","text":"done"}]}', to_send.remark, to_send.anyway))
+    assert [block["text"] for block in told["content"]] == ["done", said]
+
+
+def test_a_reading_tool_says_so_only_if_the_call_fails() -> None:
+    made = branching(b'{"readOnlyHint":true}')
+    to_send = checked(entry(made), made, wanted(branch="main"))
+    assert (bool(to_send.remark), to_send.anyway) == (True, False)
+
+
 @pytest.mark.parametrize("schema", [b"{}", b'{"type":"object","properties":{},"additionalProperties":false}', b"5"])
 def test_a_schema_without_properties_has_nothing_to_say_of_others(schema: bytes) -> None:
     made = Tool(name="log", input_schema=msgspec.Raw(schema))
