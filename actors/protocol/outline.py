@@ -51,7 +51,7 @@ class Outline:
     """The objects and arrays of the uppermost `levels` of a text; at most `max_marks` brackets and commas are noted.
 
     A text with more of them is cut: then the containers that were open are not `whole`, the last part of such an object
-    reaches to the end of the text, and the last one of such an array is left out. Raises `Malformed`.
+    reaches to the end of the text, and the last one of such an array is left out. Raises `MalformedJson`.
     """
 
     def __init__(self, text: bytes, levels: int, max_marks: int) -> None:
@@ -68,7 +68,7 @@ class Outline:
         return self._text[span.start : span.end]
 
     def members(self, of: Span) -> dict[bytes, Span]:
-        """Return the values of an object by key, of equal keys the last. Raises `Malformed` for anything else."""
+        """Return the values of an object by key, of equal keys the last. Raises `MalformedJson` for anything else."""
         members: dict[bytes, Span] = {}
         for part in self._parts(of, b"{"):
             member = _MEMBER.match(self._text, part.start, part.end)
@@ -77,7 +77,7 @@ class Outline:
         return members
 
     def elements(self, of: Span) -> tuple[list[Span], bool]:
-        """Return the elements of an array, and whether these are all. Raises `Malformed` for anything else."""
+        """Return the elements of an array, and whether these are all. Raises `MalformedJson` for anything else."""
         return list(self._parts(of, b"[")), self._containers[of.start].whole
 
     def _parts(self, of: Span, opening: bytes) -> Iterator[Span]:
@@ -139,7 +139,7 @@ class Extent(NamedTuple):
 
 
 def extent(text: bytes) -> Extent:
-    """Return how large a text is. Raises `Malformed` if it closes more than it opens."""
+    """Return how large a text is. Raises `MalformedJson` if it closes more than it opens."""
     depth = marks = 0
     for piece in _marks(text):
         depth = max(depth, int(piece.levels.max(initial=0)))

@@ -95,8 +95,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         Ask,
         Meta(
             description="Whom the server may ask something while it works on a call (elicitation, sampling, roots): "
-            "nobody, the client that made the call, or where it cannot be asked also a person, on a page of the daemon "
-            "or through a result of `execute_mcp_tool`."
+            "`clients`: the client that made the call; `everyone`: where that cannot be asked also a person, on a page "
+            "of the daemon or through a result of `execute_mcp_tool`; `none`: nobody."
         ),
     ] = "clients"
     confirm: Annotated[
@@ -116,8 +116,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     era: Annotated[
         Eras,
         Meta(
-            description="The era of the protocol: up to 2025-11-25 (legacy), since 2026-07-28 (modern), or what the "
-            "server is found to speak, the modern one first."
+            description="The era of the protocol. `auto`: what the server is found to speak, the modern one first; "
+            "`legacy`: up to 2025-11-25; `modern`: since 2026-07-28."
         ),
     ] = "auto"
     question_timeout_s: Annotated[
@@ -141,7 +141,11 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         Count, Meta(description="Questions that it may ask within any minute, of all clients and calls together.")
     ] = 120
     restart: Annotated[
-        Restart, Meta(description="When an ended process is started again: after a failure, always, never.")
+        Restart,
+        Meta(
+            description="When an ended process is started again. `permanent`: always; `temporary`: never; "
+            "`transient`: after a failure."
+        ),
     ] = "transient"
     max_in_flight: Annotated[Count, Meta(description="Calls the server works on at the same time.")] = 64
     max_queued: Annotated[

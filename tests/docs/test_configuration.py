@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from supervisor.config import ServerConfig, Settings, load, parse
@@ -91,3 +92,15 @@ def test_the_command_rewrites_a_file_and_refuses_other_arguments(
         rewrite("no tables")
     assert main(["--wrong"]) == 64
     assert capsys.readouterr().err == USAGE
+
+
+def test_each_word_that_a_setting_takes_is_explained_by_its_name() -> None:
+    for key in server_keys().values():
+        if isinstance(key.type, msgspec.inspect.LiteralType) and key.name in ("ask", "era", "restart"):
+            assert all(f"`{word}`: " in key.description for word in key.type.values), key.name
+
+
+def test_a_setting_of_a_rate_is_told_as_a_rate() -> None:
+    rates = [key for key in keys_of(Settings).values() if key.name.endswith("_per_s")]
+    assert rates
+    assert all("a second" in key.expects for key in rates)
