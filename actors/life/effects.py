@@ -68,13 +68,12 @@ class Kill(Effect, frozen=True, tag=True):
 
 
 class FailInFlight(Effect, frozen=True, tag=True):
-    """Calls that were sent to a process that is dead, or lost, get a typed error at once."""
+    """Calls that were sent to a process that is dead, or lost, get a typed error at once.
+
+    Those that certainly did not leave wait for the next one.
+    """
 
     reason: str
-
-
-class Renew(Effect, frozen=True, tag=True):
-    """Calls that certainly did not leave for a session that is over wait for the next one."""
 
 
 class FailWaiting(Effect, frozen=True, tag=True):

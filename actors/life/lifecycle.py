@@ -25,7 +25,6 @@ from actors.life.effects import (
     Greet,
     Kill,
     ListAll,
-    Renew,
     Report,
     Serve,
     Spawn,
@@ -114,7 +113,7 @@ def _alive(life: Life, event: Event) -> Step:
             return _down(refused, reason, scarce=scarce)
         case (State.READY, Exited(reason=reason, renewable=True)):
             following, effects = _spawn(life)
-            return following, (Renew(), FailInFlight(reason), *effects)
+            return following, (FailInFlight(reason), *effects)
         case (State.READY, Exited(reason=reason, normal=True)):
             return _down(replace(life, wanted="dormant"), reason)
         case (_, Exited(reason=reason)):

@@ -37,6 +37,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     login: bool = False
 
     @property
+    def unreached(self) -> bool:
+        """Whether nobody was found who could have carried the request out."""
+        return self.cause == "unavailable" and not self.sent
+
+    @property
     def bars(self) -> bool:
         """Whether the server takes nothing at all before a login."""
         return self.login and self.cause == "unauthorized"

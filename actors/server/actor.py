@@ -49,7 +49,7 @@ from actors.server.inbox import (
     ServerMessage,
     TimerFired,
 )
-from actors.server.incarnation import ProcessExit, Received, Written
+from actors.server.incarnation import OutputClosed, ProcessExit, Received, Written
 from actors.server.performer import Performer
 from actors.server.profile import Profile, Shared
 from actors.server.record import with_stderr
@@ -57,6 +57,7 @@ from actors.server.unanswered import gone
 
 OfIncarnation = (
     Written
+    | OutputClosed
     | PageRead
     | QuestionAnswered
     | QuestionProgressed
@@ -129,6 +130,8 @@ class ServerActor(Actor[ServerMessage]):
         match message:
             case Written():
                 self._traffic.pump()
+            case OutputClosed():
+                self._traffic.output_closed()
             case PageRead():
                 self._traffic.page_read(message)
             case QuestionAnswered():

@@ -8,10 +8,13 @@ import msgspec
 
 from actors.kit import Mark, Reply
 from actors.messages import CallServer, Result
+from actors.protocol.failure import Failure
 from actors.protocol.jsonrpc import HEADER_MISMATCH, ErrorObject, RemoteError
 from actors.protocol.mirrors import Mirror
 from actors.protocol.versions import Era
 
+MAX_UNREACHED: Final = 3
+"""So often a call that found nobody at a server that lives is sent again."""
 _WORTH_S: Final = 1.0
 """By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
 
@@ -20,8 +23,8 @@ class Call(msgspec.Struct, eq=False):
     """One request on its way; `deadline` is a moment of the trio clock, and so is `began`.
 
     `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
-    `renewed`: the session for which it was sent was over, so it was not carried out. `refused`: its headers were not
-    those that the server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
+    `unreached`: how often it found nobody who could have carried it out. `refused`: its headers were not those that the
+    server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
     """
 
     number: int
@@ -34,7 +37,7 @@ class Call(msgspec.Struct, eq=False):
     left_s: float = 0.0
     sent_at: float | None = None
     mark: Mark | None = None
-    renewed: bool = False
+    unreached: int = 0
     refused: RemoteError | None = None
     mirrors: tuple[Mirror, ...] | None = None
 
@@ -42,6 +45,14 @@ class Call(msgspec.Struct, eq=False):
     def left(self) -> bool:
         """Whether the server may know of it: it was sent, and bytes of it were written."""
         return self.mark is not None and self.mark.passed
+
+    def may_wait(self, failure: Failure) -> bool:
+        """Say whether it is sent again after this: nothing of it was done, as its session is over or nobody was found.
+
+        The second is counted.
+        """
+        self.unreached += failure.unreached
+        return failure.cause == "expired" or (failure.unreached and self.unreached <= MAX_UNREACHED)
 
     def is_outdated(self, error: ErrorObject, era: Era) -> bool:
         """Say whether it is refused for its headers, for the first time (MCP 2026-07-28, streamable-http)."""

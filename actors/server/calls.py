@@ -15,14 +15,26 @@ from actors.kit import Mark, Reply
 from actors.messages import Caller, CallServer, Note, Result
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallAnswered, CallLost, CallMalformed, CallNoted, CallRefused
+from actors.protocol.failure import Failure
 from actors.protocol.jsonrpc import RemoteError
 from actors.protocol.mirrors import MirrorsOf, no_mirrors
 from actors.server.call import Call
 from actors.server.deadlines import Deadlines
 from actors.server.link import Link
+from actors.server.queue import CallQueue
 from actors.server.settings import ServerSettings
 from actors.server.turns import CallTurns
-from actors.server.unanswered import WAITS_FOR_AN_ANSWER, busy, late, lost, misdirected, oversized, stopped, unusable
+from actors.server.unanswered import (
+    WAITS_FOR_AN_ANSWER,
+    busy,
+    late,
+    lost,
+    misdirected,
+    oversized,
+    stopped,
+    unusable,
+)
+from actors.server.window import Window
 
 _Hide = Callable[[str], str]
 _ENVELOPE_BYTES = 512
@@ -42,18 +54,17 @@ class Calls:
         self.last_activity = 0.0
         self._hide = hide
         self._mirrors_of = mirrors_of
-        self._max_in_flight = settings.max_in_flight
+        self.window = Window(settings.max_in_flight)
         self._max_open = settings.max_in_flight + settings.max_queued
         self._max_bytes = settings.max_queued_bytes
         self._max_s = settings.call_max_s
         self._question_s = settings.question_timeout_s
         self._number = 0
-        self._waiting: dict[int, Call] = {}
+        self._waiting = CallQueue()
         self._in_flight: dict[int, Call] = {}
         self._deadlines = Deadlines(self._is_due)
         self.turns = CallTurns()
-        self.waiting_bytes = self.total = self.failures = self.unheard = 0
-        self._answered = False
+        self.total = self.failures = self.unheard = 0
 
     @property
     def waiting(self) -> int:
@@ -83,20 +94,20 @@ class Calls:
         others = len(self._waiting) + len(self._in_flight)
         if others >= self._max_open:
             raise busy(self._server, f"{self.in_flight} calls are in flight, {self.waiting} wait")
-        if self.waiting_bytes + size > self._max_bytes:
-            raise busy(self._server, f"{self.waiting} calls of {self.waiting_bytes} bytes wait for it")
+        if self._waiting.size + size > self._max_bytes:
+            raise busy(self._server, f"{self.waiting} calls of {self._waiting.size} bytes wait for it")
         self.last_activity = now
         self._number += 1
         call = Call(self._number, message, reply, size + _ENVELOPE_BYTES, now, now + message.deadline_s)
         self._deadlines.note(call.deadline, call.number, others)
-        self._waiting[call.number] = call
-        self.waiting_bytes += call.size
+        self._waiting.add(call)
         self.total += 1
         return call
 
     def send(self, link: Link, now: float) -> None:
         """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
-        for call in self.sendable(self._max_in_flight, now, link.place):
+        for call in self.sendable(self.window.size, now, link.place):
+            self.window.sent()
             bound = call.message.run or call.message.resumes
             if bound and (error := misdirected(call.message, link.talk.era, link.run)) is not None:
                 self._in_flight.pop(call.number)
@@ -110,12 +121,13 @@ class Calls:
         `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
         first.
         """
-        while len(self._in_flight) < limit and (call := self.turns.next(self._waiting, self._in_flight)) is not None:
+        while (
+            len(self._in_flight) < limit and (call := self.turns.next(self._waiting.calls, self._in_flight)) is not None
+        ):
             number, wanted = call.number, not call.reply.settled
             if wanted and (mark := place(call.size)) is None:
                 return
-            del self._waiting[number]
-            self.waiting_bytes -= call.size
+            self._waiting.take(number)
             if wanted:
                 call.sent_at, call.mark = now, mark
                 self._in_flight[number] = call
@@ -130,9 +142,10 @@ class Calls:
         if call is None:
             return False
         self.last_activity = now
+        if not isinstance(fact, CallLost):
+            self.window.answered()
         match fact:
             case CallAnswered(result=result):
-                self._answered = True
                 call.reply.answer(Result(result, link.talk.era, link.run if call.message.as_task else ""))
             case CallRefused(error=error) if call.is_outdated(error, link.talk.era):
                 call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
@@ -142,9 +155,9 @@ class Calls:
                 self.fail(call, RemoteError(error))
             case CallMalformed():
                 self.fail(call, unusable(self._server, fact, self._hide))
-            case CallLost(failure=failure) if failure.cause == "expired":
-                call.mark = None  # its session ends with this; see `renew`
-                self._in_flight[call.number] = call
+            case CallLost(failure=failure) if call.may_wait(failure):
+                self.window.lose(failure)
+                self._waiting.add_again([call])
             case CallLost(failure=failure):
                 self.fail(call, lost(self._server, failure, self._hide))
         return False
@@ -160,8 +173,7 @@ class Calls:
 
     def drop(self, number: int) -> bool:
         """Forget a call that nobody waits for; return whether it was in flight."""
-        if (call := self._waiting.pop(number, None)) is not None:
-            self.waiting_bytes -= call.size
+        self._waiting.take(number)
         return self._in_flight.pop(number, None) is not None
 
     def fail(self, call: Call, error: Exception) -> None:
@@ -171,22 +183,20 @@ class Calls:
             call.reply.fail(error)
 
     def fail_in_flight(self, reason: str) -> None:
-        """The process is gone, or lost: whether those calls were executed is not known, unless no byte of them left."""
-        calls, self._in_flight = self._in_flight, {}
-        for call in calls.values():
-            self.fail(call, stopped(self._server, reason, left=call.left))
+        """The process is gone, or lost: whether those calls were executed is not known, unless no byte of them left.
 
-    def renew(self) -> None:
-        """The session is over, and a new one begins: what certainly did not leave waits for that, before all others.
-
-        A call waits for a second one only if the first has answered anything: nobody is asked again and again in vain.
+        What certainly did not leave waits for the next process.
         """
-        again = self._answered or not any(call.renewed for call in self._in_flight.values())
-        unsent = [call for call in self._in_flight.values() if again and not call.left]
-        self._answered = False
-        for call in unsent:
-            call.renewed = True
-        self._send_again(unsent)
+        calls, self._in_flight = self._in_flight, {}
+        for call in filter(lambda call: call.left, calls.values()):
+            self.fail(call, stopped(self._server, reason))
+        self._waiting.add_again(call for call in calls.values() if not call.left)
+
+    def fail_unreached(self, failure: Failure) -> None:
+        """Calls found nobody, and nor did the question for a sign of life, though others may still be answered."""
+        for call in [call for call in self._waiting.calls.values() if call.unreached]:
+            self.drop(call.number)
+            self.fail(call, lost(self._server, failure, self._hide))
 
     def listed(self) -> None:
         """The lists were read: calls refused for their headers are sent again, once, if other ones are wanted now.
@@ -195,25 +205,15 @@ class Calls:
         """
         refused = [call for call in self._in_flight.values() if call.refused is not None]
         changed = [call for call in refused if self._mirrors_of(call.message.name) != call.mirrors]
-        self._send_again(changed)
+        self._waiting.add_again([self._in_flight.pop(call.number) for call in changed])
         for call in refused:
             reason, call.refused = call.refused, None
             if reason is not None and self._in_flight.pop(call.number, None) is not None:
                 self.fail(call, reason)
 
-    def _send_again(self, calls: list[Call]) -> None:
-        """Let calls of which nothing was done wait once more, before all others."""
-        for call in calls:
-            del self._in_flight[call.number]
-            call.sent_at, call.mark = None, None
-            self.waiting_bytes += call.size
-        self._waiting = {**{call.number: call for call in calls}, **self._waiting}
-
     def fail_waiting(self, error: Callable[[], SupervisorError]) -> None:
         """The server will not come up: nothing of those calls was sent. Each gets an error object of its own."""
-        calls, self._waiting = self._waiting, {}
-        self.waiting_bytes = 0
-        for call in calls.values():
+        for call in self._waiting.take_all():
             self.fail(call, error())
 
     # What is said meanwhile -----------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ class Calls:
     # Deadlines ------------------------------------------------------------------------------------------------------
 
     def _is_due(self, moment: float, number: int) -> bool:
-        call = self._in_flight.get(number) or self._waiting.get(number)
+        call = self._in_flight.get(number) or self._waiting.calls.get(number)
         return call is not None and call.deadline == moment
 
     def next_deadline(self) -> float | None:
@@ -289,7 +289,7 @@ class Calls:
         sent: list[Call] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             number = self._deadlines.pop()
-            call = self._in_flight.get(number) or self._waiting.get(number)
+            call = self._in_flight.get(number) or self._waiting.calls.get(number)
             if call is not None:
                 took_s = None if call.sent_at is None else now - call.began
                 taking_turns = took_s is None and self.turns.taken and self.in_flight

@@ -28,6 +28,8 @@ from actors.transport.base import Connection, Exit, Transport, Work
 from actors.transport.side_output import Hear, unheard
 from actors.transport.stdio.installer import Installer
 
+EXIT_S = 0.1
+"""How long after the end of its output a process mostly needs to exit: with that comes a better reason."""
 DEAF_GRACE_S = 0.5
 """How long after its output closed a process may take to exit before it counts as deaf."""
 LAST_LINES = 20
@@ -55,6 +57,12 @@ class Received(msgspec.Struct, frozen=True):
     lines: Sequence[Message]
     stream: bytes = b""
     failure: Failure | None = None
+
+
+class OutputClosed(msgspec.Struct, frozen=True):
+    """Nothing can come any more, though the process lives on."""
+
+    incarnation: int
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -204,6 +212,10 @@ class Incarnation:
             await self._post.tell(Violated(self.number, error.message))
         finally:
             finished.set()
+        with trio.move_on_after(EXIT_S):
+            await connection.wait()
+            return
+        await self._post.tell(OutputClosed(self.number))
         await self._closed(connection, "it closed its output and did not exit")
 
     async def _watch_input(self, connection: Connection) -> None:

@@ -159,8 +159,6 @@ class Performer:
                 self.traffic.pump()
             case ef.Kill(polite=polite):
                 self.processes.stop(polite=polite)
-            case ef.Renew():
-                self.calls.renew()
             case ef.FailInFlight() | ef.FailWaiting() | ef.AskPolicy() | ef.GiveUp():
                 self._fail(effect)
             case ef.Finish():

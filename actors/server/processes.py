@@ -5,6 +5,8 @@ No I/O and no waiting: what runs a process are tasks of the actor, see `Incarnat
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from actors.life.events import Agreed, Exited, Expired, Fallback, Prolonged, Spawned, SpawnRefused, Violated
 from actors.life.policy import RestartType
 from actors.life.timers import Timer
@@ -82,9 +84,11 @@ class Processes:
         """Nothing of the present process is left."""
         if not end.exit.asked:
             self._probe_failed()
-        normal = self._record.ended(self._course.life, end.exit, self.link, self._calls, self._restart)
+        renewable = self._calls.window.end(renewable=end.exit.renewable)
+        exit_ = replace(end.exit, renewable=renewable)
+        normal = self._record.ended(self._course.life, exit_, self.link, self._calls, self._restart)
         self.link = None
-        self._course.step(Exited(end.incarnation, end.exit.reason, normal, end.exit.renewable))
+        self._course.step(Exited(end.incarnation, exit_.reason, normal, renewable))
 
     # Handshake ------------------------------------------------------------------------------------------------------
 

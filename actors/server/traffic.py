@@ -80,10 +80,18 @@ class Traffic:
         for line in received.lines:
             for message, spoiled_by in link.messages(line):
                 self._take(link, partial(link.receive, message, spoiled_by, received.stream))
+        if received.lines:
+            self._calls.window.trust()
         if received.failure is not None:
             self._take(link, partial(link.talk.lost, received.failure))
         if link.hasty:
             self._processes.on_probe_answered()
+        self.pump()
+
+    def output_closed(self) -> None:
+        """Nothing can come any more: calls in flight have no answer, and none is sent to this process."""
+        self._calls.window.close()
+        self._calls.fail_in_flight("it closed its output")
         self.pump()
 
     def page_read(self, read: PageRead) -> None:
@@ -174,8 +182,10 @@ class Traffic:
             case NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)
                 self._course.step(NotAgreed(link.number, reason))
-            case Unreachable() if self._calls.in_flight:  # some of them may be answered all the same
-                return
+            case Unreachable(reason=said, wait_s=wait_s) if self._calls.in_flight:  # some may be answered all the same
+                self._calls.fail_unreached(
+                    Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
+                )
             case Unreachable(reason=said, wait_s=wait_s):
                 self._record.last_error = reason = self._record.hide(said)
                 self._course.step(Away(link.number, reason, wait_s))
@@ -200,7 +210,7 @@ class Traffic:
     def pump(self, now: float | None = None) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""
         link = self._processes.link
-        if self._calls.waiting_bytes and link is not None and self._course.life.state is State.READY:
+        if self._calls.waiting and link is not None and self._course.life.state is State.READY:
             self._calls.send(link, trio.current_time() if now is None else now)
             if self._calls.turns.taken and self._calls.waiting:
                 self._dialogue.others_wait()

@@ -24,6 +24,8 @@ from actors.protocol.tasks import UnknownTask
 from actors.protocol.versions import Era
 
 WAITS_FOR_AN_ANSWER = "it does one call at a time, and the present one waits for somebody to answer a question"
+UNREACHED_RETRY_S = 1.0
+"""When to make a call again that found nobody at a server that still answers others."""
 Hide = Callable[[str], str]
 """Hides the secrets of a server in a text."""
 
@@ -44,6 +46,9 @@ def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
     outcome: Outcome = "unknown" if failure.sent else "not_sent"
     if failure.login:
         return LoginRequired(f"{text} (it wants a login)", server=server, outcome=outcome)
+    if failure.unreached:
+        again_s = failure.retry_after_s or UNREACHED_RETRY_S
+        return ServerStarting(f"{text}; nothing was sent", server=server, retry_after_s=again_s)
     match failure.cause:
         case "crashed":
             return ServerExited(text, server=server, outcome=outcome)
@@ -88,13 +93,10 @@ def busy(server: str, why: str) -> TooManyCalls:
     return TooManyCalls(f"server {server!r} is busy: {why}", server=server)
 
 
-def stopped(server: str, reason: str, *, left: bool) -> ServerExited:
-    """Return the error for a call whose server ended before it answered. `left`: the server may know of the call."""
-    if left:
-        text = f"server {server!r} stopped while the call was in flight: {reason}"
-        return ServerExited(text, server=server, outcome="unknown")
-    text = f"server {server!r} stopped before the call could be written to it: {reason}"
-    return ServerExited(text, server=server, outcome="not_sent")
+def stopped(server: str, reason: str) -> ServerExited:
+    """Return the error for a call that its server may know of, and that ended before it answered."""
+    text = f"server {server!r} stopped while the call was in flight: {reason}"
+    return ServerExited(text, server=server, outcome="unknown")
 
 
 def late(message: CallServer, took_s: float | None, why: str, retry_after_s: float) -> SupervisorError:

@@ -60,7 +60,7 @@ class Session:
         self._newest = _Unread()
         self._exit: Exit | None = None
         self._exited = trio.Event()
-        self._greeted: tuple[int, float] | None = None
+        self._greeted_at: float | None = None
 
     @property
     def over(self) -> bool:
@@ -70,8 +70,8 @@ class Session:
     def count(self, message: Outgoing) -> None:
         """Take that a message is sent; the first one that is no greeting tells that the greeting is done."""
         self.counters.messages_sent += 1
-        if self._greeted is None and message.method not in _GREETINGS:
-            self._greeted = self.counters.messages_received, trio.current_time()
+        if self._greeted_at is None and message.method not in _GREETINGS:
+            self._greeted_at = trio.current_time()
 
     async def hand_on(self, text: bytes, stream: bytes) -> None:
         """Take what may be a message, and came on the stream of a request; waits while much is unread."""
@@ -95,13 +95,12 @@ class Session:
         await self._arrived.address.tell(Incoming(failure=failure))
 
     def expire(self, cause: str) -> None:
-        """End it, as the server does not know it any more; one that said nothing but its greeting is not renewed."""
-        received, _ = self._greeted or (self.counters.messages_received, 0.0)
-        self.end(Exit(cause=cause, renewable=self.counters.messages_received > received))
+        """End it, as the server does not know it any more."""
+        self.end(Exit(cause=cause, renewable=True))
 
     def lose(self, cause: str) -> None:
         """End it, as the connection was lost; one that did not last is not made again at once."""
-        _, since = self._greeted or (0, trio.current_time())
+        since = self._greeted_at or trio.current_time()
         self.end(Exit(cause=cause, renewable=trio.current_time() - since > LASTING_S))
 
     def end(self, exit_: Exit) -> None:

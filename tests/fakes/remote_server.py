@@ -156,10 +156,10 @@ class RemoteServer:
             self._new("")
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[RemoteServer]:
-        """Listen for the block."""
+    async def running(self, port: int = 0) -> AsyncIterator[RemoteServer]:
+        """Listen for the block; at a port of an earlier one it is the same server, which is back."""
         async with background() as nursery:
-            listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
             self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{listeners[0].socket.getsockname()[1]}/mcp"
             self._nursery = nursery
             if self.modern:

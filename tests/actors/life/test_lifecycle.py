@@ -164,8 +164,6 @@ class Lives(RuleBasedStateMachine):
                 assert self.life.state in (State.DISCOVERING, State.READY)
             case ef.FailWaiting():
                 assert self.life.state in RESTING
-            case ef.Renew():
-                assert (before.state, self.life.state) == (State.READY, State.SPAWNING)
 
     @rule(number=st.integers(0, len(EVENTS) - 1), age=st.sampled_from([0, 0, 0, 0, 1, -1]))
     def anything_at_any_time(self, number: int, age: int) -> None:

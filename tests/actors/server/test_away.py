@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 import trio
 
@@ -108,6 +110,48 @@ async def test_a_server_that_goes_down_is_marked_by_a_call_that_finds_nobody_and
         await rig.until_listed(2)
         assert rig.listed[-1] == ["echo", "new"]
         assert rig.story[-1] == "its tools changed: renamed: 1 (old -> new); 2 now"
+
+
+@asynccontextmanager
+async def just_gone(policy: RestartPolicy) -> AsyncIterator[tuple[Rig, FakeServer, int]]:
+    """A server that was there, and has ended; with the port at which it was."""
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    leave, left = trio.Event(), trio.Event()
+
+    async def be_there(*, task_status: trio.TaskStatus[None]) -> None:
+        async with server.running():
+            task_status.started()
+            await leave.wait()
+        left.set()
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(be_there)
+            transport = HttpTransport(Remote(url=server.url))
+            async with running_server(fake, transport=transport, policy=policy, starts=Starts(per_s=1000.0)) as rig:
+                await rig.wake()
+                leave.set()
+                await left.wait()
+                yield rig, fake, urlsplit(server.url).port or 0
+                await rig.stop()
+
+
+async def test_a_call_that_finds_a_remote_server_just_gone_is_answered_once_that_is_back() -> None:
+    async with just_gone(SOON) as (rig, fake, port):
+        call = rig.submit("echo", n=1)
+        await until(rig, State.RESPAWNING)
+        async with RemoteServer(fake.serve).running(port):
+            assert msgspec.json.decode((await call.wait()).body)["structuredContent"] == {"n": 1}
+
+
+async def test_a_call_that_finds_a_remote_server_just_gone_is_told_when_to_try_again() -> None:
+    async with just_gone(LATER) as (rig, _, _):
+        with pytest.raises(ServerStarting, match=r"cannot be reached .*; it is tried again in 100 s") as caught:
+            await rig.call()
+        data = caught.value.data()
+        assert (data["outcome"], data["retryable"]) == ("not_sent", True)
+        assert 95_000 < data["retry_after_ms"] <= 100_000
 
 
 async def test_one_call_that_finds_nobody_costs_nobody_else_anything() -> None:

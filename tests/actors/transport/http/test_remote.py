@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
 
-from actors.errors import SupervisorError
+from actors.errors import ServerGaveUp, SupervisorError
 from actors.kit import Starts
+from actors.life.policy import RestartPolicy
 from actors.messages import Note, ServerListed
 from actors.protocol.exchanges import Interest
 from actors.protocol.versions import Era
@@ -25,12 +26,18 @@ LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=100_000, connect_tim
 
 @asynccontextmanager
 async def remote(
-    server: RemoteServer, fake: FakeServer, era: Era | None = None, starts: Starts | None = None
+    server: RemoteServer,
+    fake: FakeServer,
+    era: Era | None = None,
+    starts: Starts | None = None,
+    policy: RestartPolicy | None = None,
+    *,
+    within_s: float = 20,
 ) -> AsyncIterator[Rig]:
-    with trio.fail_after(20):
+    with trio.fail_after(within_s):
         async with server.running():
             transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS)
-            async with running_server(transport=transport, era=era, starts=starts) as rig:
+            async with running_server(transport=transport, era=era, starts=starts, policy=policy) as rig:
                 yield rig
                 await rig.stop()
     assert fake.starts == fake.exits
@@ -162,15 +169,57 @@ async def test_many_calls_while_sessions_are_forgotten_again_and_again_have_each
     assert server.count("POST", "initialize") == -(-30 // calls)
 
 
-async def test_a_server_that_forgets_every_session_at_once_is_not_asked_for_ever() -> None:
+class Forgetful(RemoteServer):
+    """Forgets all sessions at each seventh of the requests that `counts`, whether it takes them or not."""
+
+    def __init__(self, fake: FakeServer, counts: Callable[[Request], bool]) -> None:
+        super().__init__(fake.serve)
+        self._counts = counts
+        self._counted = 0
+
+    async def _answer(self, request: Request) -> bool:
+        self._counted += self._counts(request)
+        if self._counts(request) and self._counted % 7 == 0:
+            self._behind.clear()
+        return await super()._answer(request)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param(lambda request: request.method == "tools/call", id="calls"),
+        pytest.param(lambda request: request.verb == "POST", id="whatever is posted"),
+    ],
+)
+async def test_sixty_calls_at_once_of_a_server_that_forgets_its_sessions_are_all_answered_and_none_runs_twice(
+    counts: Callable[[Request], bool],
+) -> None:
+    fake = FakeServer()
+    server = Forgetful(fake, counts)
+    answers: dict[int, object] = {}
+    async with remote(server, fake, "legacy", Starts(per_s=1000.0), within_s=60) as rig:
+
+        async def call(number: int) -> None:
+            answers[number] = await rig.call("echo", n=number)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(60):
+                nursery.start_soon(call, number)
+    assert answers == {number: {"n": number} for number in range(60)}
+    carried_out = [each["params"]["arguments"]["n"] for each in fake.messages if each.get("method") == "tools/call"]
+    assert sorted(carried_out) == list(range(60))
+
+
+async def test_a_call_of_a_server_that_forgets_every_session_at_once_is_tried_a_few_times_and_was_not_sent() -> None:
     fake = FakeServer()
     server = RemoteServer(fake.serve, session_calls=0)
-    async with remote(server, fake, "legacy") as rig:
-        with pytest.raises(SupervisorError) as raised:
+    policy = RestartPolicy(backoff_initial_s=0.05, backoff_max_s=0.2)
+    async with remote(server, fake, "legacy", Starts(per_s=1000.0), policy) as rig:
+        with pytest.raises(ServerGaveUp, match="its session is over") as raised:
             await rig.call("echo")
         assert raised.value.outcome == "not_sent"
-    assert server.count("POST", "initialize") <= 3
-    assert server.count("POST", "tools/call") == 2
+    assert 3 < server.count("POST", "tools/call") < 20
+    assert not [each for each in fake.messages if each.get("method") == "tools/call"]
 
 
 async def test_an_answer_that_does_not_end_is_given_up() -> None:
