@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
-from actors.transport.stdio.command import build_environment, nearest_command, resolve_command
+from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command, resolve_command
 from supervisor.config.remarks import Remark
 
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
@@ -33,19 +33,11 @@ def missing_of(
     try:
         resolve(command, path=path, cwd=cwd)
     except SpawnFailed as error:
-        if len(words := command.split()) > 1 and _is_program(words[0], resolve, path, cwd):
+        if is_whole_line(command, path, cwd):
             yield Remark(("command",), "the program cannot be started: this is a whole command line", WORDS)
             return
         what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
         yield Remark(("command",), f"the program cannot be started: {what}", _advice(command, path))
-
-
-def _is_program(word: str, resolve: Resolve, path: str, cwd: str) -> bool:
-    try:
-        resolve(word, path=path, cwd=cwd)
-    except SpawnFailed:
-        return False
-    return True
 
 
 def _advice(command: str, path: str) -> str:

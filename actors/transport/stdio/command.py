@@ -82,10 +82,30 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
 
     Symbolic links stay (a virtual environment is one). Raises `SpawnFailed` (permanent) with the reason: not found (the
     detail has the PATH searched and the nearest name), a directory, not executable, the interpreter of its first line
-    is missing.
+    is missing, or a whole command line.
     """
     if not command or "\0" in command:
         raise _refused("the command is empty or has a NUL character in it")
+    try:
+        return _resolved(command, path, cwd)
+    except SpawnFailed:
+        if is_whole_line(command, path, cwd):
+            raise _refused(
+                "the command is a whole command line: its first word is the program, those after it belong into `args`"
+            ) from None
+        raise
+
+
+def is_whole_line(command: str, path: str, cwd: str) -> bool:
+    """Say whether the first of several words is a program."""
+    words = command.split()
+    try:
+        return len(words) > 1 and bool(_resolved(words[0], path, cwd))
+    except SpawnFailed:
+        return False
+
+
+def _resolved(command: str, path: str, cwd: str) -> str:
     if "/" in command:
         # Not Path: it would lose the `./..` parts, which mean something across symbolic links.
         executable = command if command.startswith("/") else os.path.join(cwd, command)  # noqa: PTH118 - see above

@@ -79,6 +79,16 @@ def test_clients_do_not_learn_which_path_is_searched(tmp_path: Path) -> None:
         assert str(tmp_path) in caught.value.detail
 
 
+@pytest.mark.parametrize("line", ["tool -y some-package", "tool @scope/package", "{here}/tool @scope/package"])
+def test_a_whole_command_line_is_refused_with_where_its_words_belong(tmp_path: Path, line: str) -> None:
+    program = tmp_path / "tool"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    with pytest.raises(SpawnFailed, match="those after it belong into `args`") as refused:
+        resolve_command(line.replace("{here}", str(tmp_path)), path=str(tmp_path), cwd="/")
+    assert refused.value.permanent
+
+
 def test_no_suggestion_is_made_if_nothing_is_alike(tmp_path: Path) -> None:
     program(tmp_path / "zzz")
     assert "did you mean" not in refusal("filesystem", tmp_path, tmp_path)
