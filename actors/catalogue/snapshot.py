@@ -18,7 +18,7 @@ from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.renames import remembered, renamed
 from actors.catalogue.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.principal import Principal
-from actors.search import Document, Index
+from actors.search import TOOLS, Document, Index
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,8 +79,8 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Everything there is, by server name in sorted order.
 
     `revision` grows with each change a client can see; the three others say which list it was. `indexed`: the index
-    covers all entries (false only between the start and the end of the first build). `names` are those of all
-    configured servers, also of those that have no entry: they were never discovered, or cannot be started.
+    covers all entries (false only from the start on until what is known of earlier runs is in it). `names` are those of
+    all configured servers, also of those that have no entry: they were never discovered, or cannot be started.
     """
 
     revision: int = 0
@@ -101,6 +101,10 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return what `principal` may see: everything, until identities are configured."""
         del principal
         return self
+
+    def searchable(self, kinds: frozenset[str]) -> bool:
+        """Say whether all of these kinds can be searched: tools come into the index before what else servers have."""
+        return self.indexed or (kinds <= TOOLS and self.entries.keys() <= frozenset(self.index.servers))
 
     @cached_property
     def visible(self) -> frozenset[str]:
@@ -181,7 +185,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             prompts_revision=self.prompts_revision + prompts,
             entries=entries,
             index=index,
-            indexed=True,
+            indexed=self.indexed,
             names=self.names,
         )
 

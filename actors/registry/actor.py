@@ -90,22 +90,22 @@ class Registry(Actor[Message]):
         `embedding` makes vectors for the index. `conditions` is told when something waits for resources.
         """
         super().__init__(4096)
+        self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
         first = Catalogue(index=Index.empty(), indexed=not known, names=names or ServerNames({}))
-        self.catalogue: Latest[Catalogue] = Latest(first)
+        self.catalogue: Latest[Catalogue] = Latest(first.with_entries(self._entries, first.index)[0])
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
         self._memory = memory
         self._count = count
         self._clock = clock
-        self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
         self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
-        self._restored: set[str] = set(self._entries)
+        self._unsearched: set[str] = set(self._entries)
         self._work = trio.Event()
         self._uncounted: dict[str, Offer] = {}
         self._counting = trio.Event()
         self._unembedded = trio.Event()
-        self._indexer = Indexer()
+        self._indexer = Indexer(self.catalogue.value.entries)
         self._embedding = embedding
         self._conditions = conditions or Conditions(clock)
 
@@ -176,7 +176,6 @@ class Registry(Actor[Message]):
         kind = status.transport if status is not None else "stdio"
         available = status is None or status.state is not State.FAILED
         self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
-        self._restored.discard(server)
         if before is not None and before.available == available and unchanged(before.offer, offer):
             self._save_again(server, offer)
             return
@@ -204,11 +203,10 @@ class Registry(Actor[Message]):
         following, changes = catalogue.with_entries(entries, message.index, message.changes)
         for server in message.removed:
             following, changes[server] = following.without(server, message.index)
-        self.catalogue.set(following)
+        self._unsearched -= (message.entries.keys() - message.tools_only) | message.removed
+        self.catalogue.set(replace(following, indexed=not self._unsearched))
         for server, change in changes.items():
-            if server not in self._restored:
-                self._emit_change(server, change)
-        self._restored -= message.entries.keys()
+            self._emit_change(server, change)
         self._unembedded.set()
         self._uncounted.update({name: entry.offer for name, entry in entries.items() if not _counted(entry.offer)})
         self._counting.set()
@@ -251,12 +249,11 @@ class Registry(Actor[Message]):
         while True:
             await self._work.wait()
             self._work = trio.Event()
-            dirty, self._dirty = self._dirty, set()
-            await self.address.tell(await persist(self._conditions, "search index", self._index_now, dirty))
-
-    async def _index_now(self, dirty: set[str]) -> Indexed:
-        entries = {name: self._entries[name] for name in sorted(dirty) if name in self._entries}
-        return await self._indexer.take(entries, frozenset(dirty - entries.keys()))
+            piece = self._indexer.piece({name: self._entries.get(name) for name in self._dirty})
+            self._dirty -= piece.done
+            await self.address.tell(await persist(self._conditions, "search index", self._indexer.take, piece))
+            if self._dirty:
+                self._work.set()
 
     async def _embed_for_ever(self, embedding: Embedding) -> None:
         if not await persist(self._conditions, "sentence model", embedding.open):

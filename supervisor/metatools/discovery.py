@@ -28,7 +28,7 @@ from supervisor.metatools.answers.page import Context, Page
 from supervisor.metatools.arguments import list_requests
 from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
-from supervisor.metatools.servers.unavailable import concerned, named_in
+from supervisor.metatools.servers.unavailable import concerned, named_in, unread
 from supervisor.metatools.texts import clean
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
@@ -138,7 +138,7 @@ def answered(
     if scope.listing:
         limit = asked.limit if asked.limited else inventory.MAX_ITEMS
         listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
-        remark = _remark(seen, scope)
+        remark = _remark(seen, done)
         return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
     likely = done.servers - scope.named
     return Page(context).build(
@@ -147,19 +147,20 @@ def answered(
         done.milliseconds,
         tool=done.tool,
         about=done.servers,
-        remark=_remark(seen, scope) or unmet.told(done.unmet),
+        remark=_remark(seen, done) or unmet.told(done.unmet),
         likely=likely - named_in(asked.query, likely) if likely else likely,
         ends=asked.limit <= DEFAULT_LIMIT,
         named=scope.alone in seen.visible or scope.absent is not None,
     )
 
 
-def _remark(seen: Catalogue, scope: Scope) -> str:
+def _remark(seen: Catalogue, done: Searched) -> str:
+    scope = done.scope
     if scope.unknown:
         return f"There is no server {scope.unknown!r}."
     if scope.absent is not None and scope.absent.server in seen.visible:
         return f"Server {scope.absent.server!r} has no tool {clean(scope.absent.name[:100])!r}."
-    return ""
+    return "" if scope.listing or scope.exact else unread(seen, done.asked.kinds)
 
 
 def weight(seen: Catalogue, done: Searched) -> int:

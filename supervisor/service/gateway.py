@@ -149,7 +149,7 @@ class Gateway:
 
     async def _listed(self, exchange: Exchange, kind: Listed, member: str) -> bytes:
         client = exchange.client
-        seen = await self._visible.indexed(client)
+        seen = self._visible.now(client.principal)
         cursor = native_lists.cursor_of(exchange.params)
         body = await self._bench.run(native_lists.weight(seen, kind), _page, seen, kind, member, cursor)
         return self.of_ours.fitted(client, body, cacheable=True)

@@ -121,9 +121,6 @@ class Lookup:
         """Return what a name means once everything is known that it depends on, and the catalogue that says so."""
         seen = self._visible.now(client.principal)
         resolution = resolve(seen)
-        if not isinstance(resolution, Resolved) and not seen.indexed:
-            seen = await self._visible.indexed(client, since + self._forward.timeout_s(""))
-            resolution = resolve(seen)
         while isinstance(resolution, Undiscovered):
             await self._arrival.of(
                 resolution.server, client.principal, since + self._forward.timeout_s(resolution.server)

@@ -140,7 +140,7 @@ class MetaCalls:
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
         most = settings.discover_limit_max
         wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
-        await self._visible.indexed(client)
+        await self._visible.searchable(client, wanted.kinds)
         seen = await self._visible.discovered(client, configured.first_discovery_wait_s)
         done = await self._searched(seen, wanted)
         statuses = self._visible.statuses(client.principal)
@@ -160,7 +160,7 @@ class MetaCalls:
 
     async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
         asked = await self._bench.run(len(arguments), resources.list_resources, arguments)
-        seen = await self._visible.indexed(client)
+        seen = self._visible.now(client.principal)
         heavy = native_lists.weight(seen, "resources", "templates")
         return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
 

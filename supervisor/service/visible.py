@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import trio
 
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import ServerStarting
 from actors.kit import Latest
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from supervisor.metatools.servers.availability import coming
 from supervisor.service.client import Client
 
-FIRST_INDEX_S = 30.0
-"""How long a request waits, right after the start, for the index to be built."""
+INDEX_WAIT_S = 2.0
+"""How long a search waits, right after the start, for all that is known to be in the index."""
 
 
 class Visible:
@@ -57,14 +55,11 @@ class Visible:
         """Return what a principal sees, complete or not."""
         return self._catalogue.value.view(principal)
 
-    async def indexed(self, client: Client, by: float = math.inf) -> Catalogue:
-        """Return what a client sees, once what is known of earlier runs is in it. Raises `ServerStarting`."""
-        with trio.move_on_at(min(by, trio.current_time() + FIRST_INDEX_S)):
-            while not self._catalogue.value.indexed:
+    async def searchable(self, client: Client, kinds: frozenset[str]) -> None:
+        """Wait a moment until all of these kinds can be searched. A checkpoint unless they can."""
+        with trio.move_on_after(INDEX_WAIT_S):
+            while not self.now(client.principal).searchable(kinds):
                 await self._catalogue.changed(self._catalogue.version)
-        if not self._catalogue.value.indexed:
-            raise ServerStarting("the daemon is still reading its catalogue", retry_after_s=5.0)
-        return self.now(client.principal)
 
     async def listing(self, principal: Principal, server: str, tools: Collection[str] = ()) -> None:
         """Wait until it is known what a server offers, these tools among it. A checkpoint unless it is."""

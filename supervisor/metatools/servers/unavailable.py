@@ -89,3 +89,12 @@ def _offering(seen: Catalogue, down: Collection[str], wanted: Discover, ranking:
     least = _AS_GOOD * best
     fits = (hit for hit in last.hits if hit.exact or (hit.distance < FITS and not exact and hit.score >= least))
     return [hit.document.server for hit in fits]
+
+
+def unread(seen: Catalogue, kinds: frozenset[str]) -> str:
+    """Say, right after the start, that not all of what is known can be searched yet; empty if it can."""
+    if seen.searchable(kinds) or not seen.visible:
+        return ""
+    searched = len(seen.visible & frozenset(seen.index.servers))
+    what = f"{searched} of {len(seen.visible)} servers" if searched < len(seen.visible) else "all tools, not all else"
+    return f"The daemon has just started and can search {what} so far; ask again in a few seconds."

@@ -119,7 +119,6 @@ class Everything:
 
     async def _list(self, exchange: Exchange) -> bytes:
         client, kind = exchange.client, KINDS[exchange.method]
-        await self._visible.indexed(client)
         seen = await self._visible.discovered(client, self._means.deployment.value.settings.first_discovery_wait_s)
         names = await self._names.of(seen)
         cursor, weight = native_lists.cursor_of(exchange.params), native_lists.weight(seen, kind)
@@ -221,7 +220,7 @@ class Everything:
         self, client: Client, meaning_of: Callable[[Names], Meaning | None], name: str, since: float
     ) -> tuple[Catalogue, Meaning | None]:
         """Return what a name means; a server that it begins with, and of which nothing is known, is waited for."""
-        seen = await self._visible.indexed(client)
+        seen = self._visible.now(client.principal)
         meaning = meaning_of(await self._names.of(seen))
         server = seen.names.literal(name.partition(SEPARATOR)[0])
         if meaning is None and server is not None and server not in seen.entries:
@@ -238,7 +237,7 @@ class Everything:
 
     async def _resource(self, client: Client, uri: str) -> tuple[Catalogue, Meaning]:
         """Return whose resource a URI is: of the server that it names, listed or not, or the only one that has it."""
-        seen = await self._visible.indexed(client)
+        seen = self._visible.now(client.principal)
         if uri.startswith(URI_SCHEME):
             called, own = split_resource(uri) or ("", "")
             server = seen.names.literal(called)

@@ -105,8 +105,6 @@ class OneServer:
         entry = self._visible.now(client.principal).entries.get(self._server)
         if entry is None:
             by = trio.current_time() + self._means.forward.timeout_s(self._server)
-            entry = (await self._visible.indexed(client, by)).entries.get(self._server)
-        if entry is None:
             await self._means.arrival.of(self._server, client.principal, by)
             entry = self._visible.now(client.principal).entries[self._server]
         return entry

@@ -25,7 +25,7 @@ from actors.registry import indexer
 from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
-from actors.search import Embedder, Index, analyse
+from actors.search import KINDS, TOOLS, Embedder, Index, analyse
 from actors.search.embedding import document_levels
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.vectors import KeptVectors
@@ -132,7 +132,8 @@ class Rig:
             catalogue = cell.value
             self.revisions.append(catalogue.revision)
             hits = catalogue.index.search("*", limit=1000)
-            assert not self.whole or hits.total == sum(len(entry.tools) for entry in catalogue.entries.values())
+            whole = self.whole and catalogue.searchable(TOOLS)
+            assert not whole or hits.total == sum(len(entry.tools) for entry in catalogue.entries.values())
             seen = await cell.changed(seen)
 
 
@@ -170,6 +171,34 @@ async def test_what_was_known_at_the_start_is_published_without_events_of_change
         assert list(catalogue.entries) == ["s"]
         assert rig.events == []
         assert rig.count.calls == 0
+
+
+async def test_after_a_restart_all_tools_are_found_before_thousands_of_resources_are_read() -> None:
+    many = tuple(Resource(uri=f"file:///{number}", name=f"report {number}") for number in range(3 * indexer.PIECE))
+    known = {name: msgspec.structs.replace(offering(f"tool-of-{name}"), resources=many) for name in ("a", "b", "c")}
+    async with running(**known) as rig:
+        assert rig.registry.catalogue.value.entries.keys() == known.keys(), "names mean something at once"
+        catalogue = await rig.until(lambda seen: len(seen.index))
+        assert {hit.document.server for hit in catalogue.index.search("tool").hits} == known.keys()
+        assert (catalogue.searchable(TOOLS), catalogue.searchable(frozenset(KINDS))) == (True, False)
+        sizes = [len(catalogue.index)]
+        while not catalogue.indexed:
+            catalogue = await rig.until(lambda seen: len(seen.index) > sizes[-1] or seen.indexed)
+            sizes.append(len(catalogue.index))
+        assert sizes[0] == 3
+        assert sizes[-1] == 3 * (len(many) + 1)
+        assert len(sizes) > 2, "the rest comes in pieces, too"
+        assert rig.events == []
+
+
+async def test_a_server_that_comes_while_much_is_read_is_found_before_that() -> None:
+    many = tuple(Resource(uri=f"file:///{number}", name=f"report {number}") for number in range(1000))
+    known = {name: msgspec.structs.replace(offering("known"), resources=many) for name in ("a", "b", "c", "d")}
+    async with running(**known) as rig:
+        await rig.tell(listed("late", offering("fresh")))
+        catalogue = await rig.until(lambda seen: "late" in seen.entries)
+        assert [hit.document.server for hit in catalogue.index.search("fresh").hits] == ["late"]
+        assert not catalogue.indexed
 
 
 async def test_only_visible_changes_move_the_revision() -> None:
@@ -395,20 +424,20 @@ async def test_servers_are_found_by_words_at_once_and_by_meaning_once_they_are_e
 
 async def test_vectors_of_documents_that_are_gone_meanwhile_are_not_shown() -> None:
     embedder = FakeEmbedder()
-    held = Indexer()
-    made = await held.take({"s": Entry.make("s", "stdio", offering("a"))}, frozenset())
+    held = Indexer({})
+    made = await held.take(held.piece({"s": Entry.make("s", "stdio", offering("a"))}))
     old = made.index.segments[0].documents
     held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old)), "gone": ((), np.zeros((0, 64), np.int8))}))
-    made = await held.take({"s": Entry.make("s", "stdio", offering("a", "b"))}, frozenset())
+    made = await held.take(held.piece({"s": Entry.make("s", "stdio", offering("a", "b"))}))
     assert made.index.embedder is embedder
     assert not made.index._corpus.meanings.known.any()
     held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old))}))
     new = made.index.segments[0].documents
     held.put(Embedded(embedder, {"s": (new, document_levels(embedder, new))}))
-    made = await held.take({}, frozenset())
+    made = await held.take(held.piece({}))
     assert made.index._corpus.meanings.known.all(), "the newer vectors of a server count"
     assert made.changes == {}
-    again = await held.take({}, frozenset())
+    again = await held.take(held.piece({}))
     assert again.index is made.index
 
 

@@ -172,7 +172,7 @@ def test_servers_without_tools_are_told_with_the_reason() -> None:
         "bad could not be started (program not found); off is not available (it is switched off); tell the user."
         in notice
     )
-    with_files = Catalogue(entries=FILES.entries, index=FILES.index, names=names)
+    with_files = Catalogue(entries=FILES.entries, index=FILES.index, indexed=True, names=names)
     answer = search(with_files, "read a file", 2000, 10, **statuses)
     assert answer["notice"] == "Still being discovered, ask again: new, slow."
     assert answer["tools"][0]["tool_path"] == "files:read_file"

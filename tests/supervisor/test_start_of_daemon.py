@@ -1,0 +1,70 @@
+"""The first moments of a daemon that knows its servers from an earlier run."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from actors.registry import indexer
+from actors.search import Segment, analyse
+from actors.transport.memory import MemoryTransport
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from supervisor.service import visible
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def connect(server: DeployedServer) -> MemoryTransport:
+    """Reach a server with the tools `echo` and `send_NAME`."""
+    return MemoryTransport(FakeServer(tools=[tool("echo"), tool(f"send_{server.name}")]).serve)
+
+
+async def meta_call(client: httpx2.AsyncClient, name: str, **arguments: Any) -> Any:
+    params = {"name": name, "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return (await client.post("/mcp", json=message, timeout=60)).json()["result"]["structuredContent"]
+
+
+async def test_right_after_a_restart_what_is_read_so_far_is_found_and_all_can_be_called(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = {name: {"command": "x"} for name in ("letter", "parcel")}
+    config = configuration(tmp_path, servers)
+    async with running(config, data, connect=connect) as client:
+        await until_ready(client)
+    released = threading.Event()
+
+    def slow(server: str, *documents: Any) -> Segment:
+        """Analyse one server at once, and the other one when the test says so."""
+        if server == "parcel":
+            released.wait(60)
+        return analyse(server, *documents)
+
+    monkeypatch.setattr(indexer, "analyse", slow)
+    monkeypatch.setattr(indexer, "PIECE", 1, raising=False)
+    monkeypatch.setattr(visible, "INDEX_WAIT_S", 0.5, raising=False)
+    async with running(config, data, connect=connect) as client:
+        try:
+            while not (page := await meta_call(client, "discover_mcp_tools", query="send a letter"))["tools"]:
+                assert "can search" in page["notice"]
+            assert page["tools"][0]["tool_path"] == "letter:send_letter"
+            assert "The daemon has just started and can search 1 of 2 servers so far" in page["notice"]
+            listed = await meta_call(client, "discover_mcp_tools", query="parcel:*")
+            assert [row["tool_path"] for row in listed["tools"]] == ["parcel:echo", "parcel:send_parcel"]
+            assert "notice" not in listed
+            assert await meta_call(client, "execute_mcp_tool", tool_path="parcel:echo", arguments={"n": 1}) == {"n": 1}
+        finally:
+            released.set()
+        await until_ready(client)
+        assert "notice" not in await meta_call(client, "discover_mcp_tools", query="send a parcel")
