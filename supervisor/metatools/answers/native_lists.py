@@ -33,6 +33,7 @@ MAX_BYTES = 1_048_576
 MAX_CURSOR_CHARS = 4096
 DESCRIPTION_CHARS = 200
 META_BYTES = 4096
+"""Of a `_meta`, as its server wrote it, at most so much is shown to a model; a larger one is left out whole."""
 
 
 class _Sized(msgspec.Struct):

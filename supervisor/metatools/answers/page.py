@@ -217,8 +217,9 @@ class Page:
             return Row(other_row(hit, self._seen.prompt_name))
         entry = self._seen.entries[document.server]
         tool = entry.tools[document.name]
-        value = tool_row(entry, tool, hit, first=first) | self._context.availability(entry.server)
-        return Row(value, tool, exact=named == Resolved(document.server, document.name))
+        exact = named == Resolved(document.server, document.name)
+        value = tool_row(entry, tool, hit, first=first, exact=exact) | self._context.availability(entry.server)
+        return Row(value, tool, exact=exact)
 
 
 def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:

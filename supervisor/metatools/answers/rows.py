@@ -17,7 +17,7 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
 from actors.protocol.jsonrpc import encode
 from actors.search import Hit
-from supervisor.metatools.answers.native_lists import ui_meta
+from supervisor.metatools.answers.native_lists import shown_meta, ui_meta
 from supervisor.metatools.lenient_json import EMPTY
 from supervisor.metatools.schemas.rendering import complete, slim
 from supervisor.metatools.schemas.signatures import requirements, signature
@@ -131,8 +131,11 @@ def row_tokens(value: dict[str, Any]) -> int:
     return estimate_tokens(encode(value).decode())
 
 
-def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, Any]:
-    """Return the line of a tool; the `first` one says more of what it does."""
+def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool, exact: bool = False) -> dict[str, Any]:
+    """Return the line of a tool; the `first` one says more of what it does.
+
+    `exact`: it was asked for by its path, and has its whole `_meta`, within `META_BYTES`, not only what apps need.
+    """
     row: dict[str, Any] = {
         "tool_path": clean(hit.document.key),
         "description": fitted(tool.description or tool.title, *(LONG_DESCRIPTION if first else SHORT_DESCRIPTION)),
@@ -144,7 +147,7 @@ def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool) -> dict[str, An
     hints = declared_hints(tool)
     if hints:
         row["annotations"] = hints
-    meta = ui_meta(entry.server, tool.meta)
+    meta = shown_meta(entry.server, tool.meta) if exact else ui_meta(entry.server, tool.meta)
     if meta:
         row["_meta"] = meta
     return row

@@ -15,6 +15,7 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
+from supervisor.metatools.answers.native_lists import META_BYTES
 from supervisor.metatools.answers.page import KEPT, KEPT_OF_NOTHING, Context, Page, fitting
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.discovery import DiscoverySettings, discovered
@@ -223,6 +224,21 @@ def test_the_resource_of_a_user_interface_has_its_path() -> None:
     seen = catalogue(files=Offer(tools=(tool("read_file", meta=meta),)))
     expected = {"ui": {"resourceUri": "files|ui://a", "x": 1}, "ui/resourceUri": "files|ui://b"}
     assert search(seen, "read file")["tools"][0]["_meta"] == expected
+
+
+def test_the_vendor_meta_of_a_tool_is_shown_where_it_is_asked_for_by_path_and_nowhere_else() -> None:
+    meta = {"vendor.example/price": {"cents": 5}, "ui": {"resourceUri": "ui://a"}, "note": "a\u001b[31m\u200bb"}
+    seen = catalogue(files=Offer(tools=(tool("read_file", meta=raw(meta)), tool("read_dir"))))
+    asked = search(seen, "files:read_file")["tools"][0]
+    assert asked["_meta"] == {**meta, "ui": {"resourceUri": "files|ui://a"}, "note": "ab"}
+    assert search(seen, "read a file")["tools"][0]["_meta"] == {"ui": {"resourceUri": "files|ui://a"}}
+
+
+def test_a_meta_that_is_too_large_for_a_model_is_left_out_whole() -> None:
+    for chars, shown in ((META_BYTES - 30, True), (META_BYTES + 1, False)):
+        meta = raw({"vendor.example/text": "x" * chars})
+        seen = catalogue(files=Offer(tools=(tool("read_file", meta=meta),)))
+        assert ("_meta" in search(seen, "files:read_file")["tools"][0]) is shown
 
 
 def test_a_server_that_is_down_says_so() -> None:
