@@ -259,11 +259,10 @@ def functions() -> Iterator[tuple[str, int]]:
                 yield f"{module}.{node.name}", node.end_lineno - node.lineno + 1 - docstring
 
 
-@pytest.mark.parametrize("name", modules())
-def test_a_module_imports_only_from_layers_above_it(name: str) -> None:
-    wrong = [other for other in imports(name) if other.split(".")[0] in ("actors", "supervisor")]
-    wrong = [other for other in wrong if layer(other) > layer(name)]
-    assert wrong == []
+def test_a_module_imports_only_from_layers_above_it() -> None:
+    ours = ("actors", "supervisor")
+    pairs = [(name, other) for name in modules() for other in imports(name) if other.split(".")[0] in ours]
+    assert [(name, other) for name, other in pairs if layer(other) > layer(name)] == []
 
 
 def test_the_layers_are_the_rooms_of_the_two_packages() -> None:
@@ -292,13 +291,14 @@ def test_actors_never_import_the_supervisor() -> None:
     assert importing == []
 
 
+@cache
 def roots(name: str) -> set[str]:
     return {other.split(".")[0] for other in imports(name)}
 
 
-@pytest.mark.parametrize("name", [name for name in modules() if is_pure(name)])
-def test_a_pure_module_imports_nothing_that_acts(name: str) -> None:
-    assert roots(name) & NOT_IN_PURE == set()
+def test_a_pure_module_imports_nothing_that_acts() -> None:
+    acting = {name: roots(name) & NOT_IN_PURE for name in modules() if is_pure(name)}
+    assert {name: acts for name, acts in acting.items() if acts} == {}
 
 
 def test_every_pattern_of_pure_modules_fits_something() -> None:
@@ -325,11 +325,10 @@ def test_only_named_modules_look_whether_a_path_exists() -> None:
     }
 
 
-@pytest.mark.parametrize("name", modules())
-def test_a_module_imports_only_declared_dependencies(name: str) -> None:
-    ours = {"actors", "supervisor"}
-    foreign = roots(name) - ours - THIRD_PARTY - sys.stdlib_module_names
-    assert {package for package in foreign if (name, package) not in TRANSITIVE | OPTIONAL} == set()
+def test_a_module_imports_only_declared_dependencies() -> None:
+    known = {"actors", "supervisor"} | THIRD_PARTY | sys.stdlib_module_names
+    foreign = {(name, package) for name in modules() for package in roots(name) - known}
+    assert foreign - TRANSITIVE.keys() - OPTIONAL.keys() == set()
 
 
 def test_the_declared_dependencies_are_those_of_the_project() -> None:
@@ -358,10 +357,11 @@ def named_in(function: ast.AST) -> Iterator[str]:
             yield node.name
 
 
-@pytest.mark.parametrize("name", modules())
-def test_a_name_says_what_it_is_the_name_of(name: str) -> None:
-    functions = [node for node in ast.walk(tree(name)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    assert {(each.name, given) for each in functions for given in named_in(each) if given in EMPTY_NAMES} == set()
+def test_a_name_says_what_it_is_the_name_of() -> None:
+    nodes = [(name, node) for name in modules() for node in ast.walk(tree(name))]
+    defined = [(name, node) for name, node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    named = {(name, function.name, given) for name, function in defined for given in named_in(function)}
+    assert {each for each in named if each[2] in EMPTY_NAMES} == set()
 
 
 def test_tests_stand_where_what_they_test_stands() -> None:

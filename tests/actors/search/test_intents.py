@@ -134,9 +134,9 @@ def _sentence(cue: str) -> str:
 LINES = [line for line in RULES if line.strip() and not line.startswith("# ")]
 
 
-@pytest.mark.parametrize("line", LINES)
-def test_each_rule_is_met_by_its_own_cue(line: str) -> None:
-    assert understood(_sentence(line.partition("=>")[0]), compiled([line])).needs
+def test_each_rule_is_met_by_its_own_cue() -> None:
+    unmet = [line for line in LINES if not understood(_sentence(line.partition("=>")[0]), compiled([line])).needs]
+    assert unmet == []
 
 
 def test_no_rule_is_there_twice() -> None:
