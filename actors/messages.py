@@ -174,9 +174,10 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     a call that names it is told so. `requires_reauth`: its operator has to log in there. `reason`: why it failed, in
     words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a server that
     recovered has none. `strays` are answers that matched nothing, `unheard` notifications about calls that went to
-    nobody: unwanted, of no known call, or too many for their client. `one_at_a_time`: its calls take turns, as it asked
-    something while several were in flight, and nothing says about which of them. `tasks`: those of clients that are not
-    over, as far as is known.
+    nobody: unwanted, of no known call, or too many for their client. `one_at_a_time`: calls of tools that may ask take
+    turns, as it asked something while several were in flight, and nothing says about which of them; `asked_since`, unix
+    time in seconds, is since when some wait for their turn until a client of another one answers. `tasks`: those of
+    clients that are not over, as far as is known.
     """
 
     server: str
@@ -201,6 +202,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     strays: int = 0
     unheard: int = 0
     one_at_a_time: bool = False
+    asked_since: float | None = None
     tasks: int = 0
     stderr: str = ""
     disabled: bool = False

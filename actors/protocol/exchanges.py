@@ -60,6 +60,12 @@ UNSAID: Final = Interest(log_level="")
 """Of a client that could have said what it wants, and did not."""
 
 
+def wants(interest: Interest, level: LogLevel) -> bool:
+    """Say whether a client wants log messages of this level."""
+    least = interest.log_level
+    return least is not None and LOG_LEVELS.index(level) >= (LOG_LEVELS.index(least) if least else UNASKED)
+
+
 class _Progress(msgspec.Struct):
     token: str = msgspec.field(name="progressToken")
     progress: float
@@ -163,9 +169,13 @@ class Exchanges:
             return self._by_id.get(stream)
         return self._only(self._calls, doubts=self._goes_on)
 
-    def asker(self) -> int | None:
-        """Return the only call in flight during which servers ask something; None if it is not known which that is."""
-        return self._only(self._asking or self._calls, doubts=True)
+    def asker(self, among: Collection[int] | None = None) -> int | None:
+        """Return the only call in flight during which servers ask something; None if it is not known which that is.
+
+        `among`: those that were in flight when the question came.
+        """
+        calls = self._asking or self._calls
+        return self._only(calls if among is None else [call for call in calls if call in among], doubts=True)
 
     def _only(self, calls: Collection[int], *, doubts: bool) -> int | None:
         if len(calls) != 1:
@@ -228,9 +238,7 @@ class Exchanges:
 
     def _message(self, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         call = self.of(stream)
-        if call is None or (least := self._calls[call][1].log_level) is None:
+        if call is None or self._calls[call][1].log_level is None:
             return None
-        level = LOG_LEVELS.index(_message.decode(params).level)
-        if level < (LOG_LEVELS.index(least) if least else UNASKED):
-            return None
-        return CallNoted(call, MESSAGE, bytes(params))
+        wanted = wants(self._calls[call][1], _message.decode(params).level)
+        return CallNoted(call, MESSAGE, bytes(params)) if wanted else None

@@ -6,7 +6,7 @@ one call is in flight that can have led to it. Where several can, whoever takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 import msgspec
@@ -103,9 +103,9 @@ class Unprompted:
         """Close a question that the server does not want answered any more."""
         return self._questions.withdrawn(id_)
 
-    def asker(self) -> int | None:
-        """Return the only call that can have led to a question on a stream that all share; None if it is not known."""
-        return self._exchanges.asker()
+    def asker(self, among: Collection[int] | None = None) -> int | None:
+        """Return the only call that can have led to a question on a stream that all share; see `Exchanges.asker`."""
+        return self._exchanges.asker(among)
 
     def asked(self, asked: Asked, stream: bytes) -> CallAsked | None:
         """Take a question of a legacy server: answer it, or return whose client is to be asked."""

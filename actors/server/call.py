@@ -22,6 +22,8 @@ _WORTH_S: Final = 1.0
 class Call(msgspec.Struct, eq=False):
     """One request on its way; `deadline` is a moment of the trio clock, and so is `began`.
 
+    `asks`: a question was about it, or may have been; `asked_at` is when the first of those came that are open.
+    `told`: its client knows that it waits for its turn.
     `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
     `unreached`: how often it found nobody who could have carried it out. `refused`: its headers were not those that the
     server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
@@ -34,6 +36,9 @@ class Call(msgspec.Struct, eq=False):
     began: float
     deadline: float
     questions: int = 0
+    asks: bool = False
+    asked_at: float = 0.0
+    told: bool = False
     left_s: float = 0.0
     sent_at: float | None = None
     mark: Mark | None = None

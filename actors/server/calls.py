@@ -24,16 +24,7 @@ from actors.server.link import Link
 from actors.server.queue import CallQueue
 from actors.server.settings import ServerSettings
 from actors.server.turns import CallTurns
-from actors.server.unanswered import (
-    WAITS_FOR_AN_ANSWER,
-    busy,
-    late,
-    lost,
-    misdirected,
-    oversized,
-    stopped,
-    unusable,
-)
+from actors.server.unanswered import busy, late, lost, misdirected, oversized, stopped, unusable
 from actors.server.window import Window
 
 _Hide = Callable[[str], str]
@@ -63,7 +54,7 @@ class Calls:
         self._waiting = CallQueue()
         self._in_flight: dict[int, Call] = {}
         self._deadlines = Deadlines(self._is_due)
-        self.turns = CallTurns()
+        self.turns = CallTurns(server, lambda: self._waiting.calls, lambda: self._in_flight)
         self.total = self.failures = self.unheard = 0
 
     @property
@@ -121,9 +112,7 @@ class Calls:
         `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
         first.
         """
-        while (
-            len(self._in_flight) < limit and (call := self.turns.next(self._waiting.calls, self._in_flight)) is not None
-        ):
+        while len(self._in_flight) < limit and (call := self.turns.next()) is not None:
             number, wanted = call.number, not call.reply.settled
             if wanted and (mark := place(call.size)) is None:
                 return
@@ -146,6 +135,7 @@ class Calls:
             self.window.answered()
         match fact:
             case CallAnswered(result=result):
+                self.turns.ended(call)
                 call.reply.answer(Result(result, link.talk.era, link.run if call.message.as_task else ""))
             case CallRefused(error=error) if call.is_outdated(error, link.talk.era):
                 call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
@@ -292,9 +282,8 @@ class Calls:
             call = self._in_flight.get(number) or self._waiting.calls.get(number)
             if call is not None:
                 took_s = None if call.sent_at is None else now - call.began
-                taking_turns = took_s is None and self.turns.taken and self.in_flight
-                error = busy(self._server, WAITS_FOR_AN_ANSWER) if taking_turns else None
-                self.fail(call, error or late(call.message, took_s, why, retry_after_s))
+                turn = self.turns.reason(call, now)
+                self.fail(call, busy(self._server, turn) if turn else late(call.message, took_s, why, retry_after_s))
                 if self.drop(number):
                     sent.append(call)
         return sent

@@ -4,8 +4,9 @@ A question is a task of its own, bounded in time. Nobody who is not asked has sa
 or no answer in time, is answered so.
 
 A question on a stream that all calls share may be about any of several, or about one that another client has cancelled.
-It is held until only one of them can have led to it, for `HOLD_S` at most, and never guessed. A server that was seen to
-ask while several were in flight gets one such call at a time from then on (`turns`).
+It is held until only one of them can have led to it, and never guessed: for `HOLD_S` at most, or `PATIENT_HOLD_S` where
+all but one are about tools that were not seen to ask. If it stays unknown, calls of what may have asked take turns from
+then on (`turns`).
 
 Which addresses a server has asked clients to open is kept beyond its process: it tells later that a visit is over.
 """
@@ -31,21 +32,28 @@ from actors.server.calls import Calls
 from actors.server.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
 from actors.server.link import Link
 from actors.server.settings import ServerSettings
+from actors.server.turns import Subject
 
 CANNOT_ASK: Final = "the client that made this call cannot be asked"
 HOLD_S: Final = 5.0
 """For the other calls to end, while it is not known which of them a question is about."""
+PATIENT_HOLD_S: Final = 30.0
+"""The same where one of them is known to ask, and the others are not: most calls are over by then."""
 CONTENDED_S: Final = 60.0
 """For an answer, while other calls wait for their turn: a client that never comes back must not hold them up."""
-WHOSE: Final = "it is not known which call this is about; from now on one call at a time is sent: call again"
+WHOSE: Final = "it is not known which call this is about; from now on such calls are sent one at a time: call again"
 CANCELLED: Final = "this may be about a call that another client has cancelled, and which goes on: call again later"
 
 
 class _Held(msgspec.Struct, frozen=True):
-    """A question, and the calls that were in flight when it came: one that began later cannot have led to it."""
+    """A question, and the calls that were in flight when it came: one that began later cannot have led to it.
+
+    `subjects`: what takes turns until it is known which call is meant.
+    """
 
     asked: CallAsked
     calls: frozenset[int]
+    subjects: tuple[Subject, ...]
 
 
 class Dialogue:
@@ -75,6 +83,7 @@ class Dialogue:
         if exchange is None:
             link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
             return
+        self._calls.turns.asked(asked.call, link.heard)
         if link.talk.era == "legacy" and (token := token_of(asked.params)):
             self._tokens[asked.id] = token
         self._open[asked.id] = scope = trio.CancelScope()
@@ -82,10 +91,10 @@ class Dialogue:
 
     def call_ended(self, link: Link) -> None:
         """A call has ended: perhaps it is known now whose the questions are that are held."""
-        if self._held and (call := link.talk.unprompted.asker()) is not None:
-            for asked in [held.asked for held in self._held.values() if call in held.calls]:
-                self.withdraw(asked.id)
-                self.ask(msgspec.structs.replace(asked, call=call), link)
+        for held in list(self._held.values()):
+            if (call := link.talk.unprompted.asker(held.calls)) is not None:
+                self.withdraw(held.asked.id)
+                self.ask(msgspec.structs.replace(held.asked, call=call), link)
 
     def others_wait(self) -> None:
         """Other calls wait until the questions of the present one are answered: let that not last."""
@@ -94,19 +103,22 @@ class Dialogue:
 
     def hold_ended(self, ended: HoldEnded, link: Link | None) -> None:
         """It is still not known whose a question is."""
-        held = self._held.pop(ended.id, None)
+        held = self._release(ended.id)
         if held is None or link is None or link.number != ended.incarnation:
             return
         self._open.pop(ended.id, None)
-        if (call := link.talk.unprompted.asker()) in held.calls:
+        if (call := link.talk.unprompted.asker(held.calls)) is not None:
             self.ask(msgspec.structs.replace(held.asked, call=call), link)
         else:
-            why = WHOSE if len(held.calls) > 1 else CANCELLED
+            several = len(held.calls) > 1
+            if several:
+                self._calls.turns.suspect(held.calls)
+            why = WHOSE if several else CANCELLED
             link.talk.answer(ended.id, ErrorObject(METHOD_NOT_FOUND, why))
 
     def withdraw(self, id_: bytes) -> None:
         """Do not ask any more: the server does not want the answer, or is gone."""
-        self._held.pop(id_, None)
+        self._release(id_)
         if (scope := self._open.pop(id_, None)) is not None:
             scope.cancel()
 
@@ -149,11 +161,18 @@ class Dialogue:
 
     def _hold(self, asked: CallAsked, link: Link) -> None:
         calls, hold_s = link.talk.unprompted.askers, min(HOLD_S, link.talk.unprompted.doubt_s)
+        subjects: tuple[Subject, ...] = ()
         if len(calls) > 1:
-            self._calls.turns.taken, hold_s = True, HOLD_S
-        self._held[asked.id] = _Held(asked, calls)
+            subjects = self._calls.turns.hold(calls)
+            hold_s = PATIENT_HOLD_S if self._calls.turns.knows_whom(calls) else HOLD_S
+        self._held[asked.id] = _Held(asked, calls, subjects)
         self._open[asked.id] = scope = trio.CancelScope()
         self._start_soon(self._wait_for_others, scope, hold_s, HoldEnded(link.number, asked.id))
+
+    def _release(self, id_: bytes) -> _Held | None:
+        if (held := self._held.pop(id_, None)) is not None:
+            self._calls.turns.release(held.subjects)
+        return held
 
     async def _wait_for_others(self, scope: trio.CancelScope, hold_s: float, ended: HoldEnded) -> None:
         with scope:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
@@ -131,7 +132,7 @@ class Record:
         activity: Activity | None,
     ) -> ServerStatus:
         """Return how the server is doing now."""
-        next_start_s = recovery.next_start_s()
+        next_start_s, asked_at = recovery.next_start_s(), calls.turns.asked_at()
         agreement = link.talk.agreement if link is not None else None
         return ServerStatus(
             server=self._server,
@@ -156,6 +157,7 @@ class Record:
             strays=link.talk.strays if link is not None else 0,
             unheard=calls.unheard + (link.talk.unheard if link is not None else 0),
             one_at_a_time=calls.turns.taken,
+            asked_since=None if asked_at is None else self.clock() - (trio.current_time() - asked_at),
             tasks=link.talk.tasks.open if link is not None else 0,
             requires_reauth=life.barred,
             reason=life.reason,

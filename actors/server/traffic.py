@@ -212,7 +212,7 @@ class Traffic:
         link = self._processes.link
         if self._calls.waiting and link is not None and self._course.life.state is State.READY:
             self._calls.send(link, trio.current_time() if now is None else now)
-            if self._calls.turns.taken and self._calls.waiting:
+            if self._calls.turns.taken and self._calls.turns.tell(trio.current_time()):
                 self._dialogue.others_wait()
         self._processes.flush()
         if self._course.life.state is State.DRAINING and not self._calls.in_flight:

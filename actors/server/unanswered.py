@@ -23,7 +23,6 @@ from actors.protocol.failure import Failure
 from actors.protocol.tasks import UnknownTask
 from actors.protocol.versions import Era
 
-WAITS_FOR_AN_ANSWER = "it does one call at a time, and the present one waits for somebody to answer a question"
 UNREACHED_RETRY_S = 1.0
 """When to make a call again that found nobody at a server that still answers others."""
 Hide = Callable[[str], str]

@@ -21,7 +21,8 @@ from actors.protocol.exchanges import LEFT_S, Interest
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.questions import Fallback
 from actors.server import ServerSettings
-from actors.server.dialogue import CONTENDED_S, HOLD_S
+from actors.server.dialogue import CONTENDED_S, HOLD_S, PATIENT_HOLD_S
+from actors.server.turns import QUIET_CALLS
 from tests.actors.server.rig import running_server
 from tests.fakes.mcp_server import FakeServer
 
@@ -298,8 +299,111 @@ async def test_a_call_whose_turn_does_not_come_is_told_why(autojump_clock: MockC
         assert all(call.settled for call in calls)
         rig.submit("ask", exchange=Caller())
         await wait_all_tasks_blocked()
-        with pytest.raises(TooManyCalls, match="one call at a time, and the present one waits for somebody"):
+        with pytest.raises(
+            TooManyCalls, match="one call of 'ask' or the like at a time, and the present one waits for somebody"
+        ):
             await rig.call("ask", exchange=Caller(), deadline_s=10)
+
+
+async def contended(rig: Any) -> Caller:
+    """Let two calls ask at once, which is refused, and one alone, which waits for an answer."""
+    for _ in range(2):
+        rig.submit("ask", exchange=Caller())
+    await trio.sleep(HOLD_S + 1)
+    patient = Caller()
+    rig.submit("ask", exchange=patient, deadline_s=900)
+    await patient.asked.wait()
+    return patient
+
+
+async def test_calls_of_tools_that_never_ask_do_not_wait_for_somebody_to_fill_in_a_form(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(settings=ASKING) as rig:
+        patient = await contended(rig)
+        began = trio.current_time()
+        assert await rig.call("echo", exchange=Caller(), a=1) == {"a": 1}
+        assert await rig.call("sleep", exchange=Caller(), s=2) is not None
+        assert trio.current_time() - began == pytest.approx(2)
+        assert not patient.questions[0][1].settled
+
+
+async def test_who_waits_until_somebody_else_answers_a_question_is_told_so(autojump_clock: MockClock) -> None:
+    waiting, deaf = Caller(), Caller()
+    async with running_server(settings=ASKING) as rig:
+        patient = await contended(rig)
+        began = (await rig.status()).asked_since
+        assert began is None
+        await trio.sleep(12)
+        calls = [rig.submit("ask", exchange=waiting, interest=Interest(log_level="")), rig.submit("ask", exchange=deaf)]
+        await wait_all_tasks_blocked()
+        await rig.call("echo", exchange=Caller())
+        ((method, params),) = waiting.notes
+        assert (method, params["level"]) == ("notifications/message", "info")
+        assert "waits for its turn: server 's' is busy" in params["data"]
+        assert "waits for somebody to answer a question, for 12 s" in params["data"]
+        assert deaf.notes == []
+        status = await rig.status()
+        assert status.asked_since == pytest.approx(status.since - 12)
+        patient.questions[0][1].answer(msgspec.Raw(b"{}"))
+        await waiting.asked.wait()
+        assert [call.settled for call in calls] == [False, False]
+
+
+async def test_a_question_is_asked_as_soon_as_the_calls_beside_it_are_over_whatever_else_is_called(
+    autojump_clock: MockClock,
+) -> None:
+    caller, other = Caller(), Caller()
+    got: list[Any] = []
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        rig.submit("sleep", exchange=other, s=3)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(asking, rig, caller, got)
+        await wait_all_tasks_blocked()
+        began = trio.current_time()
+        rig.submit("echo", exchange=other)
+        later = rig.submit("progress", exchange=other, progress=[1], pause_s=60)
+        await caller.asked.wait()
+        assert trio.current_time() - began == pytest.approx(3)
+        assert not later.settled
+        assert not (await rig.status()).one_at_a_time
+        caller.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+        later.abandon()
+    assert got[0]["result"] == {"action": "accept"}
+    assert other.questions == []
+
+
+async def test_a_question_of_a_tool_that_asks_waits_longer_for_one_that_does_not(autojump_clock: MockClock) -> None:
+    first, second = Caller(), Caller()
+    got: list[Any] = []
+    async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:
+        nursery.start_soon(asking, rig, first, got)
+        await first.asked.wait()
+        first.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+        rig.submit("sleep", exchange=Caller(), s=PATIENT_HOLD_S - 2)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(asking, rig, second, got)
+        await second.asked.wait()
+        assert trio.current_time() == pytest.approx(PATIENT_HOLD_S - 2, abs=1)
+        second.questions[0][1].answer(msgspec.Raw(b'{"action":"accept"}'))
+    assert [each["result"]["action"] for each in got] == ["accept", "accept"]
+
+
+async def test_a_tool_that_was_only_there_takes_turns_until_it_was_quiet_some_times(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ASKING) as rig:
+        slow = rig.submit("sleep", exchange=Caller(), s=HOLD_S + 1)
+        await wait_all_tasks_blocked()
+        assert "error" in (await rig.call("ask", exchange=Caller()))["got"]
+        await slow.wait()
+        for number in range(QUIET_CALLS + 1):
+            patient = Caller()
+            rig.submit("ask", exchange=patient)
+            await patient.asked.wait()
+            beside = rig.submit("sleep", exchange=Caller(), s=0)
+            await trio.sleep(1)
+            assert beside.settled is (number == QUIET_CALLS)
+            patient.questions[0][1].answer(msgspec.Raw(b"{}"))
+            await beside.wait()
 
 
 async def test_who_never_answers_does_not_hold_up_the_others(autojump_clock: MockClock) -> None:
