@@ -139,7 +139,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     ] = 256
     max_questions_per_min: Annotated[
         Count, Meta(description="Questions that it may ask within any minute, of all clients and calls together.")
-    ] = 120
+    ] = 300
     restart: Annotated[
         Restart,
         Meta(

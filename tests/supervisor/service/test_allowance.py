@@ -35,7 +35,7 @@ SAMPLE = Question("sampling/createMessage", msgspec.Raw(b'{"messages":[]}'))
 ROOTS = Question("roots/list", msgspec.Raw(b"{}"))
 LARGE = Question("sampling/createMessage", msgspec.Raw(b'{"x":"' + b"x" * (4 * 1024 * 1024 - 8) + b'"}'))
 ANSWER = msgspec.Raw(b'{"model":"m"}')
-PER_MINUTE, PER_CALL, ALL_BYTES = 120, 256, 64 * 1024 * 1024
+PER_MINUTE, PER_CALL, ALL_BYTES = 300, 256, 64 * 1024 * 1024
 
 both = pytest.mark.parametrize("era", ["legacy", "modern"])
 
