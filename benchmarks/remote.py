@@ -26,8 +26,8 @@ DIRECT: mcp.Tool = ("echo", {"text": TEXT})
 FAR_S = 0.05
 """What a round trip takes to a server that is far away."""
 SERVERS = 100
-LISTENING_AIM = Aim("<=", 1.0)
-KNOWN_AIM = Aim("<=", 10.0)
+LISTENING_AIM = Aim("<=", 1.0, "s")
+KNOWN_AIM = Aim("<=", 10.0, "s")
 
 
 class OverStdio:

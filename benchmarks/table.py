@@ -14,10 +14,14 @@ import msgspec
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """What is wanted of a number: at least, or at most, `bound`."""
+    """What is wanted of a number: at least, or at most, `bound`, which has a `unit` where it is not of the ratio."""
 
     relation: Literal[">=", "<="]
     bound: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.relation} {self.bound:g} {self.unit}".rstrip()
 
     def met(self, value: float) -> bool:
         """Return whether `value` is good enough."""
@@ -66,7 +70,7 @@ def markdown(rows: Sequence[Row]) -> str:
     """Return the rows as a table of Markdown."""
     lines = ["| what | measured | compared with | ratio (least to greatest) | aim | met |", "| --- " * 6 + "|"]
     for row in rows:
-        aim = f"{row.aim.relation} {row.aim.bound:g}" if row.aim else ""
+        aim = str(row.aim or "")
         met = "" if row.aim is None or row.value is None else "yes" if row.aim.met(row.value) else "**no**"
         lines.append(f"| {row.what} | {row.measured} | {row.compared} | {row.ratio} | {aim} | {met} |")
     return "\n".join(lines) + "\n"
