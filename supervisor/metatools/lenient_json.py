@@ -1,6 +1,7 @@
 """JSON as models write it: an object inside a string, in a fence of Markdown, or as Python prints it. Pure.
 
-- What is an object stays the bytes it was. Values of any shape may come in; nothing but `NotAnObject` is raised.
+- What is an object stays the bytes it was. Values of any shape may come in; nothing but `NotAnObject` is raised, and
+  `RepeatedKey` for what stood in a text and has a key twice.
 - Nothing here costs more than a few passes over the bytes: values are made of small things only, an object is taken
   apart only if it has few members, and Python is read only where it is short.
 """
@@ -14,6 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+
+from actors.protocol.repeated_keys import check_keys, check_unique
 
 EMPTY = msgspec.Raw(b"{}")
 MAX_NESTING = 3
@@ -75,7 +78,8 @@ def object_text(raw: msgspec.Raw) -> msgspec.Raw:
 def read(raw: msgspec.Raw) -> Object:
     """Return an object: as it is, or out of the strings it was wrapped in.
 
-    Nothing, `null`, an empty string and an empty list are an empty object. Raises `NotAnObject` for the rest.
+    Nothing, `null`, an empty string and an empty list are an empty object. Raises `NotAnObject` for the rest, and
+    `RepeatedKey`: when the request was looked at, this was a text.
     """
     data = bytes(raw).strip()
     text = raw
@@ -86,6 +90,8 @@ def read(raw: msgspec.Raw) -> Object:
             data = _unfenced(_text.decode(data).strip()).encode()
             text = msgspec.Raw(data)
         if data[:1] == b"{":
+            if text is not raw:
+                check_keys(data)
             return _object(data, text)
         if data in (b"", b"null") or (data[:1] == b"[" and not data[1:].strip().removesuffix(b"]")):
             return _NOTHING
@@ -129,9 +135,13 @@ def _literal(data: bytes) -> dict[str, Any] | None:
     if len(data) > _MAX_LITERAL_CHARS:
         return None
     try:
-        value = ast.literal_eval(data.decode())
+        tree = ast.parse(data.decode(), mode="eval")
+        value = ast.literal_eval(tree)
     except (ValueError, SyntaxError, MemoryError, TypeError, RecursionError):
         return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            check_unique([str(key.value) for key in node.keys if isinstance(key, ast.Constant)])
     return value if isinstance(value, dict) and _is_json(value) else None
 
 

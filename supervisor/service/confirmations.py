@@ -22,14 +22,15 @@ from actors.principal import Principal
 from actors.protocol.client_capabilities import ELICIT
 from actors.protocol.input_required import InputRequest, required
 from actors.protocol.jsonrpc import RemoteError, encode
-from supervisor.metatools.texts import clean
+from supervisor.host.workbench import Workbench
+from supervisor.metatools.answers import shown_call
 from supervisor.service.exchange import Exchange
 from supervisor.service.parking import GRACE_S, Parked, Parking
 from supervisor.service.rounds import AskedByResult, InputNeeded, Rounds
 
 KEY: Final = "confirm"
-MAX_SHOWN_CHARS: Final = 1000
-"""Of the arguments, in the question."""
+_SHOWN_COST: Final = 4
+"""So many bytes of a call cost as much, to be shown, as one that a model wrote."""
 MAX_PASSED: Final = 4096
 """Confirmed calls that go on with a state of their servers'."""
 
@@ -57,8 +58,9 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class Confirmations:
     """Asks for a yes. Calls that wait for one in the meantime are parked: nothing of them was sent."""
 
-    def __init__(self, parking: Parking) -> None:
+    def __init__(self, parking: Parking, bench: Workbench) -> None:
         self._parking = parking
+        self._bench = bench
         self._passed: dict[tuple[Principal, bytes, bytes], float] = {}
 
     def remember(self, exchange: Exchange, digest: bytes, state: msgspec.Raw, for_s: float) -> None:
@@ -86,10 +88,10 @@ class Confirmations:
         """Return once the user of a client says yes. `by_result`: it may be told what to do by a result.
 
         Unless `everyone` may be asked so, a yes of its model is none: a person has to say it, on a page. Raises
-        `Declined` for anything else, `CannotAsk` for a client that cannot be asked, and `InputNeeded` or
-        `AskedByResult` for one that is to make its request again.
+        `Declined` for anything else, `CannotAsk` for a client that cannot be asked, `InvalidArguments` for a call that
+        cannot be shown, and `InputNeeded` or `AskedByResult` for a client that is to make its request again.
         """
-        question = _question(message)
+        question = await self._bench.run(len(message.members) // _SHOWN_COST, _question, message)
         lacks = exchange.lacks(question)
         if lacks and not by_result and not exchange.reaches_people(question):
             text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
@@ -151,12 +153,9 @@ async def _answered(exchange: Exchange, question: Question, timeout_s: float) ->
 
 
 def _question(message: CallServer) -> Question:
-    arguments = message.members.partition(b'"arguments":')[2] or b"{}"
-    shown = clean(arguments[: MAX_SHOWN_CHARS * 4].decode(errors="replace")[:MAX_SHOWN_CHARS])
-    if len(arguments) > MAX_SHOWN_CHARS:
-        shown += f" ... (this is only the beginning of {len(arguments)} bytes)"
+    """Return the question for a call. Raises `InvalidArguments` for one that no person can be shown."""
     params = {
-        "message": f"Run {clean(message.server)}:{clean(message.name)} with {shown}?",
+        "message": shown_call.question(message.server, message.members),
         "requestedSchema": {
             "type": "object",
             "properties": {"run": {"type": "boolean", "title": "Run it", "default": False}},

@@ -70,7 +70,7 @@ class RoundTrips:
         self._deployment = deployment
         self._bench = bench
         self._parking = parking
-        self._confirmations = Confirmations(parking)
+        self._confirmations = Confirmations(parking, bench)
         self._allowances = Allowances(deployment)
         self._questionnaire = Questionnaire(deployment)
 

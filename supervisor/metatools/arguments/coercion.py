@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.offer import Tool
+from actors.protocol.repeated_keys import check_keys
 from supervisor.metatools.lenient_json import Members, NotAnObject, Object, is_json, members, plain
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
@@ -89,11 +90,14 @@ def _fitted(raw: msgspec.Raw, schema: Any, *, needed: bool) -> msgspec.Raw | Non
 
 
 def _out_of_text(raw: msgspec.Raw, wanted: str) -> msgspec.Raw:
-    """Return the value that a string holds, if it is of the kind wanted."""
+    """Return the value that a string holds, if it is of the kind wanted. Raises `RepeatedKey`."""
     text = str(plain(raw)).strip()
     if wanted in _BEGINS:
         data = text.encode(errors="replace")
-        return msgspec.Raw(data) if data[:1] == _BEGINS[wanted] and is_json(data) else raw
+        if data[:1] != _BEGINS[wanted] or not is_json(data):
+            return raw
+        check_keys(data)
+        return msgspec.Raw(data)
     data = _BOOLEANS.get(text.lower(), text.encode(errors="replace"))
     value = plain(msgspec.Raw(data))
     right = isinstance(value, _KINDS[wanted]) and (wanted == "boolean" or not isinstance(value, bool))

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from actors.errors import CannotAsk, MalformedRequest
+from actors.errors import CannotAsk, InvalidArguments, MalformedRequest
 from actors.messages import Question, Result
 from actors.principal import LOCAL
 from actors.protocol.input_required import Retry
 from supervisor.service.client import Client
-from supervisor.service.confirmations import MAX_SHOWN_CHARS, Declined
+from supervisor.service.confirmations import Declined
 from supervisor.service.exchange import Exchange
 from supervisor.service.parking import GRACE_S, Parked
 from supervisor.service.question_table import QuestionTable
@@ -194,13 +194,30 @@ async def test_a_yes_that_comes_too_late_is_none_whatever_else_waits(autojump_cl
         assert here.router.calls == []
 
 
-async def test_what_is_only_shown_in_part_says_so(autojump_clock: MockClock) -> None:
+async def test_the_question_shows_every_argument_that_runs_whatever_stands_before_them(
+    autojump_clock: MockClock,
+) -> None:
     ear = Ear()
     async with rig() as here:
-        members = b'"name":"drop_all","arguments":{"a":"%b","table":"users"}' % (b"x" * MAX_SHOWN_CHARS)
-        here.begin(request(LEGACY, ear=ear, questions=QuestionTable()), members, name=DANGEROUS)
+        members = b'"x":{"arguments":{"path":"/tmp/harmless"}},"name":"drop_all","arguments":{"a":"%b","path":"/etc"}'
+        here.begin(request(LEGACY, ear=ear, questions=QuestionTable()), members % (b"x" * 5000), name=DANGEROUS)
         await settled()
-        assert ear.heard[0]["params"]["message"].endswith("... (this is only the beginning of 1024 bytes)?")
+        message = ear.heard[0]["params"]["message"]
+        assert ' (4,000 more characters) "' in message
+        assert ',"path":"/etc"}, and beside the arguments {"x":{"arguments":{"path":"/tmp/harmless"}}}?' in message
+        assert message.endswith("(not all is shown of 1 of its 3 values)")
+
+
+async def test_a_call_that_cannot_be_shown_whole_asks_nobody_and_runs_nothing(autojump_clock: MockClock) -> None:
+    ear = Ear()
+    async with rig() as here:
+        arguments = json.dumps({f"key{number}": number for number in range(1000)}).encode()
+        call = here.begin(
+            request(LEGACY, ear=ear, questions=QuestionTable()), b'"arguments":' + arguments, name="drop_x"
+        )
+        await settled()
+        assert isinstance(call.value, InvalidArguments)
+        assert (ear.heard, here.router.calls) == ([], [])
 
 
 async def test_a_yes_does_not_outlive_the_time_of_a_call(autojump_clock: MockClock) -> None:

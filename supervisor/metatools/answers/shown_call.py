@@ -1,0 +1,195 @@
+"""A call as the person is shown it who has to say yes to it. Pure.
+
+The text is made from the bytes that are sent to the server, value by value, so that it can show nothing else:
+
+- Every key is shown, at any depth. A call whose keys do not all fit is refused: nobody can agree to what is not shown.
+- A long value is shown by its beginning and its end, with how much is left out between them; many elements of an array
+  by the first ones and how many follow. How many values are not shown whole stands at the end.
+- What stands in quotes is JSON: a value cannot look like something outside of it. What is in parentheses is ours.
+- Many blanks are counted. What cannot be seen, or turns the direction of writing, is escaped, as are combining
+  characters that could be written in one; a key that is not ASCII is spelled out beside itself.
+- Numbers are shown as they were written, since readers differ in what they make of `-0` and `1e400`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, NamedTuple
+
+import msgspec
+
+from actors.errors import InvalidArguments
+from actors.protocol.jsonrpc import encode
+from actors.protocol.repeated_keys import check_keys
+from supervisor.metatools.texts import clean
+
+MAX_CALL_CHARS: Final = 3500
+"""Of the whole text: less than is shown of the message of any question."""
+MAX_DEPTH: Final = 32
+MAX_BLANKS: Final = 8
+"""More in a row are counted."""
+_COUNTED_CHARS: Final = 16_384
+"""A longer text is not searched for blanks as a whole."""
+
+
+class _Limits(NamedTuple):
+    """Characters of a text or a number, and elements of an array without objects or arrays in it."""
+
+    characters: int
+    elements: int
+
+
+LIMITS: Final = tuple(_Limits(*each) for each in ((1000, 100), (300, 40), (100, 20), (40, 10), (15, 3)))
+"""Tried in this order, until all keys fit."""
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./:-]+")
+_BLANKS = re.compile(rf"( {{{MAX_BLANKS + 1},}})")
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_elements = msgspec.json.Decoder(list[msgspec.Raw])
+_text = msgspec.json.Decoder(str)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class _NoRoom(Exception):
+    """The text is too long, or the value too deep."""
+
+
+def question(server: str, members: bytes) -> str:
+    """Return the question whether a tool may run; `members` are JSON members of the params, as they are sent.
+
+    Raises `InvalidArguments` for what cannot be shown so that a person knows what runs, `RepeatedKey` among that.
+    """
+    params = b"{" + members + b"}"
+    check_keys(params)
+    try:
+        beside = _members.decode(params)
+        name, arguments = _text.decode(beside.pop("name", b'""')), beside.pop("arguments", b"{}")
+        for limits in LIMITS:
+            text = _Text(limits)
+            try:
+                return text.whole(f"{server}:{name}", arguments, beside)
+            except _NoRoom:
+                continue
+    except _UNREADABLE:
+        raise _refusal(server, "a text in them is no Unicode") from None
+    why = f"even with each value cut they have over {MAX_CALL_CHARS} characters, or {MAX_DEPTH} levels"
+    raise _refusal(server, f"{why}; send fewer at once")
+
+
+def _refusal(server: str, why: str) -> InvalidArguments:
+    text = f"a tool of {clean(server)} needs a yes of its user, who cannot be shown all of its arguments: {why}"
+    return InvalidArguments(text, server=server)
+
+
+class _Text:
+    """One try to write it."""
+
+    def __init__(self, limits: _Limits) -> None:
+        self._limits = limits
+        self._parts: list[str] = []
+        self._room = MAX_CALL_CHARS
+        self._values = self._cut = 0
+
+    def whole(self, path: str, arguments: msgspec.Raw | bytes, beside: dict[str, msgspec.Raw]) -> str:
+        self._write(f"Run {path if _PLAIN_PATH.fullmatch(path) else quoted(path)} with ")
+        self._value(bytes(arguments), 0)
+        if beside:  # a server may read more of the params than the protocol says
+            self._write(", and beside the arguments ")
+            self._object(beside, 0)
+        self._write("?")
+        if self._cut:
+            self._write(f" (not all is shown of {self._cut} of its {self._values} values)")
+        return "".join(self._parts)
+
+    def _write(self, text: str) -> None:
+        self._room -= len(text)
+        if self._room < 0:
+            raise _NoRoom
+        self._parts.append(text)
+
+    def _value(self, value: bytes, depth: int) -> None:
+        value = value.strip()
+        if depth > MAX_DEPTH:
+            raise _NoRoom
+        match value[:1]:
+            case b"{":
+                self._object(_members.decode(value), depth)
+            case b"[":
+                self._array(_elements.decode(value), depth)
+            case b'"':
+                self._values += 1
+                self._string(_text.decode(value))
+            case _:
+                self._values += 1
+                self._number(value.decode())
+
+    def _object(self, members: dict[str, msgspec.Raw], depth: int) -> None:
+        self._write("{")
+        for place, (key, value) in enumerate(members.items()):
+            spelled = "" if key.isascii() else f" (in ASCII {quoted(key, encode_ascii)})"
+            self._write(f"{',' if place else ''}{quoted(key)}{spelled}:")
+            self._value(bytes(value), depth + 1)
+        self._write("}")
+
+    def _array(self, elements: list[msgspec.Raw], depth: int) -> None:
+        plain = not any(bytes(memoryview(each)[:1]) in (b"{", b"[") for each in elements)
+        most = self._limits.elements if plain else len(elements)  # in an object there are keys
+        self._write("[")
+        for place, value in enumerate(islice(elements, most)):
+            self._write("," if place else "")
+            self._value(bytes(value), depth + 1)
+        if len(elements) > most:
+            self._values += len(elements) - most
+            self._cut += len(elements) - most
+            self._write(f" ({len(elements) - most:,} more elements)")
+        self._write("]")
+
+    def _string(self, text: str) -> None:
+        most = self._limits.characters
+        if len(text) > most and (len(text) > _COUNTED_CHARS or len(_BLANKS.sub("", text)) > most):
+            self._cut += 1
+            first = 2 * most // 3
+            head, tail = quoted(text[:first]), quoted(text[first - most :])
+            self._write(f"{head} ({len(text) - most:,} more characters) {tail}")
+        else:
+            self._write(quoted(text))
+
+    def _number(self, written: str) -> None:
+        most = self._limits.characters
+        if len(written) > most:
+            self._cut += 1
+            self._write(f"{written[:most]} ({len(written) - most:,} more digits)")
+        else:
+            self._write(written)
+
+
+def quoted(text: str, write: Callable[[str], str] | None = None) -> str:
+    """Return a text in quotes; between them, in parentheses, how many blanks there are where there are many."""
+    write = write or visible
+    parts = _BLANKS.split(text)
+    shown = (f"({len(part):,} blanks)" if place % 2 else f'"{write(part)}"' for place, part in enumerate(parts))
+    return " ".join(shown)
+
+
+def visible(text: str) -> str:
+    """Return a text as it stands in a JSON string, with escapes for all that a reader does not see as it is."""
+    written = encode(text).decode()[1:-1].replace("\x7f", "\\u007f")
+    if written.isascii():
+        return written
+    composed = unicodedata.is_normalized("NFC", text)
+    return "".join(each if _is_seen(each, composed=composed) else encode_ascii(each) for each in written)
+
+
+def _is_seen(character: str, *, composed: bool) -> bool:
+    if character.isascii():  # what needs an escape has it
+        return True
+    shown = character.isprintable() and clean(character) == character
+    return shown and (composed or not unicodedata.combining(character))
+
+
+def encode_ascii(text: str) -> str:
+    """Return a text as it stands in a JSON string of ASCII alone."""
+    return json.dumps(text)[1:-1]

@@ -1,0 +1,154 @@
+"""What a person says yes to is what runs: at every door, in both eras, however the arguments are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx2
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors.transport.memory import MemoryTransport
+from supervisor.host.datadir import DataDir, open_data_dir
+from tests.fakes.asgi import JSON_HEADERS, META, MODERN, modern_headers
+from tests.fakes.json_texts import OBJECTS
+from tests.fakes.shown_calls import decoded_call
+from tests.fakes.websocket_client import open_websocket
+from tests.fakes.whole_server import WholeServer
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+YES = {"action": "accept", "content": {"run": True}}
+MODERN_META = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
+DECOY = '"arguments": {"path": "/tmp/harmless"}'
+DOORS = {"/mcp/servers/one": "tool1", "/mcp/all": "one__tool1", "/mcp": "one:tool1"}
+
+Call = tuple[str, str, str]
+"""A door, the name of the tool there, and its arguments as JSON text."""
+
+
+def in_execute(arguments: str, shape: str) -> str:
+    match shape:
+        case "object":
+            return f'{{"tool_path": "one:tool1", "arguments": {arguments}}}'
+        case "text":
+            return f'{{"tool_path": "one:tool1", "arguments": {json.dumps(arguments)}}}'
+        case "escaped":
+            return (
+                f'{{{DECOY.replace("arguments", "x")}, "tool\\u005fpath": "one:tool1", "argu\\u006dents": {arguments}}}'
+            )
+        case _:
+            return json.dumps(f'{{"tool_path": "one:tool1", "arguments": {arguments}}}')
+
+
+SHAPES = st.sampled_from(["object", "text", "escaped", "all a text"])
+CALLS: st.SearchStrategy[Call] = st.one_of(
+    st.builds(lambda door, arguments: (door, DOORS[door], arguments), st.sampled_from(sorted(DOORS)), OBJECTS),
+    st.builds(lambda arguments, shape: ("/mcp", "execute_mcp_tool", in_execute(arguments, shape)), OBJECTS, SHAPES),
+)
+
+
+def params_of(call: Call, **more: Any) -> str:
+    _, name, arguments = call
+    beside = "".join(f", {json.dumps(key)}: {json.dumps(value)}" for key, value in more.items())
+    return f'{{"x": {{{DECOY}}}, "name": "{name}", "argu\\u006dents" : {arguments}{beside}}}'
+
+
+def message(params: str) -> str:
+    return f'{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {params}}}'
+
+
+@contextmanager
+def directories() -> Iterator[tuple[Path, DataDir]]:
+    with TemporaryDirectory() as name, open_data_dir(Path(name) / "data", {}) as data:
+        yield Path(name), data
+
+
+async def post(client: httpx2.AsyncClient, call: Call, **more: Any) -> Any:
+    headers = modern_headers("tools/call", call[1])
+    answer = await client.post(call[0], headers=headers, content=message(params_of(call, _meta=MODERN_META, **more)))
+    return answer.json()
+
+
+async def confirmed_in_modern_era(client: httpx2.AsyncClient, call: Call) -> str:
+    asked = (await post(client, call))["result"]
+    again = await post(client, call, inputResponses={"confirm": YES}, requestState=asked["requestState"])
+    assert "result" in again, again
+    return str(asked["inputRequests"]["confirm"]["params"]["message"])
+
+
+async def confirmed_in_legacy_era(client: httpx2.AsyncClient, call: Call) -> str:
+    async with open_websocket(client.base_url.port or 0, call[0]) as socket:
+        greeting = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "a"}}
+        first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}
+        await socket.send_message(json.dumps(first))
+        await socket.get_message()
+        await socket.send_message(message(params_of(call)))
+        asked = json.loads(await socket.get_message())
+        assert asked.get("method") == "elicitation/create", asked
+        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": YES}))
+        answer = json.loads(await socket.get_message())
+        assert "result" in answer, answer
+        return str(asked["params"]["message"])
+
+
+def unlabelled(text: str) -> str:
+    """The question without whose it is, and without what stands beside the arguments."""
+    shown = text.removeprefix("[one] ")
+    return shown.replace(', and beside the arguments {"x":{"arguments":{"path":"/tmp/harmless"}}}', "")
+
+
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(CALLS, st.booleans()), min_size=8, max_size=12))
+def test_what_was_shown_is_what_the_server_received(calls: list[tuple[Call, bool]]) -> None:
+    async def scenario() -> None:
+        server = WholeServer()
+        with directories() as (path, data):
+            config = configuration(path, {"one": {"command": "x", "confirm": ["*"]}})
+            async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
+                await until_ready(client)
+                for call, is_modern in calls:
+                    before = server.methods().count("tools/call")
+                    confirmed = confirmed_in_modern_era if is_modern else confirmed_in_legacy_era
+                    said = unlabelled(await confirmed(client, call))
+                    assert server.methods().count("tools/call") == before + 1
+                    received = server.last()[1].get("arguments", {})
+                    if "(not all is shown" not in said:
+                        assert decoded_call(said) == ("one:tool1", received)
+
+    trio.run(scenario)
+
+
+TWICE = '{"path": "/tmp/harmless",%s "pa\\u0074h": "/etc"}' % (" " * 1100)
+REFUSED: list[Call] = [
+    *((door, name, TWICE) for door, name in DOORS.items()),
+    *(("/mcp", "execute_mcp_tool", in_execute(TWICE, shape)) for shape in ("object", "text", "all a text")),
+    ("/mcp", "execute_mcp_tool", in_execute("{'path': '/tmp/harmless', 'path': '/etc'}", "text")),
+    ("/mcp/servers/one", "tool1", f'{{"a": [{{"b": {TWICE}}}]}}'),
+]
+
+
+async def test_arguments_with_a_key_twice_are_refused_at_every_door(tmp_path: Path) -> None:
+    server = WholeServer()
+    with open_data_dir(tmp_path / "data", {}) as data:
+        config = configuration(tmp_path, {"one": {"command": "x"}})
+        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
+            await until_ready(client)
+            for call in REFUSED:
+                over_http = await client.post(call[0], headers=JSON_HEADERS, content=message(params_of(call)))
+                async with open_websocket(client.base_url.port or 0, call[0]) as socket:
+                    first = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a"}}
+                    opening = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": first}
+                    await socket.send_message(json.dumps(opening))
+                    await socket.get_message()
+                    await socket.send_message(message(params_of(call)))
+                    over_websocket = json.loads(await socket.get_message())
+                for answer in (await post(client, call), over_http.json(), over_websocket):
+                    error = answer.get("error") or answer["result"]["structuredContent"]["error"]
+                    assert (error["code"], error.get("data", error).get("key")) == (-32602, "path"), (call, answer)
+    assert "tools/call" not in server.methods()
