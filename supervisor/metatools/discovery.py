@@ -27,6 +27,7 @@ from supervisor.metatools.answers.lists import Listing, tools_page
 from supervisor.metatools.answers.page import Context, Page
 from supervisor.metatools.arguments import list_requests
 from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
+from supervisor.metatools.schemas.rendering import growth
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
 from supervisor.metatools.servers.unavailable import concerned, named_in, unread
 from supervisor.metatools.texts import clean
@@ -164,14 +165,12 @@ def _remark(seen: Catalogue, done: Searched) -> str:
 
 
 def weight(seen: Catalogue, done: Searched) -> int:
-    """Return the bytes of the definitions of the tools that were found, or some bytes for each that can be listed."""
+    """Return the bytes of the tools that were found, as they may be shown, or some for each that can be listed."""
     if done.scope.listing:
         return _LISTING_COST * inventory.total(seen, done.scope.servers, done.asked.kinds)
-    size = 0
-    for hit in done.ranking.hits:
-        if hit.document.kind == "tool":
-            size += len(seen.entries[hit.document.server].tools[hit.document.name].definition)
-    return size
+    hits = [hit.document for hit in done.ranking.hits if hit.document.kind == "tool"]
+    tools = [seen.entries[each.server].tools[each.name] for each in hits]
+    return sum(len(tool.definition) for tool in tools) + max(map(growth, tools), default=0)
 
 
 _LISTING_COST = 32

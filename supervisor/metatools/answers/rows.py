@@ -53,6 +53,7 @@ class Row:
         self.tokens = row_tokens(value)
         self._tool = tool
         self._terse: tuple[dict[str, Any], int] | None = None
+        self._schema: Any = None
 
     @property
     def is_signature(self) -> bool:
@@ -75,7 +76,7 @@ class Row:
         before, most = self.tokens, self.tokens + tokens
         if size > MAX_SCHEMA_BYTES or size > 2 * _MOST_CHARS_PER_TOKEN * most:
             return 0
-        schema = complete(self._tool)
+        schema = self._schema = complete(self._tool) if self._schema is None else self._schema
         if size > _MOST_CHARS_PER_TOKEN * most or not self._become(self._completed(schema), most):
             self._become(self._completed(slim(schema)), most)
         return self.tokens - before

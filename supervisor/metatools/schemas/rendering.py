@@ -2,7 +2,8 @@
 
 Only local references are followed, and only where that ends: a schema that refers to itself is given with its `$defs`.
 What is made is counted while it is made, in nodes and in bytes, data such as `enum` included: a reference costs a few
-bytes and may stand for all of the schema. A schema over 64 KiB is given as it is, or not at all.
+bytes and may stand for all of the schema; one that is itself as long as the schema costs that each time. A schema over
+64 KiB is given as it is, or not at all.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _MAX_DEPTH = 20
 _MAX_NODES = 10_000
 MAX_WORKED_BYTES = 65_536
 """A larger schema is not worked on: it fits no page, and no model reads it."""
-_SPARE_BYTES = 4000
+_GROWTH, _SPARE_BYTES = 4, 4000
+"""So many times its bytes, and so many, a schema may have when its references are replaced."""
 
 
 _NOISE = re.compile(rb'"(?:title|\$schema)"')
@@ -47,6 +49,13 @@ def has_parameter(tool: Tool, name: str) -> bool:
         return not lacking(read(_propertied.decode(tool.input_schema).properties), [name])
     except (msgspec.MsgspecError, RecursionError, NotAnObject):
         return False
+
+
+def growth(tool: Tool) -> int:
+    """Return how many bytes more than its own a tool's schema may have when its references are replaced."""
+    size = len(tool.input_schema)
+    grows = size <= MAX_WORKED_BYTES and b"$ref" in bytes(tool.input_schema)
+    return _GROWTH * size + _SPARE_BYTES if grows else 0
 
 
 def complete(tool: Tool) -> Any:
@@ -145,7 +154,7 @@ def inlined(raw: msgspec.Raw) -> Any:
         if not isinstance(schema, dict):
             return raw
         root = {key: value for key, value in schema.items() if key not in DEFINITIONS}
-        return _Inliner(schema, 4 * len(data) + _SPARE_BYTES).inline(root, ())
+        return _Inliner(schema, _GROWTH * len(data) + _SPARE_BYTES).inline(root, ())
     except (msgspec.MsgspecError, RecursionError, _Endless):
         return raw
 
@@ -164,6 +173,7 @@ class _Inliner:
         self._root = root
         self._nodes = _MAX_NODES
         self._left = most
+        self._targets: dict[str, Any] = {}
 
     def inline(self, node: Any, path: tuple[str, ...]) -> Any:
         """Return a copy without references; `path` are the references that are being followed."""
@@ -179,6 +189,7 @@ class _Inliner:
             return {key: self._value(key, value, path) for key, value in node.items()}
         if ref in path or len(path) >= _MAX_DEPTH:
             raise _Endless
+        self._count(len(ref))
         target = self.inline(self._target(ref), (*path, ref))
         beside = {key: self._value(key, value, path) for key, value in node.items() if key != "$ref"}
         return {**target, **beside} if isinstance(target, dict) else target
@@ -199,6 +210,12 @@ class _Inliner:
             raise _Endless
 
     def _target(self, ref: str) -> Any:
+        """Return what a reference points to; it is looked for once."""
+        if ref not in self._targets:
+            self._targets[ref] = self._followed(ref)
+        return self._targets[ref]
+
+    def _followed(self, ref: str) -> Any:
         """Follow a JSON pointer (RFC 6901) in a fragment."""
         if not ref.startswith("#/"):
             raise _Endless

@@ -6,6 +6,7 @@ import json
 import time
 import tracemalloc
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pytest
@@ -94,6 +95,33 @@ def test_references_that_double_with_each_level_are_given_up_soon() -> None:
     started = time.perf_counter()
     assert inlined(schema) == schema
     assert time.perf_counter() - started < 1.0
+
+
+def test_a_reference_as_long_as_a_schema_is_not_read_again_for_each_that_leads_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def unquoted(text: str) -> str:
+        read.append(text)
+        return unquote(text)
+
+    monkeypatch.setattr(rendering, "unquote", unquoted)
+    name = "A" * 3000
+    schema = {
+        "properties": {f"p{number}": {"$ref": "#/$defs/a"} for number in range(500)},
+        "$defs": {"a": {"$ref": "#/$defs/" + "%41" * len(name)}, name: {"type": "string"}},
+    }
+    tool = Tool(name="t", input_schema=raw(schema))
+    rendering.complete(tool)
+    assert sum(map(len, read)) <= 2 * len(tool.input_schema)
+
+
+def test_what_references_may_become_counts_before_a_schema_is_shown() -> None:
+    plain = Tool(name="t", input_schema=raw({"properties": {"a": {"type": "string"}}}))
+    growing = Tool(name="t", input_schema=raw({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}}))
+    assert rendering.growth(plain) == 0
+    assert rendering.growth(growing) >= 4 * len(growing.input_schema)
 
 
 def test_a_nest_as_deep_as_the_stack_is_given_as_it_is() -> None:
