@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +18,15 @@ MAX_STRING_BYTES = 131_071
 
 MAX_LAUNCH_BYTES = 1024 * 1024
 """Arguments and `env` of one server together; Linux takes 2 MiB with the usual stack limit."""
+
+MAX_ADDRESS_CHARS = 64 * 1024
+"""The longest address that our HTTP client takes."""
+
+MAX_HOST_CHARS = 253
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
+"""A part of a name that can be looked up (RFC 1035 2.3.4); names of services have underscores."""
+_FIELD_VALUE = re.compile(r"(?:[!-~](?:[ -~\t]*[!-~])?)?")
+"""What our HTTP client sends as it is (RFC 9110 5.5)."""
 
 SCHEMES: Mapping[Kind, tuple[str, ...]] = {
     "http": ("http", "https"),
@@ -47,6 +58,9 @@ def launch_faults(own: Mapping[str, Any]) -> Iterator[Fault]:
         if not is_header_name(name):
             yield ("headers", name), "not a name of an HTTP header", "letters, digits and dashes"
         yield from _text(("headers", name), text, forbidden="\0\r\n")
+        if not _FIELD_VALUE.fullmatch(text) and not set("\0\r\n") & set(text):
+            hint = "ASCII without blanks around it; encode what is more, as its server wants it"
+            yield ("headers", name), "is not the value of an HTTP header", hint
     yield from _text(("cwd",), own.get("cwd") or "", forbidden="\0")
     size = sum(len(text) + 1 for _, text in arguments)
     size += sum(len(text) + len(name) + 2 for name, text in env.items())
@@ -64,10 +78,25 @@ def _text(below: KeyPath, text: str, forbidden: str) -> Iterator[Fault]:
 
 
 def is_address(url: str, kind: Kind) -> bool:
-    """Say whether a remote server of that kind can be at an address."""
+    """Say whether a remote server of that kind can be at an address, and a request be written for it."""
     try:
         parts = urlsplit(url)
         # urlsplit drops line breaks in silence; what would be sent has them.
-        return parts.scheme in SCHEMES[kind] and bool(parts.hostname) and parts.port != 0 and min(url) > " "
+        plain = len(url) <= MAX_ADDRESS_CHARS and min(url, default="") > " " and "\x7f" not in url
+        return plain and parts.scheme in SCHEMES[kind] and parts.port != 0 and _is_host(parts.hostname or "")
     except ValueError:
         return False
+
+
+def _is_host(host: str) -> bool:
+    """Say whether a host can be looked up. Raises `ValueError` for what is neither an address nor a name."""
+    if ":" in host:
+        return ip_address(host.partition("%")[0]).version == 6
+    if not host.isascii() or "xn--" in host:
+        import idna  # it takes a while, and most names do without it
+
+        host = idna.encode(idna.decode(host.lower())).decode()
+    labels = host.removesuffix(".").split(".")
+    if len(labels) == 4 and all(label.isdecimal() for label in labels):
+        return ip_address(host).version == 4
+    return len(host) <= MAX_HOST_CHARS and all(_LABEL.fullmatch(label) for label in labels)

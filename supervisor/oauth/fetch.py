@@ -3,6 +3,7 @@
 - A name is looked up once; every address it has must be allowed, and the connection goes to one of these, so that a
   second look-up cannot lead elsewhere. TLS is verified against the name.
 - Where a proxy of the environment stands in between, it looks names up; then only what is written is checked.
+- This is the border of what is read for logins: nothing but `OAuthTrouble` leaves it.
 - Bodies are bounded, there is one deadline for all of it, no cookies, and redirects only for documents, each checked.
 """
 
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import urllib.request
 from collections.abc import Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
@@ -21,8 +21,10 @@ import msgspec
 import trio
 
 from actors.errors import SpawnFailed
+from actors.transport.border import Border
+from actors.transport.http.client import proxy_before, way_to
 from actors.transport.http.pieces import whole
-from actors.transport.http.reading import bound_reading
+from actors.transport.http.remote import server_of
 from actors.transport.http.tls import trusted_certificates
 from actors.transport.http.verdict import why
 from supervisor.oauth.targets import check_addresses, check_scheme
@@ -49,6 +51,7 @@ class Fetcher:
 
     def __init__(self, server: str) -> None:
         self._server = server
+        self._border = Border(server_of(server))
         self._trusted: ssl.SSLContext | None = None
 
     async def get(self, url: str) -> Fetched:
@@ -81,28 +84,27 @@ class Fetcher:
     ) -> tuple[Fetched, str | None]:
         """Return an answer, and where it says to go instead; of a body only as much as `limit`, none for 0."""
         parts = check_scheme(url, self._server)
-        hops = [None] if _proxied(parts) else await self._checked(parts)
-        context = await self._context(parts.scheme)
-        async with _client(context, by_proxy=hops == [None]) as client:
-            try:
+        try:
+            proxy = proxy_before(url)
+            hops = [None] if proxy else await self._checked(parts)
+            context = await self._context(parts.scheme)
+            async with _client(url, context) as client:
                 response = await _first_to_answer(client, verb, httpx2.URL(url), headers, body, hops)
                 try:
                     content = await whole(response, limit) if limit else b""
                 finally:
                     await response.aclose()
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                raise Unreached(
-                    f"its authorization server, or its metadata, cannot be reached ({why(error)})"
-                ) from error
-        if content is None:
-            raise OAuthTrouble(f"an answer of its authorization server is over {MAX_BODY_BYTES} bytes")
-        location = response.headers.get("location") if response.status_code in _MOVED else None
-        page = Fetched(
-            status=response.status_code,
-            body=content,
-            challenges=tuple(response.headers.get_list("www-authenticate")),
-        )
-        return page, str(httpx2.URL(url).join(location)) if location is not None else None
+            return _page(response, content), _moved(url, response)
+        except OAuthTrouble:
+            raise
+        except SpawnFailed as failed:
+            raise Unreached(failed.message) from failed
+        except httpx2.HTTPError as error:
+            through = f", through the proxy that {proxy} names" if proxy else ""
+            text = f"its authorization server, or its metadata, cannot be reached ({why(error)}){through}"
+            raise Unreached(text) from error
+        except Exception as error:
+            raise Unreached(f"its authorization server: {self._border.unforeseen(error)}") from error
 
     async def _checked(self, parts: SplitResult) -> list[str | None]:
         """Return the IP addresses of a host, all of which may be asked."""
@@ -117,10 +119,7 @@ class Fetcher:
         if scheme != "https":
             return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # is not used
         if self._trusted is None:
-            try:
-                self._trusted = await trusted_certificates()
-            except SpawnFailed as failed:
-                raise Unreached(failed.message) from failed
+            self._trusted = await trusted_certificates()
         return self._trusted
 
 
@@ -128,10 +127,20 @@ def _late() -> Unreached:
     return Unreached(f"its authorization server, or its metadata, gave no answer within {DEADLINE_S:g} s")
 
 
-def _proxied(parts: SplitResult) -> bool:
-    proxies = urllib.request.getproxies()
-    named = parts.scheme in proxies or "all" in proxies
-    return named and not urllib.request.proxy_bypass(parts.hostname or "")
+def _page(response: httpx2.Response, content: bytes | None) -> Fetched:
+    if content is None:
+        raise OAuthTrouble(f"an answer of its authorization server is over {MAX_BODY_BYTES} bytes")
+    challenges = tuple(response.headers.get_list("www-authenticate"))
+    return Fetched(status=response.status_code, body=content, challenges=challenges)
+
+
+def _moved(url: str, response: httpx2.Response) -> str | None:
+    """Return where a document has moved to. Raises `OAuthTrouble` for what is no address."""
+    location = response.headers.get("location") if response.status_code in _MOVED else None
+    try:
+        return None if location is None else str(httpx2.URL(url).join(location))
+    except (httpx2.InvalidURL, ValueError):
+        raise OAuthTrouble("what should be its metadata leads to what is no address") from None
 
 
 async def _looked_up(host: str) -> Sequence[str]:
@@ -142,11 +151,10 @@ async def _looked_up(host: str) -> Sequence[str]:
     return list(dict.fromkeys(str(row[4][0]) for row in rows))
 
 
-def _client(context: ssl.SSLContext, *, by_proxy: bool) -> httpx2.AsyncClient:
-    bound_reading()
+def _client(url: str, context: ssl.SSLContext) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
-        verify=context,
-        trust_env=by_proxy,
+        transport=way_to(url, context, httpx2.Limits()),
+        trust_env=False,
         headers={"user-agent": "mcpvisor"},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         timeout=httpx2.Timeout(DEADLINE_S, connect=CONNECT_S),

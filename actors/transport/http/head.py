@@ -75,6 +75,16 @@ def session_of(value: str | None) -> str:
     return value if value is not None and fits else ""
 
 
+def mark_of(id_: str) -> str:
+    """Return the id of an event as it may be sent back, to go on after it; empty for one that no head can hold."""
+    return id_ if len(id_) <= MAX_SESSION_CHARS and _PLAIN.fullmatch(id_) else ""
+
+
+def pause_s(retry_ms: int, longest_s: float) -> float:
+    """Return the seconds of a `retry` of an event stream, which may be any number."""
+    return min(max(retry_ms, 100), int(longest_s * 1000)) / 1000
+
+
 def answers(text: bytes, id_: bytes) -> bool:
     """Say whether a message is the answer to a request; `id_` is the JSON text of its id."""
     if id_ not in text:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import msgspec
 
 
@@ -10,6 +12,12 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     headers: dict[str, str] = {}
+
+
+def server_of(url: str) -> str:
+    """Return what the log calls a server: its scheme and host, as its address may hold a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}"
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,8 @@
 """A server's address and the client that asks there: requests, redirects within the origin.
 
-What a server, or whoever answers in its place, names as another origin is never asked, and never gets a header of ours.
+- What a server, or whoever answers in its place, names as another origin is never asked, and gets no header of ours.
+- This is the border of HTTP: everything of an answer is read in the block of `Site.asked`, which raises nothing but
+  `httpx2.HTTPError`, and `Site.failure` makes a `Failure` of that.
 """
 
 from __future__ import annotations
@@ -11,7 +13,12 @@ from contextlib import asynccontextmanager, suppress
 import httpx2
 import trio
 
+from actors.protocol.failure import Failure
+from actors.transport.border import Border
+from actors.transport.http.authorization import denial_of
+from actors.transport.http.head import retry_after_s
 from actors.transport.http.remote import HttpLimits
+from actors.transport.http.verdict import UnforeseenAnswer, of_error, of_status
 
 MAX_REDIRECTS = 3
 _REDIRECTS = {"POST": (307, 308), "GET": (301, 302, 303, 307, 308), "DELETE": (307, 308)}
@@ -20,12 +27,16 @@ _CLOSE_S = 1.0
 
 
 class Site:
-    """One address. What is asked there raises `httpx2.HTTPError` or `httpx2.InvalidURL`."""
+    """One address. `proxy` is the variable of the environment that names the proxy before it, empty for none."""
 
-    def __init__(self, url: str, limits: HttpLimits, client: httpx2.AsyncClient) -> None:
+    def __init__(
+        self, url: str, limits: HttpLimits, client: httpx2.AsyncClient, border: Border | None = None, proxy: str = ""
+    ) -> None:
         self.url = httpx2.URL(url)
         self.limits = limits
         self._client = client
+        self._border = border or Border(self.url.host)
+        self._proxy = proxy
 
     @asynccontextmanager
     async def asked(
@@ -33,14 +44,30 @@ class Site:
     ) -> AsyncIterator[httpx2.Response]:
         """The answer to a request, its body still to be read. `at` is another address of the same origin.
 
-        That of a redirect which leads out of the origin, or on and on, is given as it is.
+        That of a redirect which leads out of the origin, or on and on, is given as it is. Raises `httpx2.HTTPError`,
+        whatever is raised in the block.
         """
-        response = await self._followed(verb, head, body, self.url if at is None else at)
         try:
-            yield response
-        finally:
-            with trio.move_on_after(_CLOSE_S, shield=True):
-                await response.aclose()
+            response = await self._followed(verb, head, body, self.url if at is None else at)
+            try:
+                yield response
+            finally:
+                with trio.move_on_after(_CLOSE_S, shield=True):
+                    await response.aclose()
+        except httpx2.HTTPError:
+            raise
+        except Exception as error:
+            raise UnforeseenAnswer(self._border.unforeseen(error)) from error
+
+    def failure(self, id_: bytes, error: httpx2.HTTPError) -> Failure:
+        """Return the failure of a request for what `asked` raised."""
+        return of_error(id_, error, self._proxy)
+
+    def refusal(self, id_: bytes, response: httpx2.Response) -> Failure:
+        """Return the failure of a request for an answer that is no success."""
+        proxy = self._proxy if self.url.scheme == "http" else ""  # else what it passes on is sealed
+        after_s = retry_after_s(response.headers.get("retry-after"))
+        return of_status(id_, response.status_code, after_s, denial_of(response), proxy)
 
     async def _followed(
         self, verb: str, head: Mapping[str, str], body: bytes | None, url: httpx2.URL
@@ -59,9 +86,15 @@ class Site:
         return response
 
     def within(self, url: httpx2.URL, reference: str) -> httpx2.URL | None:
-        """Return where a reference found at `url` leads; None out of the origin. Raises `httpx2.InvalidURL`."""
-        target = url.join(reference)
-        return target if _origin(target) == _origin(self.url) else None
+        """Return where a reference found at `url` leads; None out of the origin, and for what is no reference.
+
+        The user it may name is not ours to be: the credential stays the one that the operator gave.
+        """
+        try:
+            target = url.join(reference)
+        except (httpx2.InvalidURL, ValueError):
+            return None
+        return target.copy_with(userinfo=self.url.userinfo) if _origin(target) == _origin(self.url) else None
 
     async def tell(self, head: Mapping[str, str], body: bytes, *, at: httpx2.URL | None = None) -> None:
         """Post what has no answer. If it does not arrive, what follows from that is told by the requests.
@@ -69,7 +102,7 @@ class Site:
         It is sent once more if its connection broke: a server may close a kept one just then, and a call whose question
         is not answered would hang. Whoever gets the same answer or notification twice makes nothing of the second.
         """
-        with suppress(httpx2.HTTPError, httpx2.InvalidURL), trio.move_on_after(self.limits.write_timeout_s):
+        with suppress(httpx2.HTTPError), trio.move_on_after(self.limits.write_timeout_s):
             with suppress(httpx2.NetworkError, httpx2.RemoteProtocolError):
                 async with self.asked("POST", head, body, at=at):
                     return
@@ -78,7 +111,7 @@ class Site:
 
     async def forget(self, head: Mapping[str, str]) -> None:
         """Tell the server that a session is over; what it says to that is not read."""
-        with suppress(httpx2.HTTPError, httpx2.InvalidURL):
+        with suppress(httpx2.HTTPError):
             async with self.asked("DELETE", head):
                 pass
 

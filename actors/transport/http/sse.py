@@ -15,12 +15,11 @@ import trio
 from actors.protocol.failure import Failure
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.versions import MODERN_VERSIONS
-from actors.transport.http.authorization import denial_of
 from actors.transport.http.channel import HandOn
-from actors.transport.http.head import EVENTS, head_of, media_type, retry_after_s
+from actors.transport.http.head import EVENTS, head_of, media_type
 from actors.transport.http.pieces import events
 from actors.transport.http.site import Site
-from actors.transport.http.verdict import expired, of_error, of_status
+from actors.transport.http.verdict import expired
 
 ENDPOINT_S = 5.0
 """How long after its head a stream may take to name the address for messages: that comes first."""
@@ -60,10 +59,9 @@ class HttpSse:
                     return None
                 if status == 404 and message.method != "initialize":
                     return expired(message.id)
-                after_s = retry_after_s(response.headers.get("retry-after"))
-                return of_status(message.id, status, after_s, denial_of(response))
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            return of_error(message.id, error)
+                return self._site.refusal(message.id, response)
+        except httpx2.HTTPError as error:
+            return self._site.failure(message.id, error)
 
     async def tell(self, message: Outgoing) -> None:
         """Post what has no answer."""
@@ -83,8 +81,8 @@ class HttpSse:
                     refused = self._refused(id_, response)
                     if refused is None:
                         refused = await self._read(id_, response, task_status)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            refused = of_error(id_, error)
+        except httpx2.HTTPError as error:
+            refused = self._site.failure(id_, error)
         if self._endpoint is None:
             task_status.started(refused)
         else:
@@ -97,7 +95,7 @@ class HttpSse:
         self.missing = _SILENT if status == 200 else f"HTTP {status}" if status in _OF_OTHERS else ""
         if status == 200:
             return Failure(id=id_, cause="refused", reason="its address gives no stream of HTTP+SSE", sent=False)
-        return of_status(id_, status, retry_after_s(response.headers.get("retry-after")), denial_of(response))
+        return self._site.refusal(id_, response)
 
     async def _read(
         self, id_: bytes, response: httpx2.Response, task_status: trio.TaskStatus[Failure | None]

@@ -22,7 +22,6 @@ from actors.protocol.framing import may_be_message
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.versions import MODERN_VERSIONS
 from actors.protocol.weight import LARGE_BYTES
-from actors.transport.http.authorization import denial_of
 from actors.transport.http.channel import HandOn
 from actors.transport.http.head import (
     EVENTS,
@@ -32,14 +31,15 @@ from actors.transport.http.head import (
     answers,
     head_of,
     head_of_session,
+    mark_of,
     media_type,
     mirrored_fields,
-    retry_after_s,
+    pause_s,
     session_of,
 )
 from actors.transport.http.pieces import events, whole
 from actors.transport.http.site import Site
-from actors.transport.http.verdict import expired, is_expired, of_error, of_status
+from actors.transport.http.verdict import expired, is_expired
 
 MAX_ERROR_BYTES = 64 * 1024
 """Of the body of an answer that is no success, where a JSON-RPC error may be."""
@@ -74,8 +74,9 @@ class _Place:
         self.pause_s = _RETRY_S[0]
 
     def passed(self, event: httpx2.ServerSentEvent) -> None:
-        self.id = event.id or self.id
-        self.pause_s = _RETRY_S[0] if event.retry is None else min(max(event.retry / 1000, 0.1), _RETRY_S[1])
+        if event.id:
+            self.id = mark_of(event.id)
+        self.pause_s = _RETRY_S[0] if event.retry is None else pause_s(event.retry, _RETRY_S[1])
 
 
 class StreamableHttp:
@@ -117,8 +118,8 @@ class StreamableHttp:
         try:
             async with self._site.asked("POST", {**head_of(message, self._session), **fields}, body) as response:
                 failure = await self._read(message, response, place)
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            failure = of_error(message.id, error)
+        except httpx2.HTTPError as error:
+            failure = self._site.failure(message.id, error)
         if place.id and failure is not None and failure.cause == "crashed" and message.version not in MODERN_VERSIONS:
             return await self._resumed(message, place, failure)
         other = "what it answered is not the answer to this request"
@@ -136,7 +137,7 @@ class StreamableHttp:
         if status in (202, 204):
             return Failure(id=message.id, cause="protocol", reason=f"it gave no answer (HTTP {status})")
         if status != 200:
-            return of_status(message.id, status, None)
+            return self._site.refusal(message.id, response)
         if kind == EVENTS:
             return await self._events(response, message.id, place)
         if kind != JSON:
@@ -169,8 +170,7 @@ class StreamableHttp:
             await self._hand_on(body, message.id)
         elif message.method == "initialize":
             self.missing = f"HTTP {status}" if status in _OF_OTHERS else ""
-        after_s = retry_after_s(response.headers.get("retry-after"))
-        return of_status(message.id, status, after_s, denial_of(response))
+        return self._site.refusal(message.id, response)
 
     async def _events(self, response: httpx2.Response, stream: bytes, place: _Place) -> Failure | None:
         """Hand on the messages of a stream, up to the answer to the request whose stream it is; None if that came."""

@@ -5,6 +5,7 @@ They are read once for all servers: that takes a tenth of a second and a megabyt
 
 from __future__ import annotations
 
+import os
 import ssl
 
 import httpx2
@@ -48,5 +49,12 @@ async def _read() -> ssl.SSLContext:
     except (OSError, RuntimeError) as error:
         if not (isinstance(error, OSError) or is_want(error)):  # else the system has no thread for us
             raise
-        text = f"the certificates to be trusted cannot be read: {why(error)}"
+        reason = "no certificate in it" if isinstance(error, ssl.SSLError) else why(error)
+        text = f"the certificates to be trusted cannot be read from {_source()}: {reason}"
         raise SpawnFailed(text, scarce=is_want(error)) from error
+
+
+def _source() -> str:
+    """Return where the certificates are looked for, in the order of httpx2."""
+    named = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), "")
+    return f"what {named} names in the environment of the daemon" if named else "the system"

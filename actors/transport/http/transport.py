@@ -6,19 +6,24 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final
 
 import httpx2
 import trio
 
+from actors.errors import SpawnFailed
 from actors.kit.nursery import background
+from actors.transport.border import Border
 from actors.transport.http.authorization import AuthorizedClient, Authorizer
 from actors.transport.http.channel import HttpKind
+from actors.transport.http.client import proxy_before, way_to
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.head import ENCODING
-from actors.transport.http.reading import bound_reading
-from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.remote import HttpLimits, Remote, server_of
 from actors.transport.http.site import Site
 from actors.transport.http.tls import trusted_certificates
+
+_POOL: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30.0)
 
 
 class HttpTransport:
@@ -41,28 +46,20 @@ class HttpTransport:
         self._limits = limits or HttpLimits()
         self._authorizer = authorizer
         self._trusted: ssl.SSLContext | None = None
+        self._border = Border(server_of(remote.url))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[HttpConnection]:
         """Open nothing yet: the first message does. At the end of the block everything is closed.
 
-        Entering raises `SpawnFailed` if the certificates that are to be trusted cannot be read.
+        Entering raises `SpawnFailed` if nothing can be asked there: the certificates that are to be trusted cannot be
+        read, the proxy cannot be used, what is configured is no address or no header.
         """
         if self._trusted is None and self._remote.url.startswith("https:"):
             self._trusted = await trusted_certificates()
-        bound_reading()
-        limits = self._limits
-        client = AuthorizedClient(
-            self._authorizer,
-            verify=self._trusted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            headers={**self._remote.headers, "user-agent": "mcpvisor", "accept-encoding": ENCODING},
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-            timeout=httpx2.Timeout(None, connect=limits.connect_timeout_s, write=limits.write_timeout_s),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30.0),
-        )
+        client, site = self._opened()
         try:
             async with background() as nursery:
-                site = Site(self._remote.url, limits, client)
                 connection = HttpConnection(site, nursery, self._kind, self._learn)
                 try:
                     yield connection
@@ -70,8 +67,27 @@ class HttpTransport:
                     connection.kill()
                     nursery.cancel_scope.cancel()
         finally:  # when no task uses it any more
-            with trio.move_on_after(limits.stop_s, shield=True):
+            with trio.move_on_after(self._limits.stop_s, shield=True):
                 await client.aclose()
+
+    def _opened(self) -> tuple[AuthorizedClient, Site]:
+        """Return a client, and what is asked by it. Raises `SpawnFailed` if nothing can be asked there."""
+        limits, url = self._limits, self._remote.url
+        try:
+            client = AuthorizedClient(
+                self._authorizer,
+                transport=way_to(url, self._trusted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), _POOL),
+                trust_env=False,
+                headers={**self._remote.headers, "user-agent": "mcpvisor", "accept-encoding": ENCODING},
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+                timeout=httpx2.Timeout(None, connect=limits.connect_timeout_s, write=limits.write_timeout_s),
+            )
+            return client, Site(url, limits, client, self._border, proxy_before(url))
+        except UnicodeEncodeError as error:
+            text = 'what would be sent to it is no HTTP: look at its "headers"'
+            raise SpawnFailed(text, permanent=True) from error
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise SpawnFailed('what is at "url" is no address', permanent=True) from error
 
     def _learn(self, kind: HttpKind) -> None:
         self.kind = self._kind = kind

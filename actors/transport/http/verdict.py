@@ -7,6 +7,7 @@ import socket
 import ssl
 
 import httpx2
+from msgspec.structs import replace
 
 from actors.protocol.failure import Cause, Failure
 from actors.transport.http.authorization import Denial, NoToken
@@ -24,13 +25,22 @@ _SAID: dict[Cause, str] = {
     "unavailable": "it is not available (HTTP {status})",
     "protocol": "it gave no answer (HTTP {status})",
 }
+_OF_PROXIES = (407, 502, 503, 504)
+"""What a proxy says for itself (RFC 9110 15.5.8, 15.6)."""
 _ELSEWHERE = "it sends us on to where nothing is sent (HTTP {status}); its address may have changed"
 
 
-def of_status(id_: bytes, status: int, retry_after_s: float | None, denial: Denial | None = None) -> Failure:
+class UnforeseenAnswer(httpx2.RemoteProtocolError):
+    """What came cannot be read, for a reason that nobody foresaw; its text is ours, and may reach clients."""
+
+
+def of_status(
+    id_: bytes, status: int, retry_after_s: float | None, denial: Denial | None = None, proxy: str = ""
+) -> Failure:
     """Return the failure for a status that is no success, and for what an authorizer says of it.
 
-    A body is not repeated: it may hold anything.
+    A body is not repeated: it may hold anything. `proxy` is the variable of the environment that names who may have
+    answered in the place of the server.
     """
     cause = _CAUSES.get(status)
     if cause is None:
@@ -40,7 +50,8 @@ def of_status(id_: bytes, status: int, retry_after_s: float | None, denial: Deni
         id=id_,
         cause=cause,
         reason=(denial.reason if denial is not None else "")
-        or (_ELSEWHERE if 300 <= status < 400 else _SAID[cause]).format(status=status),
+        or (_ELSEWHERE if 300 <= status < 400 else _SAID[cause]).format(status=status)
+        + (_through(proxy) if status in _OF_PROXIES else ""),
         sent=not 400 <= status < 500,
         retry_after_s=retry_after_s,
         login=denial is not None and denial.login,
@@ -57,14 +68,19 @@ def expired(id_: bytes) -> Failure:
     return Failure(id=id_, cause="expired", reason=SESSION_OVER, sent=False)
 
 
-def of_error(id_: bytes, error: BaseException) -> Failure:
+def _through(proxy: str) -> str:
+    return f", through the proxy that {proxy} names" if proxy else ""
+
+
+def of_error(id_: bytes, error: BaseException, proxy: str = "") -> Failure:
     """Return the failure for an error of the client: nobody could be reached, or what was sent is lost."""
     if isinstance(error, NoToken):
         return Failure(id=id_, cause="unavailable", reason=error.reason, sent=False)
     if isinstance(error, _UNREACHED):
-        reason = f"it cannot be reached ({why(error)})"
+        reason = f"it cannot be reached ({why(error)}){_through(proxy)}"
         return Failure(id=id_, cause="unavailable", reason=reason, sent=False)
-    return _broken(id_, error)
+    failure = _broken(id_, error)
+    return replace(failure, reason=failure.reason + _through(proxy)) if failure.sent else failure
 
 
 def _broken(id_: bytes, error: BaseException) -> Failure:
@@ -78,6 +94,8 @@ def _broken(id_: bytes, error: BaseException) -> Failure:
             cause, text = "too_large", "an event of its answer is over the limit (max_event_bytes)"
         case httpx2.DecodingError():
             text = "its answer is not compressed as it says"
+        case UnforeseenAnswer():
+            text = str(error)
         case httpx2.RemoteProtocolError() if any(words in str(error) for words in _GONE):
             cause, text = "crashed", "it closed the connection before its answer was whole"
         case httpx2.RemoteProtocolError():
@@ -93,6 +111,8 @@ def why(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None:
         match cause:
+            case httpx2.ProxyError() if (status := str(cause)[:3]).isdecimal():
+                return f"its proxy answers HTTP {status}"
             case httpx2.ConnectTimeout():
                 return "no connection within connect_timeout_s"
             case ssl.SSLCertVerificationError(verify_message=said) if said:

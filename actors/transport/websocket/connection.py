@@ -6,7 +6,7 @@ official SDKs 1.x do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection
@@ -17,6 +17,7 @@ from actors.kit.decoding import decoded
 from actors.protocol.outgoing import Outgoing
 from actors.protocol.weight import LARGE_BYTES
 from actors.transport.base import Exit
+from actors.transport.border import Border
 from actors.transport.http.remote import HttpLimits
 from actors.transport.session import Session
 from actors.transport.websocket.meter import Meter
@@ -27,6 +28,7 @@ PONG_S = 60.0
 """How long it may take to answer that: a tool may hold up its whole server meanwhile."""
 FRAME_CHARS = 256 * 1024
 """Longer messages are sent in several frames."""
+LAST_WORDS_S = 1.0
 _CLOSED = "the connection to it is closed"
 _TOO_BIG = 1009
 _CAUSES = {1000: "it closed the connection", 1001: "it is going away", 1006: "the connection to it was lost"}
@@ -36,14 +38,17 @@ _CAUSES = {1000: "it closed the connection", 1001: "it is going away", 1006: "th
 class SocketConnection(Session):
     """One WebSocket; see `Connection` for the contract of each method."""
 
-    def __init__(self, socket: WebSocketConnection, meter: Meter, limits: HttpLimits, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, socket: WebSocketConnection, meter: Meter, limits: HttpLimits, nursery: trio.Nursery, border: Border
+    ) -> None:
         super().__init__()
+        self._border = border
         self._socket = socket
         self._meter = meter
         self._limits = limits
         self._asked = False
-        nursery.start_soon(self._read)
-        nursery.start_soon(self._beat)
+        nursery.start_soon(self._guarded, self._read)
+        nursery.start_soon(self._guarded, self._beat)
 
     async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
         """Send each message when the one before it has left."""
@@ -69,6 +74,13 @@ class SocketConnection(Session):
         except ConnectionClosed:
             raise ServerExited(_CLOSED) from None
 
+    async def _guarded(self, part: Callable[[], Awaitable[None]]) -> None:
+        """Run a part of the connection: what nobody foresaw ends the connection, with a reason."""
+        try:
+            await part()
+        except Exception as error:  # noqa: BLE001  (whatever a server may have caused)
+            self.lose(self._border.unforeseen(error))
+
     async def _read(self) -> None:
         try:
             while True:
@@ -78,7 +90,10 @@ class SocketConnection(Session):
         except ConnectionClosed as closed:
             if self._asked:
                 self.end(Exit(asked=True))
-            self.lose(self._cause(closed))
+            if closed.reason is None:  # whoever reads frames has failed, and says why in a moment
+                with trio.move_on_after(LAST_WORDS_S):
+                    await self._meter.finished.wait()
+            self.lose(self._meter.failure or self._cause(closed))
 
     def _cause(self, closed: ConnectionClosed) -> str:
         code, said = (closed.reason.code, closed.reason.reason) if closed.reason is not None else (1006, None)

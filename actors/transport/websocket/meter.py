@@ -6,10 +6,15 @@ import trio
 
 
 class Meter(trio.abc.Stream):
-    """A stream that is broken once `limit` bytes came without a `reset`. `ended` is set when nothing more comes."""
+    """A stream that is broken once `limit` bytes came without a `reset`. `ended` is set when nothing more comes.
+
+    `finished` is set by whoever reads it, when that is over; `failure` is then why, where nobody foresaw it.
+    """
 
     def __init__(self, stream: trio.abc.Stream, limit: int) -> None:
         self.ended = trio.Event()
+        self.finished = trio.Event()
+        self.failure = ""
         self._stream = stream
         self._limit = limit
         self._count = 0

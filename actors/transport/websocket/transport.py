@@ -14,9 +14,10 @@ from trio_websocket import ConnectionClosed, ConnectionRejected, HandshakeError,
 
 from actors.errors import SpawnFailed
 from actors.kit.nursery import background
-from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.border import Border
+from actors.transport.http.remote import HttpLimits, Remote, server_of
 from actors.transport.http.tls import trusted_certificates
-from actors.transport.http.verdict import of_status, why
+from actors.transport.http.verdict import UnforeseenAnswer, of_status, why
 from actors.transport.websocket.connection import SocketConnection
 from actors.transport.websocket.meter import Meter
 
@@ -38,6 +39,7 @@ class WebSocketTransport:
         self._limits = limits or HttpLimits()
         self._url = urlsplit(remote.url)
         self._trusted: ssl.SSLContext | None = None
+        self._border = Border(server_of(remote.url))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[SocketConnection]:
@@ -54,7 +56,7 @@ class WebSocketTransport:
         try:
             async with background() as nursery:
                 socket: WebSocketConnection = await nursery.start(self._speak, meter)
-                connection = SocketConnection(socket, meter, limits, nursery)
+                connection = SocketConnection(socket, meter, limits, nursery, self._border)
                 try:
                     yield connection
                 finally:
@@ -79,10 +81,15 @@ class WebSocketTransport:
                 raise
         except (OSError, trio.BrokenResourceError) as error:
             raise SpawnFailed(f"it cannot be reached ({why(error)})", away=True) from error
+        except ValueError as error:  # also of a name that cannot be written for a look-up
+            raise SpawnFailed('what is at "url" is no address', permanent=True) from error
         return stream
 
     async def _speak(self, meter: Meter, *, task_status: trio.TaskStatus[WebSocketConnection]) -> None:
-        """Run the protocol of one WebSocket; started with that. Raises `SpawnFailed` if there is none."""
+        """Run the protocol of one WebSocket; started with that. Raises `SpawnFailed` if there is none.
+
+        This is the border: what is raised in reading later closes the WebSocket, and nothing else.
+        """
         socket: WebSocketConnection | None = None
         failure: BaseException = HandshakeError("no answer")
         patience = trio.CancelScope(deadline=trio.current_time() + self._limits.connect_timeout_s)
@@ -97,6 +104,11 @@ class WebSocketTransport:
                     task_status.started(socket)
         except* _ENDS as group:
             failure = _first(group)
+        except* Exception as group:  # noqa: BLE001  (whatever a server may have caused)
+            meter.failure = self._border.unforeseen(group)
+            failure = UnforeseenAnswer(meter.failure)
+        finally:
+            meter.finished.set()
         if socket is None:
             raise _refused(failure, meter)
 
@@ -129,6 +141,8 @@ def _refused(failure: BaseException, meter: Meter) -> SpawnFailed:
             return SpawnFailed(of_status(b"", status, None).reason, permanent=status >= 400 and not away, away=away)
         case HandshakeError() | ConnectionClosed():
             return SpawnFailed("whoever is at its address does not answer as a WebSocket does")
+        case UnforeseenAnswer():
+            return SpawnFailed(str(failure))
         case h11.LocalProtocolError() if not meter.begun:
             return SpawnFailed('what would be sent to it is no HTTP: look at its "headers"', permanent=True)
         case _:

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from supervisor.oauth.fetch import Fetcher
-from supervisor.oauth.trouble import Unreached
+from supervisor.oauth.trouble import OAuthTrouble, Unreached
 from tests.fakes.issuer_server import MCP, IssuerServer, Reply
 
 
@@ -56,3 +56,34 @@ async def test_an_answer_that_never_comes_is_an_outage(monkeypatch: pytest.Monke
             with pytest.raises(Unreached, match=r"cannot be reached|no answer within"):
                 await question
         nursery.cancel_scope.cancel()
+
+
+async def test_a_document_that_moves_to_what_is_no_address_is_trouble_and_no_crash() -> None:
+    async with IssuerServer().running() as issuer:
+        for place in ("http://[::bad", "http://[", "\x01"):
+            issuer.pages["/x"] = Reply(status=302, headers={"location": place})
+            with pytest.raises(OAuthTrouble):
+                await Fetcher(f"{issuer.base}/mcp").get(f"{issuer.base}/x")
+
+
+@pytest.mark.parametrize("name", ["whole", "check_addresses", "_first_to_answer", "_page"])
+async def test_whatever_reading_raises_is_trouble_and_no_crash(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raising(*_: object) -> None:
+        raise ZeroDivisionError("sk-secret")
+
+    async with IssuerServer().running() as issuer:
+        monkeypatch.setattr(f"supervisor.oauth.fetch.{name}", raising)
+        with pytest.raises(Unreached, match=r"cannot be read \(ZeroDivisionError\)"):
+            await Fetcher(f"{issuer.base}/mcp").get(f"{issuer.base}/x")
+
+
+async def test_a_proxy_that_cannot_be_used_is_named_as_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:9")
+    with pytest.raises(Unreached, match="all_proxy in the environment of the daemon names a SOCKS proxy"):
+        await Fetcher("http://far.internal/mcp").get("http://far.internal/x")
+
+
+async def test_a_proxy_that_is_not_there_is_named_as_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{await closed_port()}")
+    with pytest.raises(Unreached, match="through the proxy that http_proxy names"):
+        await Fetcher("http://far.internal/mcp").get("http://far.internal/x")

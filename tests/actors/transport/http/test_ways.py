@@ -162,3 +162,70 @@ async def test_a_server_that_the_environment_excepts_is_asked_without_the_proxy(
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         async with before(server.url) as rig:
             assert await rig.call("echo", n=1) == {"n": 1}
+
+
+UNUSABLE = ["socks5://127.0.0.1:9", "gopher://127.0.0.1:9", "::nothing::"]
+
+
+@pytest.mark.parametrize("address", UNUSABLE)
+@pytest.mark.parametrize("variable", ["ALL_PROXY", "https_proxy"])
+async def test_a_proxy_that_cannot_be_used_is_named_as_the_reason(
+    variable: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, address)
+    assert f"{variable} in the environment of the daemon names" in await refused("https://mcp.invalid/mcp")
+
+
+@pytest.mark.parametrize("address", UNUSABLE)
+async def test_a_server_on_this_machine_is_asked_directly_whatever_the_proxy_is(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", address)
+    async with RemoteServer(FakeServer().serve).running() as server, before(server.url) as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+
+
+async def test_a_proxy_that_is_not_there_is_named_as_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    await listeners[0].aclose()
+    monkeypatch.setenv("HTTPS_PROXY", f"http://user:sk-secret@127.0.0.1:{port}")
+    why = await refused("https://mcp.invalid/mcp")
+    assert why == "it cannot be reached (Connection refused), through the proxy that HTTPS_PROXY names"
+
+
+@pytest.mark.parametrize(("scheme", "status"), [("https", 407), ("https", 502), ("http", 407), ("http", 504)])
+async def test_what_a_proxy_refuses_is_said_with_its_variable(
+    scheme: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = faults.status(status)
+    async with RemoteServer(FakeServer().serve, faults={"CONNECT": fault, "POST": fault}).running() as proxy:
+        monkeypatch.setenv("ALL_PROXY", proxy.url.removesuffix("/mcp"))
+        why = await refused(f"{scheme}://mcp.invalid/mcp")
+    assert "through the proxy that ALL_PROXY names" in why
+    assert f"HTTP {status}" in why
+
+
+async def test_certificates_that_are_none_are_named_by_their_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("no certificate")
+    monkeypatch.setenv("SSL_CERT_FILE", str(wrong))
+    why = await refused("https://127.0.0.1:9/mcp")
+    assert "cannot be read from what SSL_CERT_FILE names in the environment of the daemon: no certificate in it" in why
+
+
+@pytest.mark.parametrize("url", ["http://\U0001f600.example/mcp", "http://256.1.1.1/mcp"])
+async def test_what_is_no_address_is_a_reason_and_no_crash(url: str) -> None:
+    assert await refused(url) == 'what is at "url" is no address'
+
+
+async def test_a_header_that_cannot_be_written_is_a_reason_and_no_crash() -> None:
+    transport = HttpTransport(Remote(url="http://127.0.0.1:9/mcp", headers={"a": "\U0001f600"}))
+    with trio.fail_after(30):
+        async with running_server(transport=transport, era="legacy", policy=ONCE) as rig:
+            with pytest.raises(SupervisorError):
+                await rig.call("echo", deadline_s=10)
+            assert 'look at its "headers"' in ((await rig.status()).last_error or "")
+            await rig.stop()

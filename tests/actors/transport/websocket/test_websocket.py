@@ -15,6 +15,7 @@ from actors.protocol.versions import Era
 from actors.transport import session
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.websocket import connection
+from actors.transport.websocket.meter import Meter
 from actors.transport.websocket.transport import WebSocketTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer, Probe, tool
@@ -236,3 +237,71 @@ async def test_a_large_message_arrives_whole() -> None:
     text = "\u00e9" * (connection.FRAME_CHARS + 7)
     async with before(SocketServer(fake.serve, largest=20 * len(text)), limits=HttpLimits()) as rig:
         assert await rig.call("echo", pad=text) == {"pad": text}
+
+
+async def test_a_handshake_with_what_is_not_ascii_is_a_reason_and_no_crash() -> None:
+    head = "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: é\r\nSec-WebSocket-Protocol: é\r\n\r\n"
+
+    async def converse(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(head.encode())
+            await stream.receive_some()
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            listeners = await nursery.start(trio.serve_tcp, converse, 0)
+            url = f"ws://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
+            async with running_server(transport=WebSocketTransport(Remote(url=url), LIMITS)) as rig:
+                with pytest.raises(SupervisorError):
+                    await rig.call("echo", deadline_s=5)
+                assert "what it sends" in ((await rig.status()).last_error or "")
+                await rig.stop()
+            nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("place", ["hand_on", "_cause"])
+async def test_whatever_reading_raises_ends_its_connection_and_not_its_actor(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raising(*_: object) -> None:
+        raise ZeroDivisionError("sk-secret")
+
+    fake = FakeServer(tools=[tool("echo"), tool("hang")])
+    server = SocketServer(fake.serve)
+    async with before(server) as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+        with monkeypatch.context() as patch:
+            patch.setattr(connection.SocketConnection, place, raising)
+            if place == "_cause":
+                await server.sockets[0].aclose(1001)
+            with pytest.raises(SupervisorError):
+                await rig.call("echo", n=1, deadline_s=5)
+            assert "what it sends cannot be read (ZeroDivisionError)" in " ".join(rig.story)
+        assert await rig.call("echo", n=2) == {"n": 2}
+
+
+async def test_whatever_a_frame_raises_ends_its_connection_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def raising(*_: object) -> bytes:
+        raise ZeroDivisionError("sk-secret")
+
+    fake = FakeServer()
+    async with before(SocketServer(fake.serve)) as rig:
+        assert await rig.call("echo", n=1) == {"n": 1}
+        with monkeypatch.context() as patch:
+            patch.setattr(Meter, "receive_some", raising)  # of the next read
+            with suppress(SupervisorError):
+                await rig.call("echo", n=1, deadline_s=5)
+            await rig.reach(State.RESPAWNING)
+        assert await rig.call("echo", n=2) == {"n": 2}
+        assert "what it sends cannot be read (ZeroDivisionError)" in " ".join(rig.story)
+
+
+async def test_a_name_that_cannot_be_looked_up_is_a_reason_and_no_crash() -> None:
+    remote = Remote(url="ws://\U0001f600.example/")
+    with trio.fail_after(20):
+        async with running_server(transport=WebSocketTransport(remote, LIMITS)) as rig:
+            with pytest.raises(SupervisorError):
+                await rig.call("echo", deadline_s=5)
+            assert (await rig.status()).last_error == 'what is at "url" is no address'
+            await rig.stop()
