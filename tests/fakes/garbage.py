@@ -9,9 +9,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_search() -> Iterator[Callable[..., int]]:
-    """Have nobody search for garbage in the block; yields what counts the objects of some kinds that are alive."""
+    """Have nobody search for garbage in the block; yields what counts the objects of some kinds that were made in it.
+
+    Others may be alive for long: those of a test that failed, as its report keeps its frames.
+    """
     gc.collect()
     gc.disable()
+    gc.freeze()  # what is frozen is not among `gc.get_objects`
 
     def alive(*kinds: type) -> int:
         return sum(isinstance(each, kinds) for each in gc.get_objects())
@@ -19,4 +23,5 @@ def no_search() -> Iterator[Callable[..., int]]:
     try:
         yield alive
     finally:
+        gc.unfreeze()
         gc.enable()

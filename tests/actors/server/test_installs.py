@@ -17,6 +17,7 @@ from actors.transport.stdio.installer import Installer
 from tests.actors.server.rig import running_server
 from tests.actors.server.test_life import outcome
 from tests.fakes.fleet import fleet
+from tests.fakes.late_clock import MOST_S, lasting
 from tests.fakes.mcp_server import FakeServer
 
 KNOWN = Offer(tools=(Tool(name="echo"),))
@@ -65,7 +66,7 @@ async def test_a_launcher_that_is_quiet_may_wait_for_the_network(autojump_clock:
 async def test_a_launcher_that_is_quiet_for_too_long_hangs(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(installs_s=10, probe="silent"), settings=NPX, era=None) as rig:
         await rig.wake()
-        assert trio.current_time() == pytest.approx(10 + 90 + 10, abs=3)  # a fresh process, which is asked otherwise
+        assert trio.current_time() == pytest.approx(10 + 90 + 10, abs=10)  # a fresh process, which is asked otherwise
         assert rig.fake.starts == 2
 
 
@@ -86,7 +87,7 @@ async def test_a_launcher_that_was_up_before_has_more_time_only_while_it_works(a
         fake.start_s, fake.installs_s = 0.0, 200.0  # its cache was cleared
         before = trio.current_time()
         await rig.wake()
-        assert trio.current_time() - before == pytest.approx(200, abs=2)
+        assert 200 <= trio.current_time() - before <= 200 * (0.5 + MOST_S) / 0.5  # its work is done in steps
 
 
 async def test_that_a_server_was_never_up_is_not_forgotten_by_a_silent_probe(autojump_clock: MockClock) -> None:
@@ -118,7 +119,7 @@ async def test_an_install_that_must_end_is_asked_to_and_has_time_for_it(autojump
         nursery.start_soon(outcome, rig, rig.wake)
         await trio.sleep(5)
         await rig.sleep()
-        assert ended == [20]
+        assert ended == [lasting(20, wakes=2)]
 
 
 async def test_the_daemons_end_waits_less_for_an_install(autojump_clock: MockClock) -> None:

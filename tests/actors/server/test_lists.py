@@ -41,10 +41,10 @@ async def test_a_thousand_changes_cost_few_readings_and_the_last_one_counts(auto
 async def test_steady_changes_are_read_at_most_once_per_interval(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         await rig.wake()
-        for _ in range(100):
+        while trio.current_time() < 10:
             await rig.fake.notify(CHANGED)
             await trio.sleep(0.1)
-        assert 8 <= rig.fake.count("tools/list") <= 12
+        assert 7 <= rig.fake.count("tools/list") <= 12
 
 
 async def test_a_change_during_the_first_reading_is_not_lost(autojump_clock: MockClock) -> None:

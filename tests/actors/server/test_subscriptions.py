@@ -85,16 +85,17 @@ async def test_one_that_ends_all_the_time_is_asked_for_ever_more_rarely_and_cost
 
 
 @pytest.mark.parametrize(
-    ("fake", "how"),
+    ("honours", "how"),
     [
-        pytest.param(modern({}), {}, id="nothing is honoured"),
-        pytest.param(modern({"toolsListChanged": False}), {}, id="nothing is honoured, in other words"),
-        pytest.param(modern(), {"error": {"code": -32601, "message": "unknown"}}, id="there is no such method"),
+        pytest.param({}, {}, id="nothing is honoured"),
+        pytest.param({"toolsListChanged": False}, {}, id="nothing is honoured, in other words"),
+        pytest.param(None, {"error": {"code": -32601, "message": "unknown"}}, id="there is no such method"),
     ],
 )
 async def test_a_server_that_tells_nothing_is_not_asked_again(
-    fake: FakeServer, how: dict[str, Any], autojump_clock: MockClock
+    honours: dict[str, bool] | None, how: dict[str, Any], autojump_clock: MockClock
 ) -> None:
+    fake = modern() if honours is None else modern(honours)
     async with running_server(fake, settings=AWAKE, era="modern") as rig:
         await rig.wake()
         await wait_all_tasks_blocked()

@@ -11,6 +11,7 @@ from trio.testing import MockClock
 
 from actors.transport.http.pace import APART_S, AT_ONCE, PART, Pace, Waiting
 from actors.transport.http.pieces import events
+from tests.fakes.late_clock import exact_clock
 
 LIMIT = 100_000
 LEAST_S, MOST_S = APART_S
@@ -130,6 +131,7 @@ async def heard(server: Talkative, *, paced: bool = True) -> tuple[list[int], fl
     return numbers, latest
 
 
+@exact_clock
 async def test_a_stream_that_says_much_is_read_no_more_often_than_its_pace(autojump_clock: MockClock) -> None:
     server = Talkative(1000, 2000)
     numbers, latest = await heard(server)
@@ -138,12 +140,14 @@ async def test_a_stream_that_says_much_is_read_no_more_often_than_its_pace(autoj
     assert latest <= 2 * MOST_S + 1e-6
 
 
+@exact_clock
 async def test_a_stream_that_says_little_is_read_at_once(autojump_clock: MockClock) -> None:
     numbers, latest = await heard(Talkative(0.9 / MOST_S, 200))
     assert numbers == list(range(200))
     assert latest == 0.0
 
 
+@exact_clock
 async def test_a_stream_that_many_requests_share_is_always_read_at_once(autojump_clock: MockClock) -> None:
     numbers, latest = await heard(Talkative(1000, 200), paced=False)
     assert numbers == list(range(200))
