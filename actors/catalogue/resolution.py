@@ -200,15 +200,18 @@ def _alike(server: str, name: str, listed: NamesOf) -> list[str] | None:
 def _apart(text: str, path: str, servers: ServerNames, listed: NamesOf) -> Resolution:
     """Read a path beside which the server stands by itself; it may stand in the path once more."""
     server = servers.meant(text)
-    if server is None:
-        return resolve(path if ":" in path else f"{text}:{path}", servers, listed)
-    names = listed(server)
-    if names is not None and path in names:
-        return Resolved(server, path)
     plain = unwrapped(path)
     head, colon, name = plain.partition(":")
-    other = servers.literal(head) if colon else None
-    if other not in (None, server):  # the path names one server, and what stands beside it another
+    if server is None:
+        fitting = tuple((each, plain) for each in servers.fitting(text))
+        if fitting or colon:  # a name of no server, or of several, is not passed over for what the path says
+            return Ambiguous(fitting) if fitting else Unknown()
+        return resolve(f"{text}:{path}", servers, listed)
+    other = servers.meant(head) if colon and name else None
+    twice = other not in (None, server)  # the path names one server, and what stands beside it another
+    if path in (listed(server) or ()) and not (twice and _alike(str(other), name, listed) != []):
+        return Resolved(server, path)
+    if twice:
         return Ambiguous(((str(other), name), (server, plain)))
     rest = [name for head, name in _splits(plain, servers) if servers.meant(head) == server]
     return _on_server(server, [plain, *rest], listed)

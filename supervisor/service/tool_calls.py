@@ -53,7 +53,10 @@ class ToolCalls:
         Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint.
         """
         since = trio.current_time()
-        entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
+        beside = "" if wanted.server_key else wanted.server
+        entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, beside, since)
+        if wanted.server_key and not rendering.has_parameter(tool, wanted.server_key):  # so it is no argument
+            entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if cost <= SMALL_BYTES:
             approved = checked(entry, tool, wanted)
@@ -100,6 +103,8 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
         raise _wrong(entry, tool, "arguments must be a JSON object") from None
     if wanted.wrapper and rendering.has_parameter(tool, wanted.wrapper):
         given = lenient_json.read(msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(given.text) + b"}"))
+    if wanted.server_key and rendering.has_parameter(tool, wanted.server_key):
+        given = _with_member(given, wanted.server_key, wanted.server)
     given = fitted_to(tool, given, ARGUMENT_KEYS)
     missing = lenient_json.lacking(given, tool.required)
     if missing:
@@ -114,6 +119,12 @@ def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
     if takes_no_others(tool):
         raise _wrong(entry, tool, others.told, unknown=others.unknown, meant=others.meant)
     return Checked(given.text, f"{others.told}; {clean(tool_path(entry.server, tool.name))} may have no such argument")
+
+
+def _with_member(given: lenient_json.Object, key: str, value: str) -> lenient_json.Object:
+    rest = bytes(given.text).strip()[1:].lstrip()
+    comma = b"" if rest == b"}" else b","
+    return lenient_json.read(msgspec.Raw(b"{" + encode(key) + b":" + encode(value) + comma + rest))
 
 
 def with_remark(body: bytes, remark: str, anyway: bool = False) -> bytes:

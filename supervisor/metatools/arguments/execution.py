@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 import msgspec
 
 from actors.catalogue.resolution import bounded
+from actors.errors import AmbiguousName
 from actors.protocol.jsonrpc import encode
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments.continuation import MARK, Continuation, taken_out
@@ -17,20 +19,24 @@ from supervisor.metatools.lenient_json import (
     MAX_NESTING,
     holds_object,
     plain,
+    texts,
     without,
 )
+from supervisor.metatools.texts import clean
 
 
 class Execute(msgspec.Struct, frozen=True, kw_only=True):
     """Which tool to run; `arguments` is the JSON text of an object, untouched where it was one.
 
-    `server` is the name of the server where it stood beside the path, as a client wrote it. `wrapper` is the key the
-    arguments were found under where that key may also be a parameter of the tool's own. `continuation`: it goes on
-    with an earlier call.
+    `server` is the name of the server where it stood beside the path, as a client wrote it. Beside a whole path, among
+    arguments without an object of their own, it may be one of them: `server_key` is its key then, else empty. `wrapper`
+    is the key the arguments were found under where that key may also be a parameter of the tool's own. `continuation`:
+    it goes on with an earlier call.
     """
 
     tool_path: str
     server: str = ""
+    server_key: str = ""
     arguments: msgspec.Raw = EMPTY
     wrapper: str = ""
     continuation: Continuation | None = None
@@ -41,6 +47,8 @@ class _Exact(msgspec.Struct, forbid_unknown_fields=True):
     arguments: msgspec.Raw
 
 
+_WHOLE = re.compile(r"[^\s:]+:[^\s:/]\S*")
+"""A path with its server, and no address."""
 _exact = msgspec.json.Decoder(_Exact)
 
 
@@ -75,29 +83,72 @@ def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
 def _understood(arguments: msgspec.Raw) -> Execute:
     """Return a call that is written in another way."""
     given = members(EXECUTE, arguments)
-    rest = dict(given)
+    rest, outer, inner, wrapper = dict(given), _NOWHERE, EMPTY, ""
     for _ in range(MAX_NESTING):
         path, rest = _take_path(rest)
-        if not isinstance(path, dict):  # {"tool_path": {"tool_path": ..., "arguments": ...}}
+        if isinstance(path, dict):  # {"tool_path": {"tool_path": ..., "arguments": ...}}
+            rest = _together(rest, path)
+            continue
+        server, rest = _take_server(path, rest)
+        outer = _agreed(path, outer, server)
+        inner, wrapper = _take_arguments(rest)
+        if path is not None or b'"tool_path"' not in bytes(inner):
             break
-        rest = {**rest, **path}
-    server, rest = _server_beside(path, rest)
-    inner, wrapper = _take_arguments(rest)
-    if path is None:
-        path, inner = _nested(inner)
-    elif _is_envelope(inner, path):
-        inner = object_text(members(EXECUTE, inner)["arguments"])
+        rest = dict(members(EXECUTE, inner))  # {"arguments": {"tool_path": ..., "arguments": ...}}
     if not isinstance(path, str) or not path.strip():
         raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", given)
-    return Execute(tool_path=bounded(path), server=server, arguments=inner, wrapper=wrapper)
+    if _is_envelope(inner, path):
+        inner = object_text(members(EXECUTE, inner)["arguments"])
+    return Execute(tool_path=bounded(path), server=outer.name, server_key=outer.key, arguments=inner, wrapper=wrapper)
 
 
-def _server_beside(path: Any, rest: lenient_json.Members) -> tuple[str, lenient_json.Members]:
-    """Take out the server where it came apart from its tool. Among flat arguments of a whole path it is one of them."""
-    key = next((key for key in SERVER_KEYS if isinstance(plain(rest.get(key)), str)), "")
-    if not key or not isinstance(path, str) or (":" in path and not bytes(rest.get("arguments", b"")).strip(b"{} \n")):
-        return "", rest
-    return bounded(plain(rest[key])), without(rest, key)
+class _Beside(NamedTuple):
+    """The name of a server beside a path; `key` is its key where it may be an argument instead."""
+
+    name: str
+    key: str = ""
+
+
+_NOWHERE = _Beside("")
+
+
+def _take_server(path: Any, rest: lenient_json.Members) -> tuple[_Beside, lenient_json.Members]:
+    """Take out the server where it came apart from its tool. Raises `AmbiguousName` if several stand there."""
+    flat = isinstance(path, str) and ":" in path and not _says_something(rest.get("arguments", EMPTY))
+    given = {key: plain(rest.get(key)) for key in SERVER_KEYS}
+    named = {key: texts(value) for key, value in given.items() if value and not (flat and isinstance(value, list))}
+    names = list(dict.fromkeys(bounded(name) for several in named.values() for name in several))
+    if not names:
+        return _NOWHERE, rest
+    if len(names) > 1:
+        raise _two_tools([f"{name}:{path}" for name in names])
+    left = {key: raw for key, raw in rest.items() if not named.get(key)}
+    return _Beside(names[0], next(key for key in named if named[key]) if flat else ""), left
+
+
+def _agreed(path: Any, outer: _Beside, inner: _Beside) -> _Beside:
+    """Return the server that stands beside a path, or beside the object it is in; not two."""
+    if outer.name and inner.name and outer.name != inner.name:
+        raise _two_tools([f"{inner.name}:{path}", f"{outer.name}:{path}"])
+    return outer if outer.name else inner
+
+
+def _together(outer: lenient_json.Members, inner: lenient_json.Members) -> lenient_json.Members:
+    """Return the members of both. Raises `InvalidArguments` for a key that they have with different values."""
+    for key in outer.keys() & inner.keys():
+        if _says_something(outer[key]) and _says_something(inner[key]) and plain(outer[key]) != plain(inner[key]):
+            raise invalid(EXECUTE, f"{key[:40]!r} is there twice, inside of 'tool_path' and beside it: which one?")
+    return {**outer, **{key: raw for key, raw in inner.items() if key not in outer or _says_something(raw)}}
+
+
+def _says_something(raw: msgspec.Raw) -> bool:
+    return bytes(raw).strip(b"{} \t\r\n") not in (b"", b"null", b'""')
+
+
+def _two_tools(paths: list[str]) -> AmbiguousName:
+    readings = [clean(path)[:200] for path in paths]
+    text = f"{EXECUTE}: this names {' and '.join(map(repr, readings))}; nothing was called: use one of these"
+    return AmbiguousName(text, details={"readings": readings})
 
 
 def _take_path(given: lenient_json.Members) -> tuple[Any, lenient_json.Members]:
@@ -113,9 +164,19 @@ def _take_path(given: lenient_json.Members) -> tuple[Any, lenient_json.Members]:
         if isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value):
             return ":".join(value), without(given, key)
         if isinstance(value, str) and value.strip():
-            return value, without(given, key)
+            return value, _without_path(given, key, value)
     empty = PATH_KEYS[0] in given and plain(given[PATH_KEYS[0]]) is None
     return None, without(given, PATH_KEYS[0]) if empty else given
+
+
+def _without_path(given: lenient_json.Members, key: str, path: str) -> lenient_json.Members:
+    """Return the other members. Raises `AmbiguousName` where one beside `arguments` is the path of another tool."""
+    if "arguments" in given:
+        others = {plain(given.get(other)): None for other in PATH_KEYS if other != key}
+        paths = [other for other in others if isinstance(other, str) and _WHOLE.fullmatch(other) and other != path]
+        if paths and _WHOLE.fullmatch(path.strip()):
+            raise _two_tools([path, *paths])
+    return without(given, key)
 
 
 def _mentions_path(given: lenient_json.Members) -> bool:
@@ -126,6 +187,10 @@ def _take_arguments(rest: lenient_json.Members) -> tuple[msgspec.Raw, str]:
     """Return the tool's arguments, and the key they were under if that key could be a parameter itself."""
     given = object_text(rest.get("arguments", EMPTY))
     beside = without(rest, "arguments")
+    for key in ARGUMENT_KEYS[1:]:
+        other = beside.get(key, EMPTY)
+        if _says_something(given) and _says_something(other) and holds_object(other) and plain(other) != plain(given):
+            raise invalid(EXECUTE, f"'arguments' and {key!r} are two objects of arguments; send one", rest)
     if bytes(given).strip(b"{} \t\r\n") or not beside:
         return given, ""
     if len(beside) == 1 and (key := next(iter(beside))) in ARGUMENT_KEYS:
@@ -133,18 +198,6 @@ def _take_arguments(rest: lenient_json.Members) -> tuple[msgspec.Raw, str]:
         if holds_object(value):
             return object_text(value), key
     return msgspec.Raw(msgspec.json.encode(beside)), ""
-
-
-def _nested(raw: msgspec.Raw) -> tuple[Any, msgspec.Raw]:
-    """`tool_path` inside `arguments`: take it out."""
-    inner = members(EXECUTE, raw)
-    path = plain(inner.get("tool_path"))
-    if path is None:
-        return None, raw
-    rest = without(inner, "tool_path")
-    if set(rest) == {"arguments"}:
-        return path, object_text(rest["arguments"])
-    return path, msgspec.Raw(msgspec.json.encode(rest))
 
 
 def _is_envelope(raw: msgspec.Raw, path: str) -> bool:

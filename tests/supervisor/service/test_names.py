@@ -100,7 +100,7 @@ async def test_a_name_with_two_meanings_is_answered_with_both() -> None:
         ("a-b", "wipe", ["a-b:wipe"]),
         ("a", "a-b:wipe", []),
         ("hub", "delete_it", []),
-        ("nobody", "a-b:wipe", ["a-b:wipe"]),
+        ("nobody", "a-b:wipe", []),
         ("nobody", "wipe", []),
     ],
 )
@@ -123,6 +123,65 @@ async def test_a_server_among_the_arguments_is_an_argument() -> None:
             assert not (await found.answer({"name": "execute_mcp_tool", "arguments": given}))["result"]["isError"]
             ((server, _, arguments),) = found.take_calls()
             assert (server, arguments["server"]) == ("db", "replica")
+
+
+TWO_SERVERS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"server": "staging", "tool_path": "prod:drop", "arguments": {}}, ["prod:drop", "staging:prod:drop"]),
+    ({"server": "staging", "tool_path": "prod:drop"}, ["prod:drop", "staging:prod:drop"]),
+    ({"server": "staging", "tool_path": "prod:drop", "table": "t"}, ["prod:drop", "staging:prod:drop"]),
+    ({"server": "staging", "tool_path": "prod:drop", "arguments": {"table": "t"}}, ["prod:drop", "staging:prod:drop"]),
+    ({"server": "Staging", "tool_path": "Prod:drop", "arguments": {}}, ["prod:drop", "staging:Prod:drop"]),
+    ({"server": "staging", "arguments": {"tool_path": "prod:drop"}}, ["prod:drop", "staging:prod:drop"]),
+    ({"arguments": {"tool_path": "prod:drop", "server": "staging"}}, ["prod:drop", "staging:prod:drop"]),
+    ({"server": "staging", "tool_path": {"server": "prod", "tool": "drop"}}, []),
+    ({"server": "staging", "arguments": {"tool_path": "drop", "server": "prod", "arguments": {}}}, []),
+    ({"server": "staging", "server_name": "prod", "tool_path": "drop"}, ["staging:drop", "prod:drop"]),
+    ({"servers": ["staging", "prod"], "tool_path": "drop", "arguments": {}}, ["staging:drop", "prod:drop"]),
+    ({"tool_path": "staging:drop", "tool": "prod:drop", "arguments": {"table": "t"}}, ["staging:drop", "prod:drop"]),
+    ({"tool_path": ["staging", "drop"], "server": "prod"}, ["staging:drop", "prod:staging:drop"]),
+]
+
+
+@pytest.mark.parametrize(("given", "readings"), TWO_SERVERS)
+async def test_a_call_that_names_two_servers_runs_on_none(given: dict[str, Any], readings: list[str]) -> None:
+    async with published(staging=tools("drop"), prod=tools("drop")) as found:
+        answer = await found.answer({"name": "execute_mcp_tool", "arguments": given})
+        assert found.take_calls() == []
+        error = failure(answer)
+        assert error["code"] == -32602
+        if readings:
+            assert error["data"]["readings"] == readings
+            assert all(repr(path) in error["message"] for path in readings)
+
+
+@pytest.mark.parametrize("more", [{}, {"arguments": {}}, {"arguments": {"table": "t"}}, {"table": "t"}])
+async def test_an_unknown_server_beside_a_whole_path_is_an_error(more: dict[str, Any]) -> None:
+    async with published(staging=tools("drop"), prod=tools("drop")) as found:
+        given = {"server": "producton", "tool_path": "prod:drop", **more}
+        error = failure(await found.answer({"name": "execute_mcp_tool", "arguments": given}))
+        assert found.take_calls() == []
+        assert "no server 'producton' is configured" in error["message"]
+        assert "prod:drop" in error["data"]["nearest"]
+
+
+async def test_the_same_server_twice_is_one() -> None:
+    async with published(staging=tools("drop"), prod=tools("drop")) as found:
+        for given in (
+            {"server": "prod", "tool_path": "prod:drop", "arguments": {}},
+            {"server": "prod", "server_name": "prod", "tool_path": "drop", "arguments": {}},
+            {"server": "prod", "arguments": {"tool_path": "prod:drop", "server": "prod"}},
+            {"server": "PROD", "tool_path": "prod:drop"},
+        ):
+            assert not (await found.answer({"name": "execute_mcp_tool", "arguments": given}))["result"]["isError"]
+            assert found.take_calls() == [("prod", "drop", {})]
+
+
+async def test_two_objects_of_arguments_are_an_error_not_a_choice() -> None:
+    async with published(prod=tools("drop")) as found:
+        given = {"tool_path": "prod:drop", "arguments": {"table": "a"}, "params": {"table": "b"}}
+        error = failure(await found.answer({"name": "execute_mcp_tool", "arguments": given}))
+        assert "'arguments' and 'params' are two objects of arguments" in error["message"]
+        assert found.take_calls() == []
 
 
 async def test_a_name_cut_short_is_no_other_name() -> None:
