@@ -79,7 +79,7 @@ PURE = (
     "actors.transport.mask",
     "actors.transport.redaction",
     "actors.transport.side_output",
-    "actors.transport.stderr_tail",
+    "actors.transport.tail",
     "actors.transport.stdio.installer",
     "supervisor.config.*",
     "supervisor.metatools.*",

@@ -57,6 +57,23 @@ def names_in(directory: str) -> list[str]:
         return []
 
 
+def ends_of(path: str, head_bytes: int, tail_bytes: int) -> tuple[bytes, bytes]:
+    """Return the beginning and the end of an ordinary file, both empty if it cannot be read. Raises want of resources.
+
+    They overlap where the file is short.
+    """
+    if not is_file(path):  # opening a pipe would wait for ever
+        return b"", b""
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as above
+            head = file.read(head_bytes)
+            file.seek(max(0, os.fstat(file.fileno()).st_size - tail_bytes))
+            return head, file.read(tail_bytes)
+    except OSError as error:
+        _raise_want(error)
+        return b"", b""
+
+
 def absolute(path: str) -> str:
     """Return a path that begins at the root; as it is where our own working directory is gone."""
     try:

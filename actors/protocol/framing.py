@@ -119,14 +119,19 @@ class LineSplitter:
             self._keep(rest, lines)
         return lines
 
-    def close(self) -> None:
-        """Say that no more bytes come. Raises `TruncatedMessage` if the last line has no end and is not blank."""
-        size, half = self._size, b"".join(self._parts).removeprefix(_BOM)
-        cut, self._cut = self._cut, None
-        self._parts.clear()
-        self._size = 0
-        if cut is not None or (half and not half.isspace()):
+    def close(self) -> list[Line]:
+        """Say that no more bytes come; return the last line if only its end is missing.
+
+        Raises `TruncatedMessage` if it is the beginning of a message.
+        """
+        size, line = self._size, self._finish()
+        if isinstance(line, Pieces):
+            line = line.line()
+        if line is None:
+            return []
+        if _is_half(line):
             raise TruncatedMessage(f"the output ended in the middle of a message, after {size} bytes of it")
+        return [line]
 
     def _keep(self, part: bytes, lines: list[Line | Pieces]) -> bool:
         """Add to the present line, of which only the ends are kept once it is over the limit.
@@ -169,6 +174,18 @@ def _cleaned(line: bytes, limit: int) -> Line | None:
         return Oversized(len(line), limit, line[:HEAD_BYTES], line[-TAIL_BYTES:])
     line = line.lstrip(b"\0")  # what a line of UTF-16 leaves of its newline
     return None if not line or line.isspace() else line
+
+
+def _is_half(line: Line) -> bool:
+    """Whether a line without an end is the beginning of a message; a message of up to 1 MiB is tried."""
+    if isinstance(line, Oversized) or not (line.lstrip().startswith(b"{") or may_be_message(line)):
+        return may_be_message(line)
+    try:
+        if len(line) < LONG_BYTES:
+            msgspec.json.decode(line, type=msgspec.Raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return True
+    return not line.rstrip().endswith((b"}", b"]"))
 
 
 def may_be_message(line: Line) -> bool:

@@ -32,8 +32,8 @@ EXIT_S = 0.1
 """How long after the end of its output a process mostly needs to exit: with that comes a better reason."""
 DEAF_GRACE_S = 0.5
 """How long after its output closed a process may take to exit before it counts as deaf."""
-LAST_LINES = 20
-"""How many lines of stderr come with an exit: its reason is seldom in the very last one."""
+LAST_LINES = 60
+"""How many lines beside its messages come with an exit: package managers write the reason first, and much below it."""
 LAST_WORDS_S = 0.25
 """How long output is still read after the process is gone."""
 MAX_UNREAD_BYTES = 64 * 1024 * 1024
@@ -187,10 +187,17 @@ class Incarnation:
                 if self.installer is not None:
                     nursery.start_soon(self._watch_work, connection)
                 exit_ = await connection.wait()
+                log = await connection.install_log() if self.installer is not None and exit_.code else ""
                 with trio.move_on_after(LAST_WORDS_S):
                     await reading.wait()
                 nursery.cancel_scope.cancel()
-        return msgspec.structs.replace(exit_, asked=self._asked, last_stderr=connection.last_stderr(LAST_LINES))
+        return msgspec.structs.replace(
+            exit_,
+            asked=self._asked,
+            last_stderr=connection.last_stderr(LAST_LINES),
+            last_stdout=connection.asides.last_stdout(LAST_LINES),
+            install_log=log,
+        )
 
     async def _read(self, connection: Connection, finished: trio.Event) -> None:
         try:

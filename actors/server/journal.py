@@ -23,7 +23,7 @@ from actors.kit import Latest
 from actors.transport.mask import Mask
 from actors.transport.redaction import HIDDEN, KeyLines, without_secrets
 from actors.transport.side_output import Source
-from actors.transport.stderr_tail import visible
+from actors.transport.tail import visible
 
 Level = Literal["debug", "info", "warning"]
 Tell = Callable[[Level, str], None]

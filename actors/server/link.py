@@ -23,6 +23,7 @@ from actors.server.incarnation import Incarnation
 from actors.server.settings import LIST_LIMITS, ServerSettings
 from actors.transport.base import Transport
 from actors.transport.side_output import Hear
+from actors.transport.stdio.installer import Installer
 
 _NO_BATCHES = "a batch, which this version of the protocol does not have"
 
@@ -57,10 +58,9 @@ class Link:
         return self.process.connection.pid if self.process.connection is not None else None
 
     @property
-    def silent_installer(self) -> str:
-        """What started the process and may have to install it first, if nothing was ever said; else empty."""
-        installer = self.process.installer
-        return installer.launcher if installer is not None and not self.process.spoken.is_set() else ""
+    def silent_installer(self) -> Installer | None:
+        """What started the process and may have to install it first, if nothing was ever said; else None."""
+        return self.process.installer if not self.process.spoken.is_set() else None
 
     @property
     def arrived(self) -> int:

@@ -15,9 +15,10 @@ from actors.messages import Activity, EraLearned, ServerChanged, ServerListed, S
 from actors.protocol.versions import Era
 from actors.server.calls import Calls
 from actors.server.journal import Journal
+from actors.server.last_words import ending
 from actors.server.link import Link
 from actors.server.recovery import Recovery
-from actors.server.story import Story, ending
+from actors.server.story import Story
 from actors.transport.base import Exit
 
 STDERR_LINES = 20
@@ -112,7 +113,7 @@ class Record:
         normal = idle and not exit_.asked and exit_.code == 0 and restart != "permanent"
         renewed = exit_.renewable and life.serving
         failed = not normal and not renewed and (not life.draining or bool(life.reason))
-        installer = link.silent_installer if link is not None else ""
+        installer = link.silent_installer if link is not None else None
         process = link is None or link.pid is not None
         self.story.ended(life, exit_, calls.in_flight, failed=failed, process=process, installer=installer)
         if failed:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import trio
 
 from actors.catalogue.offer import Offer
@@ -11,41 +9,11 @@ from actors.catalogue.renames import renamed
 from actors.life.states import Life, State
 from actors.messages import Refreshed, ServerStatus
 from actors.server.journal import Journal
+from actors.server.last_words import ending
 from actors.transport.base import Exit
+from actors.transport.stdio.installer import Installer
 
-MAX_WORDS_CHARS = 200
 MAX_NAMES = 5
-_NO_REASON = re.compile(
-    r"\s*$|npm (warn|notice|verb)|npm error (a complete log|    )|\s+at |node\.js v\d|\s*[\^~]+\s*$|\(node:\d+\)|"
-    r"\(use `node --trace|Traceback \(most recent",
-    re.IGNORECASE,
-)
-"""Lines that say nothing of why a program ended: blanks, warnings of npm, frames of a stack, carets under code."""
-
-
-def last_words(stderr: str) -> str:
-    """Return what the end of stderr says of why a program ended: its last lines that may be a reason, on one line."""
-    lines = [" ".join(line.split()) for line in stderr.splitlines() if not _NO_REASON.match(line)]
-    words = ""
-    for line in dict.fromkeys(reversed(lines)):  # what is said again and again is told once
-        longer = f"{line} | {words}" if words else line
-        if words and len(longer) > MAX_WORDS_CHARS:
-            break
-        words = longer
-    return words if len(words) <= MAX_WORDS_CHARS else words[: MAX_WORDS_CHARS - 1] + "…"
-
-
-def ending(exit_: Exit, installer: str) -> str:
-    """Return what is added to the reason of an end: the last words, or what `installer`, which said nothing, may mean.
-
-    npm is silent about the script of a package that fails.
-    """
-    words = last_words(exit_.last_stderr)
-    if words:
-        return f"; last words: {words}"
-    if installer and exit_.code:
-        return f"; {installer} did not say why: perhaps it cannot install the server; try the command in a terminal"
-    return ""
 
 
 def listed_change(before: Offer | None, after: Offer) -> Refreshed:
@@ -113,7 +81,7 @@ class Story:
         self._troubled = True
         tried = previous is State.RESPAWNING
         what = "gave up" if tried else "cannot be started"
-        why = last_words(status.last_error or "") if tried else ""
+        why = " ".join((status.last_error or "").split()) if tried else ""
         self._journal.note(f"{what}: {why or reason}; to try again: mcpvisor restart {self._server}", "warning")
 
     def not_started(self, reason: str, *, permanent: bool) -> None:
@@ -122,7 +90,14 @@ class Story:
             self._journal.note(f"could not be started: {reason}", "warning")
 
     def ended(
-        self, life: Life, exit_: Exit, in_flight: int, *, failed: bool, process: bool, installer: str = ""
+        self,
+        life: Life,
+        exit_: Exit,
+        in_flight: int,
+        *,
+        failed: bool,
+        process: bool,
+        installer: Installer | None = None,
     ) -> None:
         """A `process` is gone, or a connection. `installer`: started by that, it never said a word of the protocol."""
         self._journal.end_line()

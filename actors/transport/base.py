@@ -26,13 +26,16 @@ BUSY_BYTES = 1024
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How one incarnation ended. `code` is None where there is no process; `signal` is its number if one killed it.
 
-    `cause` says in words how a connection without a process ended. `renewable`: only the session is over, and a new one
-    may be begun at once.
+    `last_stderr` and `last_stdout` are the newest lines beside its messages; `install_log` is what the package manager
+    that started it noted of its own failure in a file. `cause` says in words how a connection without a process ended.
+    `renewable`: only the session is over, and a new one may be begun at once.
     """
 
     code: int | None = None
     signal: int | None = None
     last_stderr: str = ""
+    last_stdout: str = ""
+    install_log: str = ""
     asked: bool = False
     cause: str = ""
     renewable: bool = False
@@ -131,6 +134,12 @@ class Connection(Protocol):
 
     async def work(self) -> Work | None:
         """Look what the server's processes have done so far; None if nobody can tell. A checkpoint."""
+
+    async def install_log(self) -> str:
+        """Return what the package manager that started the process noted of a failure in its own log, on one line.
+
+        Empty if there is nothing. A checkpoint.
+        """
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest lines the server wrote to stderr, control characters made visible."""

@@ -52,7 +52,7 @@ async def write_lines(
     return True
 
 
-async def received(said: list[Line | Pieces], counters: Counters, asides: Asides) -> list[Line]:
+async def received(said: Sequence[Line | Pieces], counters: Counters, asides: Asides) -> list[Line]:
     """Return those of some lines that may be messages, count all of them, and tell of the others.
 
     A checkpoint if one comes in pieces, which are put together in a thread.

@@ -187,8 +187,7 @@ class MemoryConnection:
             lines = await received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
                 return Incoming(lines)
-        self._splitter.close()
-        return Incoming()
+        return Incoming(tuple(await received(self._splitter.close(), self.counters, self.asides)))
 
     async def wait(self) -> Exit:
         """Wait until the function returned or was cancelled."""
@@ -215,6 +214,11 @@ class MemoryConnection:
         """Return what the function says it has done."""
         await trio.lowlevel.checkpoint()
         return self._peer.work
+
+    async def install_log(self) -> str:
+        """There is no package manager."""
+        await trio.lowlevel.checkpoint()
+        return ""
 
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest `lines` lines of what was logged, unprintable characters escaped."""

@@ -134,6 +134,11 @@ class Session:
         await trio.lowlevel.checkpoint()
         return None
 
+    async def install_log(self) -> str:
+        """There is no package manager."""
+        await trio.lowlevel.checkpoint()
+        return ""
+
     def last_stderr(self, lines: int = 20) -> str:
         """Return the newest lines that were no messages."""
         return self.asides.last_stderr(lines)

@@ -42,6 +42,8 @@ LAUNCHERS: Mapping[str, frozenset[str]] = {
 
 _SHARED = frozenset({"npx", "npm", "pnpx", "pnpm", "bunx", "bun", "yarn"})
 """Launchers that unpack a package into a directory that every server of the package shares, without a lock."""
+NPM = frozenset({"npx", "npm"})
+"""Launchers that are npm: it shows nothing of the scripts of a package, and keeps logs of its own."""
 _NAMES_PACKAGE = frozenset({"-p", "--package"})
 _MODULES = frozenset({"pipx", "uv"})
 """Launchers that are started as `python -m NAME`, too."""

@@ -28,6 +28,7 @@ from actors.transport.side_output import Asides
 from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepared
 from actors.transport.stdio.containment import Contained, Containment, default_containment
 from actors.transport.stdio.input import Input
+from actors.transport.stdio.npm_log import noted
 from actors.transport.stdio.work import look
 
 _CHUNK_BYTES = 65536
@@ -82,7 +83,7 @@ class ProcessTransport:
         Entering raises `SpawnFailed`: the program was executed when it does not.
         """
         contained = await self._spawn()
-        connection = ProcessConnection(contained, self.limits, self._mask)
+        connection = ProcessConnection(contained, self.limits, self._mask, self.launch)
         try:
             async with background() as nursery:
                 nursery.start_soon(connection._run)
@@ -116,7 +117,7 @@ class ProcessTransport:
 class ProcessConnection:
     """One incarnation; see `Connection` for the contract of each method."""
 
-    def __init__(self, contained: Contained, limits: ProcessLimits, mask: Mask) -> None:
+    def __init__(self, contained: Contained, limits: ProcessLimits, mask: Mask, launch: Launch) -> None:
         self.counters = Counters()
         self._contained = contained
         self._limits = limits
@@ -125,6 +126,8 @@ class ProcessConnection:
         self._stderr = _fd_stream(contained.process.stderr)
         self._splitter = LineSplitter(limits.max_line_bytes)
         self.asides = Asides(limits.stderr_ring_bytes, mask)
+        self._launch = launch
+        self._mask = mask
         self._background = trio.CancelScope(shield=True)
         self._exit: Exit | None = None
         self._exited = trio.Event()
@@ -161,8 +164,7 @@ class ProcessConnection:
                 raise self._splitter.violation()
             data = await self._read()
             if not data:
-                self._splitter.close()
-                return Incoming()
+                return Incoming(tuple(await received(self._splitter.close(), self.counters, self.asides)))
             lines = await received(self._splitter.feed(data), self.counters, self.asides)
             if lines:
                 return Incoming(lines)
@@ -196,6 +198,11 @@ class ProcessConnection:
     def last_stderr(self, lines: int = _TAIL_LINES) -> str:
         """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
         return self.asides.last_stderr(lines)
+
+    async def install_log(self) -> str:
+        """Look into npm's log, if npm started the process."""
+        launch = self._launch
+        return self._mask(await noted(launch.command, launch.args, build_environment(launch.env, os.environ)))
 
     async def work(self) -> Work | None:
         """Look into /proc; None where that cannot be done."""

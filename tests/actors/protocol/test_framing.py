@@ -60,7 +60,7 @@ def run(
         for chunk in [*chunks, b""]:
             whole = (line.line() if isinstance(line, Pieces) else line for line in splitter.feed(chunk))
             lines += [line for line in whole if line is not None]
-        splitter.close()
+        lines += splitter.close()
     except ProtocolViolation as error:
         return lines, type(error)
     return lines, None
@@ -86,15 +86,28 @@ def test_one_byte_at_a_time_gives_the_lines_of_the_definition(data: bytes) -> No
         assert isinstance(lines[-1], Oversized)
         assert (lines[-1].size, lines[-1].tail) == (LIMIT * ENDLESS_LINES, b"")
         return
-    whole = [line.removesuffix(b"\r").removeprefix(BOM) for line in ends[:-1]]
+    whole = [line.removesuffix(b"\r").removeprefix(BOM) for line in ends]
+    half = is_half(whole[-1])
     expected: list[Line] = [
         line.lstrip(b"\0") if len(line) <= LIMIT else Oversized(len(line), LIMIT, line[:HEAD_BYTES], line[-TAIL_BYTES:])
-        for line in whole
+        for line in (whole[:-1] if half else whole)
         if len(line) > LIMIT or line.lstrip(b"\0").strip()
     ]
-    rest = ends[-1].removeprefix(BOM)
     assert lines == expected
-    assert end is (TruncatedMessage if rest.strip() or len(rest) > LIMIT + 1 else None)
+    assert end is (TruncatedMessage if half else None)
+
+
+def is_half(line: bytes) -> bool:
+    """Whether a line that nothing ended may be the beginning of a message."""
+    if len(line) > LIMIT:
+        return line.lstrip().startswith((b"{", b"["))
+    if not line.lstrip(b"\0").lstrip().startswith(b"{"):
+        return False
+    try:
+        json.loads(line.lstrip(b"\0"))
+    except ValueError:
+        return True
+    return False
 
 
 @given(st.lists(st.dictionaries(st.text(), st.text()), max_size=5), st.sampled_from([b"\n", b"\r\n"]))
@@ -166,6 +179,15 @@ def test_half_a_line_at_the_end_is_truncated_and_says_how_much_there_was() -> No
     with pytest.raises(TruncatedMessage, match="after 4 bytes"):
         splitter.close()
     splitter.close()
+
+
+@pytest.mark.parametrize(
+    "last",
+    [b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32602, "message": "Invalid path"}}', b"[12:00] Set KEY"],
+)
+def test_a_last_line_that_nothing_ends_is_a_line_if_it_is_whole(last: bytes) -> None:
+    assert run([b'{"a": 1}\n' + last], 100) == ([b'{"a": 1}', last], None)
+    assert run([last[:-1]], 100) == (([last[:-1]], None) if last.startswith(b"[") else ([], TruncatedMessage))
 
 
 def test_a_blank_half_line_at_the_end_is_nothing() -> None:

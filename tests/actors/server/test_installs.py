@@ -181,4 +181,4 @@ async def test_the_status_of_a_server_whose_launcher_fails_silently_says_what_to
             await rig.wake()
         error = (await rig.status()).last_error or ""
         assert error.startswith("exit code 1; npx did not say why")
-        assert error.endswith("try the command in a terminal")
+        assert error.endswith("to see why: npx --foreground-scripts -y server")

@@ -23,7 +23,7 @@ from actors.server.inbox import TimerFired
 from actors.server.incarnation import ProcessExit, Received
 from actors.transport.base import Connection, Exit
 from actors.transport.memory import MemoryPeer, MemoryTransport
-from actors.transport.stderr_tail import StderrTail
+from actors.transport.tail import Tail
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
 
@@ -512,12 +512,12 @@ async def test_what_a_server_wrote_to_stderr_is_looked_at_only_when_somebody_ask
 ) -> None:
     looked: list[int] = []
 
-    def text(tail: StderrTail, lines: int) -> str:
+    def text(tail: Tail, lines: int) -> str:
         del tail
         looked.append(lines)
         return "last words"
 
-    monkeypatch.setattr(StderrTail, "text", text)
+    monkeypatch.setattr(Tail, "text", text)
     fake = FakeServer()
     async with running_server(transport=MemoryTransport(fake.serve)) as rig:
         await rig.wake()

@@ -13,8 +13,6 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import Refreshed
 from actors.server import ServerSettings
-from actors.server.story import ending, last_words
-from actors.transport.base import Exit
 from actors.transport.memory import MemoryPeer
 from tests.actors.server.rig import running_server
 from tests.actors.server.test_life import Unstartable
@@ -289,27 +287,3 @@ async def test_what_a_server_wrote_in_earlier_incarnations_is_kept(autojump_cloc
         lines = [(line.source, line.text) for line in rig.journal.shown(rig.journal.last(100))]
         assert ("stderr", "last words") in lines
         assert ("stdout", "Welcome to the server!") in lines
-
-
-@pytest.mark.parametrize(
-    ("stderr", "words"),
-    [
-        ("", ""),
-        ("npm warn deprecated a@1\n\nError: no key\n    at main (x.js:1)\n\nNode.js v22.1.0\n", "Error: no key"),
-        ("Traceback (most recent call last):\n  File 'x'\nKeyError: 'A'\n", "File 'x' | KeyError: 'A'"),
-        ("npm error code E404\nnpm error 404 Not Found\nnpm error A complete log of this run\n",
-         "npm error code E404 | npm error 404 Not Found"),
-        ("x" * 500, "x" * 199 + "…"),
-        ("a" * 150 + "\n" + "b" * 150, "b" * 150),
-        ("call 7 is done\n" * 50 + "no disk\n" + "call 7 is done\n" * 3, "no disk | call 7 is done"),
-    ],
-)  # fmt: skip
-def test_last_words_are_what_may_be_a_reason(stderr: str, words: str) -> None:
-    assert last_words(stderr) == words
-
-
-def test_an_installer_that_fails_without_a_word_is_named_and_what_to_do() -> None:
-    said = ending(Exit(code=1, last_stderr="npm notice New minor version of npm available!\n"), "npx")
-    assert said == "; npx did not say why: perhaps it cannot install the server; try the command in a terminal"
-    assert ending(Exit(code=1, last_stderr="npm error code E404\n"), "npx") == "; last words: npm error code E404"
-    assert ending(Exit(code=1), "") == ending(Exit(signal=9), "npx") == ""

@@ -1,6 +1,6 @@
-"""The newest bytes a server wrote to stderr, bounded, and safe to show.
+"""The newest bytes a server wrote beside its messages, bounded, and safe to show.
 
-A server's stderr is text of a stranger: it may hold terminal escapes, bidirectional overrides or no text at all. It is
+They are text of a stranger: it may hold terminal escapes, bidirectional overrides or no text at all. It is
 kept as bytes (draining must be cheap: a full pipe blocks the server) and made visible only when somebody looks.
 """
 
@@ -17,7 +17,7 @@ _BEYOND = 400
 _SHOWN_BYTES = 16 * 1024
 
 
-class StderrTail:
+class Tail:
     """A ring of at most `max_bytes` bytes, plus the chunk that reaches over the edge.
 
     `mask` hides the secrets that are configured; what looks like one is hidden as well.
