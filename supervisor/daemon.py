@@ -292,7 +292,7 @@ async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: C
     """Run one daemon. Whatever holds up its start or end, it is over in time after `ending`, which needs no loop."""
     switch_often()
     daemon.ending = ending
-    with short_searches():
+    with short_searches(trio.lowlevel.current_trio_token().run_sync_soon):
         async with trio.open_nursery() as watching:
             await watching.start(end_on_signals, daemon.closing, ending, partial(os._exit, EXIT_STUCK))
             async with trio.open_nursery() as running:

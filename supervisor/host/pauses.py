@@ -23,10 +23,12 @@ from actors.kit import Latest
 SWITCH_INTERVAL_S = 0.001
 LONG_S = 0.005
 """A full search that took longer is not made again over the same things."""
-OFTEN = 1
-"""After so many searches among what is new, all that is not taken out may be searched: some 15,000 things."""
+OFTEN = 2
+"""After so many searches among what is new, all that is not taken out is searched: some 15,000 things."""
+NEVER = 1_000_000
 LEAST_GROWN = 500
 """Documents of an index that are worth another time."""
+Soon = Callable[[Callable[[], None]], None]
 
 
 def switch_often() -> None:
@@ -50,22 +52,31 @@ def keep_many() -> None:
 
 
 @contextmanager
-def short_searches(clock: Callable[[], float] = time.perf_counter) -> Iterator[None]:
-    """Bound the searches for garbage, for the block: often among little, and what took long is kept out of the next."""
-    thresholds = gc.get_threshold()
-    began = 0.0
+def short_searches(soon: Soon, clock: Callable[[], float] = time.perf_counter) -> Iterator[None]:
+    """Bound the searches for garbage, for the block: often among little, and what took long is kept out of the next.
 
-    def watch(phase: Literal["start", "stop"], search: dict[str, int]) -> None:
-        nonlocal began
-        if search["generation"] < 2:
-            return
-        if phase == "start":
-            began = clock()
-        elif clock() - began > LONG_S:
+    The interpreter itself searches all only once what is new has grown to a quarter of what the last search left, taken
+    out or not: with three thousand clients for 0.13 s. So `soon` calls the search, from any thread, on the loop.
+    """
+    thresholds = gc.get_threshold()
+    searched_new = 0
+
+    def search_all() -> None:
+        nonlocal searched_new
+        searched_new, began = 0, clock()
+        gc.collect()
+        if clock() - began > LONG_S:
             keep_what_lives()
 
+    def watch(phase: Literal["start", "stop"], search: dict[str, int]) -> None:
+        nonlocal searched_new
+        if phase == "stop" and search["generation"] == 1:
+            searched_new += 1
+            if searched_new == OFTEN:
+                soon(search_all)
+
     gc.callbacks.append(watch)
-    gc.set_threshold(*thresholds[:2], OFTEN)
+    gc.set_threshold(*thresholds[:2], NEVER)
     try:
         yield
     finally:

@@ -85,6 +85,7 @@ class ClientConnection(TCPServer):
         self._its_turn = False  # of a request that was sent ahead
         self._ended = False
         self._idle_until = trio.current_time() + config.keep_alive_timeout
+        self._looks = trio.CancelScope()  # when it is looked whether the connection is idle for too long
 
     async def run(self) -> None:
         """Serve the connection until it is closed. Raises nothing but cancellation."""
@@ -149,6 +150,8 @@ class ClientConnection(TCPServer):
         elif isinstance(event, Updated):
             # hypercorn starts and cancels a task for this, twice for each request; ours looks again when it is due.
             self._idle_until = trio.current_time() + self.config.keep_alive_timeout if event.idle else math.inf
+            if event.idle and self._looks.deadline == math.inf:
+                self._looks.deadline = self._idle_until
             if event.idle and self._http.next_is_here:
                 self._its_turn = True
                 self._waiting.cancel()
@@ -165,9 +168,12 @@ class ClientConnection(TCPServer):
             self._open.deadline = trio.current_time() + LINGER_S
 
     async def _idle_timeout(self) -> None:
-        """Close the connection once it has waited for a request too long, or waits when the server ends."""
-        while (now := trio.current_time()) < self._idle_until and not self.context.terminated.is_set():
-            with trio.move_on_at(min(self._idle_until, now + self.config.keep_alive_timeout)):
+        """Close the connection once it has waited for a request too long, or waits when the server ends.
+
+        While a request lasts longer than that, or there is a WebSocket, nobody looks: there may be thousands.
+        """
+        while trio.current_time() < self._idle_until and not self.context.terminated.is_set():
+            with trio.CancelScope(deadline=self._idle_until) as self._looks:
                 await self.context.terminated.wait()
         if self._idle_until < math.inf:  # else the end of the request under way closes it
             with trio.CancelScope(shield=True):

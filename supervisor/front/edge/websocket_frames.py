@@ -12,6 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import math
+import random
 from io import BytesIO, StringIO
 from typing import Any
 
@@ -26,6 +27,7 @@ from actors.errors import MailboxFull
 from supervisor.front.edge.budget import FREE_BYTES, Budget, Share
 from supervisor.front.edge.token_bucket import Allowance
 from supervisor.front.edge.turns import Turns
+from supervisor.host.wakes import Bell
 
 LIGHT_BYTES = 128
 """A fragment in the middle of a message that carries less than this counts like a control frame."""
@@ -89,6 +91,16 @@ class WebSocketStream(WSStream):
         self._is_continued = False
         self._late = trio.CancelScope()
         self._watched = False
+
+    async def _send_pings(self) -> None:
+        """Ping in turns with all others, from a moment of its own on: clients that came together are not pinged so."""
+        interval_s = self.config.websocket_ping_interval or math.inf
+        bell, by = Bell(), trio.current_time() + interval_s * random.uniform(0.5, 1)
+        while not self.closed:
+            await bell.rings(by)
+            if trio.current_time() >= by and not self.closed:
+                await self._send_wsproto_event(Ping())
+                by = trio.current_time() + interval_s
 
     async def handle(self, event: Any) -> None:
         """Process what arrived. At the end of the connection give back what an unfinished message held."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +20,7 @@ from actors.search import Document, Index, analyse
 from supervisor.host.pauses import (
     LEAST_GROWN,
     LONG_S,
+    OFTEN,
     SWITCH_INTERVAL_S,
     keep_catalogue,
     keep_many,
@@ -58,14 +61,36 @@ def test_what_a_full_search_took_long_for_is_left_out_of_the_next(took_s: float,
     gc.unfreeze()
     before, watching = gc.get_threshold(), list(gc.callbacks)
     moments = [0.0, took_s]
-    with short_searches(lambda: moments.pop(0)):
-        gc.collect(0)
-        gc.collect(1)
-        assert (gc.get_freeze_count() > 0, moments) == (False, [0.0, took_s]), "only full searches count"
-        gc.collect()
-        assert (gc.get_freeze_count() > 0, moments) == (kept, [])
-        moments += [0.0, 0.0]
+    due: list[Callable[[], None]] = []
+    with short_searches(due.append, lambda: moments.pop(0)):
+        for _ in range(OFTEN):
+            gc.collect(0)
+            assert not due
+            gc.collect(1)
+        due.pop()()
+        assert (gc.get_freeze_count() > 0, moments, due) == (kept, [], [])
     assert (gc.get_threshold(), gc.callbacks) == (before, watching)
+
+
+@pytest.mark.usefixtures("restored")
+def test_searches_stay_as_short_however_much_lives() -> None:
+    due: list[Callable[[], None]] = []
+    walked: list[int] = []
+
+    def search() -> None:
+        walked.append(len(gc.get_objects()))
+        due.pop()()
+
+    gc.collect()
+    moments = count()  # so that each takes long
+    lives: list[Any] = []
+    with short_searches(due.append, lambda: float(next(moments))):
+        for _ in range(100_000):
+            lives.append([lives])
+            while due:
+                search()
+    assert len(walked) >= 4
+    assert max(walked[1:]) < 40_000
 
 
 @pytest.mark.usefixtures("restored")

@@ -1,0 +1,55 @@
+"""Pings of thousands of quiet WebSockets: nobody else waits for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import trio
+from trio.testing import MockClock
+
+from supervisor.front.edge.websocket_frames import WebSocketStream
+from supervisor.host.wakes import PER_TURN
+
+CLIENTS = 20 * PER_TURN
+
+
+class Turns(trio.abc.Instrument):
+    """Counts the turns of the loop."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        del timeout
+        self.number += 1
+
+
+async def test_clients_that_came_together_are_pinged_a_few_in_each_turn_and_at_moments_of_their_own(
+    autojump_clock: MockClock,
+) -> None:
+    turns = Turns()
+    in_turn: Counter[int] = Counter()
+    moments: list[float] = []
+
+    async def send(_: Any) -> None:
+        in_turn[turns.number] += 1
+        moments.append(trio.current_time())
+        await trio.lowlevel.checkpoint()
+
+    stream: Any = SimpleNamespace(
+        config=SimpleNamespace(websocket_ping_interval=20.0),
+        context=SimpleNamespace(sleep=trio.sleep),
+        closed=False,
+        _send_wsproto_event=send,
+    )
+    trio.lowlevel.add_instrument(turns)
+    async with trio.open_nursery() as nursery:
+        for _ in range(CLIENTS):
+            nursery.start_soon(WebSocketStream._send_pings, stream)
+        await trio.sleep(41)
+        nursery.cancel_scope.cancel()
+    assert max(in_turn.values()) <= PER_TURN
+    assert CLIENTS <= len(moments) <= 4 * CLIENTS
+    assert len({round(moment) for moment in moments}) > 5
