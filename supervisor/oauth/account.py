@@ -61,25 +61,36 @@ class Account:
         ours = self.config.client_id or (not grant.client.registered and self.config.client_metadata_url)
         if (ours or not grant.client.registered) and grant.client.id != ours:
             return
-        self.keeper.grant = grant
+        self.keeper.use(grant)
 
     async def prepared(self, redirect_uri: str) -> tuple[str, Grant]:
         """Return where a user says yes, and the grant that it leads to, without tokens. Raises `OAuthTrouble`."""
-        located = await self._located()
+        located = await self._located_anew()
         endpoint = check_login(located.issuer)
         check_scheme(endpoint, self.server.url)
         return endpoint, await self._grant(located, redirect_uri, self.keeper.grant)
 
     async def begin(self, kept: Grant | None, challenge: Challenge) -> Grant:
-        """Return a grant with tokens for a client that is its own user. Raises `OAuthTrouble`."""
-        self.keeper.challenge = challenge
-        grant = await self._grant(await self._located(), "", kept)
+        """Return a grant with tokens for a client that is its own user; `challenge` is what the server wants now, empty
+        if that has to be asked. Raises `OAuthTrouble`.
+        """
+        if challenge == Challenge():
+            located = await self._located_anew()
+        else:
+            located = await locate(self._fetcher, self.server.url, challenge, self.config)
+        grant = await self._grant(located, "", kept)
         return replace(grant, tokens=await self.issuer.machine(grant))
 
-    async def _located(self) -> Located:
-        challenge, wanted = self.keeper.challenge, True
-        if challenge == Challenge():
-            challenge, wanted = await self._challenged()
+    async def _located_anew(self) -> Located:
+        """Ask the server what it wants now. What it wanted before counts where it takes requests without a token now,
+        and for rights that a call lacked.
+        """
+        known = self.keeper.challenge
+        challenge, wanted = await self._challenged()
+        if not wanted:
+            challenge, wanted = known, known != Challenge()
+        elif known.insufficient:
+            challenge = replace(challenge, scope=tuple(dict.fromkeys((*challenge.scope, *known.scope))))
         return await locate(self._fetcher, self.server.url, challenge, self.config, wanted=wanted)
 
     async def _challenged(self) -> tuple[Challenge, bool]:

@@ -18,6 +18,7 @@ from actors.principal import LOCAL, Principal
 from actors.transport.http.authorization import Authorizer
 from supervisor.oauth import messages
 from supervisor.oauth.account import Account
+from supervisor.oauth.challenge import Challenge
 from supervisor.oauth.grant import Grant
 from supervisor.oauth.logins import Login, Logins, check_answer
 from supervisor.oauth.port import CallbackQuery, LoginStatus
@@ -114,7 +115,7 @@ class OAuthAccounts:
         account = self._of(server)
         try:
             if account.config.grant == "client_credentials":
-                await account.keeper.take(await account.begin(account.keeper.grant, account.keeper.challenge))
+                await account.keeper.take(await account.begin(account.keeper.grant, Challenge()))
                 self._start_soon(partial(self._woken, server))
                 return LoginStatus(server=server, state="done", message=f"{server}: logged in")
             return await self._begun(server, account)

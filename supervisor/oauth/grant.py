@@ -6,6 +6,7 @@ Nothing here may be shown: the representation of each value hides what is in it.
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 import msgspec
@@ -15,6 +16,7 @@ from supervisor.oauth.metadata import IssuerMetadata
 AHEAD_S: Final = 60.0
 """An access token is renewed so long before it ends; one that lives for less than ten minutes, in its last tenth."""
 LEAST_AHEAD_S: Final = 5.0
+"""A tenth may be less than a renewal takes: then it is that, but half of the token's life at the most."""
 
 AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 """How a client says who it is at the token endpoint (OpenID Connect Core 9)."""
@@ -49,16 +51,19 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Tokens(expires_at={self.expires_at!r}, ...)"
 
-    def due(self, now: float) -> bool:
-        """Say whether it is time for new ones."""
-        if self.expires_at is None:
-            return False
-        ahead = min(AHEAD_S, max(LEAST_AHEAD_S, (self.expires_at - self.issued_at) / 10))
-        return now >= self.expires_at - ahead
+    @property
+    def life_s(self) -> float:
+        """For how many seconds the access token was issued."""
+        return math.inf if self.expires_at is None else max(0.0, self.expires_at - self.issued_at)
 
-    def over(self, now: float) -> bool:
-        """Say whether the access token has ended."""
-        return self.expires_at is not None and now >= self.expires_at
+    @property
+    def ahead_s(self) -> float:
+        """How many seconds before its end the access token is renewed."""
+        return min(AHEAD_S, max(LEAST_AHEAD_S, self.life_s / 10), self.life_s / 2)
+
+    def left_s(self, now: float) -> float:
+        """Return how many seconds it has left: never more than it was issued for, wherever the clock was set to."""
+        return math.inf if self.expires_at is None else min(self.expires_at - now, self.life_s)
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,10 +3,13 @@
 - A renewal is a task of its own: whoever waits for it may go away, and what it brings is kept before it is used.
 - Trouble on the way to the authorization server says nothing about the tokens; a refusal ends them.
 - A token that is new and refused all the same is not renewed again: the server does not want what we get.
+- The clock on the wall may be set while we run. It counts once, for the seconds that a grant has left when it is taken;
+  from then on they are those of the trio clock.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -40,6 +43,7 @@ class _Renewal:
 class Keeper:
     """The tokens of the server of that name; see `Authorizer`. `save` keeps a grant, or that there is none.
 
+    `clock` gives the unix time in seconds, as in the times of `Tokens`.
     `start_soon` starts a task that outlives whoever wants a token; `begin` is for a machine's credentials.
     """
 
@@ -56,6 +60,7 @@ class Keeper:
     ) -> None:
         self._server = server
         self.grant: Grant | None = None
+        self._ends_at = math.inf
         self.challenge = Challenge()
         self._machine = config.grant == "client_credentials"
         self._issuer = issuer
@@ -64,7 +69,7 @@ class Keeper:
         self._start_soon = start_soon
         self._begin = begin
         self._renewal: _Renewal | None = None
-        self._again_at = 0.0
+        self._again_at = -math.inf
         self._doubted = ""
         self._why = LOGGED_OUT
 
@@ -73,9 +78,16 @@ class Keeper:
         """The present tokens."""
         return self.grant.tokens if self.grant is not None else None
 
+    def use(self, grant: Grant) -> None:
+        """Use a grant from now on."""
+        self.grant = grant
+        left_s = grant.tokens.left_s(self._clock()) if grant.tokens is not None else math.inf
+        self._ends_at = trio.current_time() + left_s
+
     async def take(self, grant: Grant) -> None:
         """Keep a new login, and use it from now on."""
-        self.grant, self._why, self._doubted, self._again_at = grant, ENDED, "", 0.0
+        self.use(grant)
+        self._why, self._doubted, self._again_at = ENDED, "", -math.inf
         self.challenge = Challenge()
         await self._save(grant)
 
@@ -89,13 +101,12 @@ class Keeper:
         tokens = self.tokens
         if tokens is None:
             return ""
-        now = self._clock()
-        if tokens.due(now) and self._renewable(tokens):
-            if not tokens.over(now):
-                if now >= self._again_at:
-                    self._renew_soon()
-                return tokens.access
-            return await self._renewed(tokens.access)
+        now = trio.current_time()
+        if now >= self._ends_at - tokens.ahead_s and self._renewable(tokens):
+            if now >= self._ends_at:
+                return await self._renewed(tokens.access)
+            if now >= self._again_at:
+                self._renew_soon()
         return tokens.access
 
     def accepted(self, token: str) -> None:
@@ -144,8 +155,8 @@ class Keeper:
 
     async def _renewed(self, stale: str) -> str:
         """Return a token in the place of one that is of no use any more; empty if there is none. Raises `NoToken`."""
-        if self._renewal is None and self._clock() < self._again_at:
-            raise NoToken(f"its login cannot be renewed now; it is tried again in {AGAIN_S:g} s")
+        if self._renewal is None and (wait_s := self._again_at - trio.current_time()) > 0:
+            raise NoToken(f"its login cannot be renewed now; it is tried again in {math.ceil(wait_s)} s")
         renewal = self._renewal or self._renew_soon()
         await renewal.done.wait()
         if isinstance(renewal.trouble, Unreached):
@@ -169,14 +180,16 @@ class Keeper:
             following = await self._following(grant)
             if self.grant is grant:  # else there was a login, or a logout, meanwhile
                 await self._save(following)
-                self.grant = following
+                self.use(following)
         except IssuerRefused as refused:
             renewal.trouble = refused
             if self.grant is grant:
                 await self._end(f"{ENDED}: {refused.reason}", forget=refused.code == "invalid_client")
         except OAuthTrouble as trouble:
             renewal.trouble = trouble
-            self._again_at = self._clock() + AGAIN_S
+            self._again_at = trio.current_time() + AGAIN_S
+            if self._machine:  # what it wanted may be what is wrong: it is asked anew
+                self.challenge = Challenge()
             self._why = trouble.reason
         finally:
             self._renewal = None

@@ -254,3 +254,36 @@ async def test_a_server_that_wants_no_login_and_publishes_nothing_of_one_is_said
         del server.pages[RESOURCE], server.pages[ISSUER]
         server.pages["/mcp"] = Reply({"jsonrpc": "2.0", "id": 0, "result": {}})
         assert "no login is possible: it answers without one" in await at.refused()
+
+
+@pytest.mark.parametrize("repaired", ['Bearer scope="read"', "Bearer", ""])
+async def test_a_login_works_at_once_after_a_broken_challenge_was_repaired(tmp_path: Path, repaired: str) -> None:
+    async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
+        keeper = at.accounts.authorizer(at.deployment.value.servers["far"])
+        assert keeper is not None
+        broken = f'Bearer resource_metadata="{server.base}/broken"'
+        server.pages[MCP] = Reply(status=401, headers={"www-authenticate": broken})
+        assert (await keeper.refused("", 401, [broken])).login
+        assert "cannot be read" in await at.refused()
+        server.pages[MCP] = Reply(status=401, headers={"www-authenticate": repaired} if repaired else {})
+        assert (await at.done()).state == "done"
+
+
+async def test_a_login_asks_for_the_rights_that_a_call_lacked(tmp_path: Path) -> None:
+    async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
+        assert (await at.done()).state == "done"
+        keeper = at.accounts.authorizer(at.deployment.value.servers["far"])
+        assert keeper is not None
+        assert (await keeper.refused("a1", 403, ['Bearer error="insufficient_scope", scope="write"'])).login
+        assert set((await at.begun())["scope"].split()) == {"read", "write"}
+
+
+async def test_a_login_at_a_server_that_wants_one_for_some_calls_goes_by_what_they_were_told(tmp_path: Path) -> None:
+    async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
+        server.pages[MCP] = Reply({"jsonrpc": "2.0", "id": 0, "result": {}})
+        server.pages["/elsewhere"] = server.pages.pop(RESOURCE)
+        keeper = at.accounts.authorizer(at.deployment.value.servers["far"])
+        assert keeper is not None
+        challenge = f'Bearer scope="write", resource_metadata="{server.base}/elsewhere"'
+        assert (await keeper.refused("", 401, [challenge])).login
+        assert (await at.begun())["scope"] == "write"

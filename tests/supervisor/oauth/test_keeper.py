@@ -64,16 +64,17 @@ class Issuer:
 
 
 class Kept:
-    """A keeper with what is around it. `saved` is every grant that was written."""
+    """A keeper with what is around it. `saved` is every grant that was written, `set_s` how far the clock was set."""
 
     def __init__(self, config: OAuthConfig, nursery: trio.Nursery) -> None:
         self.issuer = Issuer()
         self.saved: list[Grant | None] = []
+        self.set_s = 0.0
         self.keeper = Keeper(
             "far",
             config,
             cast("AuthorizationServer", self.issuer),
-            trio.current_time,
+            lambda: trio.current_time() + self.set_s,
             save=self._save,
             start_soon=nursery.start_soon,
             begin=self.issuer.begin,
@@ -302,3 +303,69 @@ async def test_a_machine_that_is_refused_says_why(autojump_clock: object) -> Non
             assert denial.login
             assert "invalid_client" in denial.reason
         assert far.issuer.asked == 3
+
+
+@pytest.mark.parametrize("set_s", [-7200.0, 7200.0])
+async def test_a_renewal_that_failed_is_tried_again_in_time_wherever_the_clock_was_set(
+    autojump_clock: object, set_s: float
+) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        far.issuer.trouble = Unreached("it cannot be reached")
+        with pytest.raises(NoToken):
+            await far.keeper.refused("a1", 401, [])
+        far.set_s, far.issuer.trouble = set_s, None
+        with pytest.raises(NoToken, match=f"it is tried again in {AGAIN_S:g} s"):
+            await far.keeper.refused("a1", 401, [])
+        await trio.sleep(AGAIN_S - 1.5)
+        with pytest.raises(NoToken, match="it is tried again in 2 s"):
+            await far.keeper.refused("a1", 401, [])
+        await trio.sleep(2)
+        assert (await far.keeper.refused("a1", 401, [])).token == "a2"
+
+
+@pytest.mark.parametrize("set_s", [-7200.0, 7200.0])
+async def test_a_token_is_renewed_when_its_time_is_over_wherever_the_clock_was_set(
+    autojump_clock: object, set_s: float
+) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        far.set_s = set_s
+        await trio.sleep(LIFE_S - 100)
+        assert await far.keeper.token() == "a1"
+        await trio.sleep(101)
+        assert await far.keeper.token() == "a2"
+        assert far.issuer.asked == 1
+
+
+async def test_a_token_that_lives_for_five_seconds_is_not_renewed_at_every_call(autojump_clock: object) -> None:
+    async with kept() as far:
+        tokens = replace(await far.logged_in(), expires_at=trio.current_time() - 0.1 + 5)
+        await far.keeper.take(replace(GRANT, tokens=tokens))
+        for _ in range(20):
+            assert await far.keeper.token() == "a1"
+            await trio.sleep(0.1)
+        assert far.issuer.asked == 0
+        await trio.sleep(1)
+        await far.keeper.token()
+        await trio.sleep(2)
+        assert far.issuer.asked == 1
+
+
+async def test_a_machine_asks_anew_what_is_wanted_after_a_challenge_that_led_nowhere(autojump_clock: object) -> None:
+    wanted: list[Challenge] = []
+
+    async def begin(grant: Grant | None, challenge: Challenge) -> Grant:
+        wanted.append(challenge)
+        await trio.lowlevel.checkpoint()
+        if challenge.resource_metadata:
+            raise OAuthTrouble("the metadata that it names cannot be read")
+        return replace(GRANT, tokens=far.issuer.next())
+
+    async with kept(OAuthConfig(grant="client_credentials", client_id="x")) as far:
+        await far.logged_in()
+        far.keeper._begin = begin
+        await far.keeper.refused("a1", 401, ['Bearer resource_metadata="https://a.example/broken"'])
+        await trio.sleep(LIFE_S + 1)
+        assert await far.keeper.token() == "a2"
+        assert [bool(each.resource_metadata) for each in wanted] == [True, False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -53,13 +54,14 @@ def test_nothing_secret_is_in_what_is_shown() -> None:
     assert "hidden" not in shown
 
 
-def test_when_tokens_are_due() -> None:
-    endless = Tokens(access="x")
-    assert not endless.due(1e9)
-    assert not endless.over(1e9)
-    for life_s, ahead_s in ((3600.0, 60.0), (300.0, 30.0), (20.0, 5.0)):
-        tokens = Tokens(access="x", issued_at=1000.0, expires_at=1000.0 + life_s)
-        assert not tokens.due(1000.0 + life_s - ahead_s - 1)
-        assert tokens.due(1000.0 + life_s - ahead_s)
-        assert not tokens.over(1000.0 + life_s - 1)
-        assert tokens.over(1000.0 + life_s)
+@pytest.mark.parametrize(
+    ("life_s", "ahead_s"), [(3600.0, 60.0), (300.0, 30.0), (20.0, 5.0), (5.0, 2.5), (1.0, 0.5), (0.0, 0.0)]
+)
+def test_tokens_are_renewed_ahead_by_half_of_their_life_at_most(life_s: float, ahead_s: float) -> None:
+    assert Tokens(access="x", issued_at=1000.0, expires_at=1000.0 + life_s).ahead_s == ahead_s
+
+
+def test_tokens_have_never_more_time_left_than_they_were_issued_for() -> None:
+    tokens = Tokens(access="x", issued_at=1000.0, expires_at=1060.0)
+    assert [tokens.left_s(now) for now in (1000.0, 1050.0, 1070.0, -7200.0)] == [60.0, 10.0, -10.0, 60.0]
+    assert Tokens(access="x").left_s(1e9) == math.inf
