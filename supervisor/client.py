@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
@@ -19,7 +19,7 @@ import trio
 import trio_websocket
 
 from actors.protocol.jsonrpc import encode
-from actors.protocol.versions import LATEST_LEGACY
+from actors.protocol.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
 
 PAGE_TIMEOUT_S = 10.0
 SEARCH_TIMEOUT_S = 40.0
@@ -135,18 +135,29 @@ class DaemonClient:
             raise DaemonUnreachable(self._url, NOT_OURS)
         return {name: msgspec.json.decode(value) for name, value in members.items()}
 
-    async def call(self, name: str, arguments: Any, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
+    async def call(
+        self,
+        name: str,
+        arguments: Any,
+        timeout_s: float = CALL_TIMEOUT_S,
+        *,
+        asked: Mapping[str, Any] | None = None,
+        retry: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Call a tool, a meta-tool or one behind them, and return its result.
 
-        A result with `isError` is a result. Raises `Refused` for a JSON-RPC error, `DaemonUnreachable`.
+        A result with `isError` is a result. `asked`: the capabilities of a client that can be asked; then the result
+        may be incomplete, and the call is made again with a `retry`, the answers and the state (MCP 2026-07-28,
+        basic/patterns/mrtr). Raises `Refused` for a JSON-RPC error, `DaemonUnreachable`.
         """
-        params = {"name": name, "arguments": arguments}
+        params = {"name": name, "arguments": arguments, **(retry or {})}
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        if asked is None:
+            headers["mcp-protocol-version"] = LATEST_LEGACY
+        else:
+            headers |= {"mcp-protocol-version": LATEST_MODERN, "mcp-method": "tools/call", "mcp-name": name}
+            params["_meta"] = {META_VERSION: LATEST_MODERN, META_CAPABILITIES: asked}
         body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        headers = {
-            "content-type": "application/json",
-            "accept": "application/json",
-            "mcp-protocol-version": LATEST_LEGACY,
-        }
         content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)
         answer: _Answer = self._decoded(content, _Answer)
         if answer.error is not None:

@@ -8,9 +8,12 @@ from typing import Any
 import click
 import msgspec
 
+from actors.protocol.input_required import KIND, RESPONSES, STATE
 from supervisor.client import RequestRefused, connect
+from supervisor.commands import questions
 from supervisor.commands.common import ask, json_option, print_json, readable, url_option
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
+from supervisor.metatools.arguments.continuation import PREFIX
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.texts import clean
 
@@ -23,23 +26,57 @@ MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
 @json_option
 @url_option
 def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
-    """Call SERVER:TOOL with a JSON object of arguments, given or on stdin; exit 1 if it answers with an error."""
-    given = _object(arguments if arguments is not None else _stdin())
+    """Call SERVER:TOOL with a JSON object of arguments, given or on stdin; exit 1 if it answers with an error.
 
-    async def question() -> dict[str, Any]:
-        async with connect(url) as daemon:
-            return await daemon.call(EXECUTE, {"tool_path": tool, "arguments": given})
-
-    try:
-        result = ask(question)
-    except RequestRefused as error:
-        raise CommandFailed(_explained(error)) from None
+    What has to be answered before it runs or goes on, a yes or a form, is asked on the terminal.
+    """
+    wanted = {"tool_path": tool, "arguments": _object(arguments if arguments is not None else _stdin())}
+    asked = questions.CAPABILITIES if questions.is_terminal() else None
+    result = _result(url, wanted, asked)
+    while result.get("resultType") == KIND:
+        given = questions.answers(result.get("inputRequests") or {})
+        result = _result(url, wanted, asked, {RESPONSES: given, STATE: result.get(STATE, "")})
+    result.pop("resultType", None)
+    if (waiting := _waiting(result)) is not None:
+        raise CommandFailed(_unanswered(tool, waiting))
     if as_json:
         print_json(result)
     else:
         click.echo(readable(result), err=bool(result.get("isError")))
     if result.get("isError"):
         sys.exit(EXIT_FAILED)
+
+
+def _result(
+    url: str, wanted: dict[str, Any], asked: dict[str, Any] | None, retry: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    async def question() -> dict[str, Any]:
+        async with connect(url) as daemon:
+            return await daemon.call(EXECUTE, wanted, asked=asked, retry=retry)
+
+    try:
+        return ask(question)
+    except RequestRefused as error:
+        raise CommandFailed(_explained(error)) from None
+
+
+def _waiting(result: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the questions that a model would be told of by a result; None if it is one of the tool."""
+    told = result.get("structuredContent")
+    if not isinstance(told, dict) or told.get("status") != KIND:
+        return None
+    asks, state = told.get("questions"), told.get("continuation")
+    return asks if isinstance(asks, dict) and isinstance(state, str) and state.startswith(PREFIX) else None
+
+
+def _unanswered(tool: str, waiting: dict[str, Any]) -> str:
+    messages = (clean(str(asks.get("message", ""))) for asks in waiting.values() if isinstance(asks, dict))
+    asked = "\n".join(f"  {message}" for message in messages)
+    return (
+        f"{tool} needs an answer first, and there is no terminal here to ask on:\n{asked}\n"
+        "Nobody has answered, so do not take it for done. Run this command in a terminal, with the arguments on the "
+        "command line."
+    )
 
 
 def _stdin() -> str:
