@@ -172,7 +172,7 @@ def _take_path(given: lenient_json.Members) -> tuple[Any, lenient_json.Members]:
 def _without_path(given: lenient_json.Members, key: str, path: str) -> lenient_json.Members:
     """Return the other members. Raises `AmbiguousName` where one beside `arguments` is the path of another tool."""
     if "arguments" in given:
-        others = {plain(given.get(other)): None for other in PATH_KEYS if other != key}
+        others = [plain(given.get(other)) for other in PATH_KEYS if other != key]
         paths = [other for other in others if isinstance(other, str) and _WHOLE.fullmatch(other) and other != path]
         if paths and _WHOLE.fullmatch(path.strip()):
             raise _two_tools([path, *paths])

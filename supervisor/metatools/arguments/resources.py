@@ -15,6 +15,7 @@ from supervisor.metatools.arguments.tools import (
     invalid,
     listed,
     members,
+    said_once,
     short,
 )
 from supervisor.metatools.definitions import LIST_RESOURCES, READ_RESOURCE
@@ -51,9 +52,10 @@ def read_resource(arguments: msgspec.Raw) -> str:
     text = plain(arguments)
     alone = is_prose(arguments) and ("|" in text or text.lstrip().startswith(URI_SCHEME))
     given = {URI_KEYS[0]: arguments} if alone else members(READ_RESOURCE, arguments)
+    outer = given
     if holds_object(given.get("arguments")):
         given = members(READ_RESOURCE, given["arguments"])
-    uri, server = first(given, URI_KEYS), first(given, SERVER_KEYS)
+    uri, server = first(given, URI_KEYS), said_once(READ_RESOURCE, SERVER_KEYS, given, outer)
     if not isinstance(uri, str) or not uri.strip():
         raise invalid(READ_RESOURCE, "'uri' must be a string such as 'docs|file:///readme.md'", given)
     uri, beside = uri.strip(), server.strip() if isinstance(server, str) else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -25,6 +25,7 @@ from supervisor.metatools.lenient_json import (
     first,
     holds_object,
     is_prose,
+    plain,
     texts,
     without,
 )
@@ -161,11 +162,22 @@ def cursor(tool: str, given: lenient_json.Members) -> Position | None:
     return decode_cursor(text.strip())
 
 
+def said_once(tool: str, keys: Sequence[str], *places: lenient_json.Members) -> Any:
+    """Return a value that may stand under several keys, in several objects; None if it stands nowhere.
+
+    Raises `InvalidArguments` where they differ: none is chosen.
+    """
+    values = [value for given in places for key in keys if (value := plain(given.get(key))) not in (None, "", [])]
+    if any(value != values[0] for value in values):
+        raise invalid(tool, f"{keys[0]!r} is there with different values; say which is meant", places[0])
+    return values[0] if values else None
+
+
 def listed(
     given: lenient_json.Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
 ) -> list[str]:
     """Return the texts of a list, or the one text. Raises `InvalidArguments` if they are too many, or one too long."""
-    named = texts(first(given, keys))
+    named = texts(said_once(tool, keys, given) if keys is SERVER_KEYS else first(given, keys))
     if len(named) > MAX_LISTED:
         raise invalid(tool, f"{len(named)} {what} at once, {MAX_LISTED} are the most", given)
     if any(len(text) > longest for text in named):

@@ -268,6 +268,25 @@ def test_a_resource_of_one_server_with_another_beside_it_is_refused() -> None:
         resources.read_resource(raw({"uri": "docs|file:///a", "server": "wiki"}))
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"uri": "file:///a", "server": "docs", "server_name": "wiki"},
+        {"server": "wiki", "arguments": {"uri": "file:///a", "server": "docs"}},
+        {"server": "wiki", "arguments": {"uri": "docs|file:///a"}},
+    ],
+)
+def test_a_resource_of_two_servers_is_read_from_none(written: Any) -> None:
+    with pytest.raises(InvalidArguments, match=r"'server' is there with different values|beside it stands another"):
+        resources.read_resource(raw(written))
+
+
+def test_a_search_among_two_servers_under_two_keys_is_refused() -> None:
+    with pytest.raises(InvalidArguments, match="'server' is there with different values"):
+        tools.discover(raw({"query": "x", "server": "docs", "servers": ["wiki"]}), 50)
+    assert tools.discover(raw({"query": "x", "server": "docs", "server_name": "docs"}), 50).servers == {"docs"}
+
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(

@@ -176,6 +176,13 @@ async def test_the_same_server_twice_is_one() -> None:
             assert found.take_calls() == [("prod", "drop", {})]
 
 
+async def test_whatever_stands_beside_a_whole_call_it_is_answered() -> None:
+    async with published(prod=tools("drop")) as found:
+        for odd in ([], {}, [["a"]], {"a": []}, None, 5, True, "a b: c"):
+            given = {"tool_path": "prod:drop", "name": odd, "tool": odd, "arguments": {"table": "a"}}
+            assert "result" in await found.answer({"name": "execute_mcp_tool", "arguments": given})
+
+
 async def test_two_objects_of_arguments_are_an_error_not_a_choice() -> None:
     async with published(prod=tools("drop")) as found:
         given = {"tool_path": "prod:drop", "arguments": {"table": "a"}, "params": {"table": "b"}}
