@@ -177,8 +177,9 @@ async def test_the_same_server_twice_is_one() -> None:
 
 
 async def test_whatever_stands_beside_a_whole_call_it_is_answered() -> None:
+    beside: list[Any] = [[], {}, [["a"]], {"a": []}, None, 5, True, "a b: c"]
     async with published(prod=tools("drop")) as found:
-        for odd in ([], {}, [["a"]], {"a": []}, None, 5, True, "a b: c"):
+        for odd in beside:
             given = {"tool_path": "prod:drop", "name": odd, "tool": odd, "arguments": {"table": "a"}}
             assert "result" in await found.answer({"name": "execute_mcp_tool", "arguments": given})
 
