@@ -8,18 +8,28 @@ take it on the way. Beside the number of holders their pace may be bounded: a sh
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 
 import trio
 
+_NUMBERS = count()
+
 
 class Turn:
-    """What one start waits with, at one gate after another. Once `hurry` was called it passes the patient ones."""
+    """What one start waits with, at one gate after another. Once `hurry` was called it passes the patient ones.
 
-    __slots__ = ("_gate", "granted", "urgent")
+    `number`: which turn it is of all that were ever made. It keeps its place in the line from one gate to the next.
+    `moment`: when whoever has a place may enter, in seconds of the trio clock.
+    """
+
+    __slots__ = ("_gate", "granted", "moment", "number", "urgent")
 
     def __init__(self, *, urgent: bool = False) -> None:
+        self.number = next(_NUMBERS)
+        self.moment = -math.inf
         self.urgent = urgent
         self.granted = trio.Event()
         self._gate: Gate | None = None
@@ -37,7 +47,7 @@ class Turn:
 
 
 class Gate:
-    """At most `places` holders at once; among the waiters, urgent ones go first, then first come first served.
+    """At most `places` holders at once; among the waiters, urgent ones go first, then those whose turn was made first.
 
     The last `kept` places are for urgent ones alone, but where there is only one place everybody may have it. No more
     than `places` enter at once, and afterwards one each `interval_s` seconds.
@@ -67,7 +77,7 @@ class Gate:
         await trio.lowlevel.checkpoint()
         await self._queue(turn)
         try:
-            await trio.sleep_until(self._moment())
+            await trio.sleep_until(turn.moment)
             yield
         finally:
             self._hand_over()
@@ -77,6 +87,7 @@ class Gate:
         while (turn := self._first()) is not None:
             self._free -= 1
             self._waiting.remove(turn)
+            turn.moment = self._moment()  # here, as tasks run in any order
             turn.granted.set()
 
     def _first(self) -> Turn | None:
@@ -89,7 +100,7 @@ class Gate:
 
     async def _queue(self, turn: Turn) -> None:
         turn.wait_at(self)
-        self._waiting.append(turn)
+        insort(self._waiting, turn, key=_number)
         self.grant()
         try:
             await turn.granted.wait()
@@ -113,3 +124,7 @@ class Gate:
         """Give one place to the first urgent waiter, or the first one, or back."""
         self._free += 1
         self.grant()
+
+
+def _number(turn: Turn) -> int:
+    return turn.number

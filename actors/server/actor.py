@@ -177,6 +177,7 @@ class ServerActor(Actor[ServerMessage]):
             reply.fail(refusal)
             return
         self._restarts.forget()
+        self._server.ordered("restart")
         self._server.discovery.looking = None
         self._server.orders.restart(reply)
         self._course.step(Restart())
@@ -187,6 +188,7 @@ class ServerActor(Actor[ServerMessage]):
         if refusal is not None:
             reply.fail(refusal)
             return
+        self._server.ordered("refresh")
         self._server.orders.refresh(reply)
         if self.life.listable:
             self._server.discovery.read()

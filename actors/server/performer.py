@@ -135,7 +135,12 @@ class Performer:
     def on_handshake_late(self) -> None:
         """The time for the handshake is over."""
         if self.processes.on_late():
+            self._record.story.installing()
             self._record.noted(self.status())
+
+    def ordered(self, what: str) -> None:
+        """Note what an operator orders."""
+        self._record.story.ordered(what)
 
     # Effects --------------------------------------------------------------------------------------------------------
 
@@ -200,7 +205,9 @@ class Performer:
     def _report(self, previous: State) -> None:
         life = self.course.life
         self._record.entered(life.state)
-        self._record.changed(self.status(), previous, life.reason)
+        link = self.processes.link
+        began = link.process.began if link is not None else trio.current_time()
+        self._record.changed(self.status(), previous, life.reason, began)
 
     def _serve(self) -> None:
         now = trio.current_time()

@@ -79,9 +79,9 @@ class Record:
         elif state is State.READY and self._of_before:
             self.last_error = None
 
-    def changed(self, status: ServerStatus, previous: State, reason: str) -> None:
-        """Tell that the server is in another state."""
-        self.story.entered(status, previous, reason)
+    def changed(self, status: ServerStatus, previous: State, reason: str, began: float) -> None:
+        """Tell that the server is in another state; for `began` see `Story.entered`."""
+        self.story.entered(status, previous, reason, began)
         self._reporter.report(ServerChanged(status=status, previous=previous, reason=reason))
 
     def noted(self, status: ServerStatus) -> None:

@@ -14,6 +14,10 @@ from actors.transport.base import Exit
 from actors.transport.stdio.installer import Installer
 
 MAX_NAMES = 5
+TOLD_WAIT_S = 1.0
+"""A shorter wait for a place among the starts is not told."""
+INSTALLING_TOLD_S = 60.0
+"""How often is told that an install goes on."""
 
 
 def listed_change(before: Offer | None, after: Offer) -> Refreshed:
@@ -39,21 +43,23 @@ class Story:
     def __init__(self, server: str, journal: Journal, known: Offer | None) -> None:
         self._server = server
         self._journal = journal
-        self._started_at = 0.0
+        self._woken_at = 0.0
+        self._began = 0.0
+        self._installing_told_at = 0.0
         self._troubled = False
         self._seen = known
 
-    def entered(self, status: ServerStatus, previous: State, reason: str) -> None:
-        """The server is in another state."""
+    def entered(self, status: ServerStatus, previous: State, reason: str, began: float) -> None:
+        """The server is in another state. Its process has been starting since `began`, in seconds of the trio clock."""
         match status.state:
             case State.SPAWNING:
-                self._started_at = trio.current_time()
+                self._woken_at = trio.current_time()
                 if previous is State.DORMANT:
                     self._journal.note("woken by a call" if status.waiting else "woken")
                 elif previous is State.FAILED:
                     self._journal.note("tried again")
             case State.HANDSHAKING:
-                self._journal.note(f"started, pid {status.pid}" if status.pid is not None else "started")
+                self._started(status, began)
             case State.READY:
                 self._ready(status)
             case State.DORMANT if previous is not State.RESPAWNING:
@@ -70,8 +76,14 @@ class Story:
             case _:
                 return
 
+    def _started(self, status: ServerStatus, began: float) -> None:
+        self._began = self._installing_told_at = began
+        waited_s = began - self._woken_at
+        queued = f" after {waited_s:.0f} s of waiting for its turn" if waited_s >= TOLD_WAIT_S else ""
+        self._journal.note(f"started{queued}, pid {status.pid}" if status.pid is not None else f"started{queued}")
+
     def _ready(self, status: ServerStatus) -> None:
-        seconds = trio.current_time() - self._started_at
+        seconds = trio.current_time() - self._began
         tools = f"{len(self._seen.tools)} tools, " if self._seen is not None else ""
         spoken = f"protocol {status.protocol_version}" if status.protocol_version else f"{status.era} protocol"
         self._journal.note(f"{'recovered, ' if self._troubled else ''}ready after {seconds:.1f} s: {tools}{spoken}")
@@ -83,6 +95,17 @@ class Story:
         what = "gave up" if tried else "cannot be started"
         why = " ".join((status.last_error or "").split()) if tried else ""
         self._journal.note(f"{what}: {why or reason}; to try again: mcpvisor restart {self._server}", "warning")
+
+    def ordered(self, what: str) -> None:
+        """An operator has ordered something."""
+        self._journal.note(f"{what} ordered")
+
+    def installing(self) -> None:
+        """The start takes so long because the server is being installed, as far as can be told."""
+        now = trio.current_time()
+        if self._installing_told_at == self._began or now >= self._installing_told_at + INSTALLING_TOLD_S:
+            self._installing_told_at = now
+            self._journal.note(f"is being installed, for {now - self._began:.0f} s so far")
 
     def not_started(self, reason: str, *, permanent: bool) -> None:
         """There is no process."""

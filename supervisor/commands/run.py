@@ -7,6 +7,7 @@ Everything else, the log included, goes to stderr.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -27,6 +28,8 @@ from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.interrupt import plain_interrupt
 from supervisor.host.loading import loading
 from supervisor.host.logs import logging_to_stderr
+
+log = logging.getLogger(__name__)
 
 LISTENING = "listening on "
 EXAMPLE = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
@@ -82,7 +85,9 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
         sockets = open_sockets(settings.listen, settings.tcp_user_timeout_s)
         _introduce(configuration, data)
         with logging_to_stderr(settings.log_level):
-            return daemon.run(configuration, data, sockets, _announce)
+            code = daemon.run(configuration, data, sockets, _announce)
+            log.info("ended, exit code %d", code)
+            return code
 
 
 def checked_address(listen: str | None) -> str | None:

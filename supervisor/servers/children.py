@@ -234,22 +234,29 @@ class Servers:
     async def discover(self, names: list[str]) -> None:
         """Wake servers whose tools are not known; those that fail are left to their policy.
 
-        All are asked at once: they wait for their turn to start, and nobody for the handshake of another one.
+        They start in the order given, as there is room: each has its place in the line before the next one is asked.
+        Nobody waits for the handshake of another one.
         """
         async with trio.open_nursery() as nursery:
             for name in names:
-                nursery.start_soon(self._discover, name)
+                if (address := self.directory.find(name)) is not None:
+                    await nursery.start(self._discover, name, address)
 
-    async def _discover(self, name: str) -> None:
-        address = self.directory.find(name)
-        if address is None:
-            return
+    async def _discover(
+        self, name: str, address: Address[ServerMessage], *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        """Wake a server, and see how it comes up. Started once it has taken the order."""
         try:
-            await address.ask(WakeServer(server=name, urgent=False, principal=LOCAL))
+            woken = address.request(WakeServer(server=name, urgent=False, principal=LOCAL))
+            await address.ask(ReadServer())
+            task_status.started()
+            task_status = trio.TASK_STATUS_IGNORED
+            await woken.wait()
         except ShuttingDown:
-            return
+            pass
         except SupervisorError as error:
             log.debug("%s was not discovered: %s", name, error.message)  # its own lines say why
+        task_status.started()
 
     async def stop(self) -> None:
         """Stop all servers at once, each by its own stop sequence."""

@@ -57,6 +57,15 @@ async def test_an_install_ends_at_its_own_limit(autojump_clock: MockClock) -> No
         assert rig.actor.life.state is State.RESPAWNING
 
 
+async def test_a_long_install_is_told_of_every_minute(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(installs_s=150), settings=NPX, era=None) as rig:
+        await rig.wake()
+        told = [line for line in rig.story if line.startswith("is being installed")]
+        assert len(told) in (2, 3)
+        assert rig.story.index(told[0]) > rig.story.index("started")
+        assert rig.story[-1].startswith("ready after")
+
+
 async def test_a_launcher_that_is_quiet_may_wait_for_the_network(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(installs_s=10, start_s=70), settings=NPX, era=None) as rig:
         await rig.wake()

@@ -247,6 +247,16 @@ async def test_the_story_of_a_crash_loop_names_exit_last_words_back_off_end_and_
         assert rig.story[-1] == "recovered, ready after 0.0 s: 1 tools, protocol 2025-11-25"
 
 
+async def test_the_story_tells_what_an_operator_orders(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        await rig.wake()
+        await rig.restart()
+        await rig.refresh()
+        orders = [line for line in rig.story if line.endswith("ordered")]
+        assert orders == ["restart ordered", "refresh ordered"]
+        assert rig.story.index("restart ordered") < len(rig.story) - 1
+
+
 async def test_the_story_says_how_many_calls_a_crash_cost(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         await rig.wake()

@@ -54,6 +54,16 @@ def test_a_daemon_that_is_starting_goes_on_after_a_signal_that_means_nothing_to_
         assert daemon.wait(PATIENCE_S) == 0
 
 
+def test_the_last_line_of_the_log_says_that_the_daemon_has_ended(tmp_path: Path) -> None:
+    with started(tmp_path, "none", signal.SIGHUP) as daemon:
+        assert daemon.stdout is not None
+        assert daemon.stderr is not None
+        assert daemon.stdout.readline().startswith("listening on ")
+        daemon.terminate()
+        assert daemon.wait(PATIENCE_S) == 0
+        assert daemon.stderr.read().splitlines()[-1].endswith("ended, exit code 0")
+
+
 @pytest.mark.parametrize("module", ["importlib.metadata", "supervisor.cli", "supervisor.daemon"])
 def test_ctrl_c_while_the_daemon_is_loaded_shows_no_traceback(tmp_path: Path, module: str) -> None:
     with started(tmp_path, module, signal.SIGINT) as daemon:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -73,6 +75,54 @@ async def test_a_storm_of_a_hundred_servers_is_spread(autojump_clock: MockClock)
     for moment in begun:
         assert sum(moment - 0.29 < other <= moment for other in begun) <= 4
         assert sum(moment - 1 < other <= moment for other in begun) <= 14
+
+
+class Ordered(FakeServer):
+    """Notes when it is started, in seconds of the trio clock."""
+
+    def __init__(self, name: str, begun: dict[str, float], **how: Any) -> None:
+        super().__init__(**how)
+        self._name, self._begun = name, begun
+
+    async def serve(self, peer: MemoryPeer) -> int:
+        self._begun[self._name] = trio.current_time()
+        return await super().serve(peer)
+
+
+@pytest.mark.parametrize("again", range(6))  # without an order of ours it is that of trio, which is right by chance
+async def test_first_starts_are_in_the_order_of_the_file(autojump_clock: MockClock, again: int) -> None:
+    begun: dict[str, float] = {}
+    fakes = {f"s{number}": Ordered(f"s{number}", begun, start_s=0.5) for number in range(16)}
+    async with fleet(fakes):
+        await trio.sleep(60)
+    moments = [begun[name] for name in fakes]
+    assert moments == sorted(moments)
+    assert moments[0] < moments[-1]
+
+
+async def test_what_somebody_calls_goes_before_installs_that_nobody_waits_for(autojump_clock: MockClock) -> None:
+    begun: dict[str, float] = {}
+    fakes = {f"s{number}": Ordered(f"s{number}", begun, installs_s=100) for number in range(12)}
+    async with fleet(fakes, commands={name: f"npx -y {name}" for name in fakes}) as running:
+        await trio.sleep(10)
+        with trio.move_on_after(5):
+            await running.call("s11")
+        assert begun.keys() == {"s0", "s1", "s2", "s11"}
+
+
+async def test_the_time_until_a_server_is_ready_does_not_count_the_wait_for_its_turn(autojump_clock: MockClock) -> None:
+    fakes = {f"s{number}": FakeServer(installs_s=100) for number in range(4)}
+    async with fleet(fakes, commands={name: f"npx -y {name}" for name in fakes}) as running:
+        await trio.sleep(1000)
+        journal = running.servers.journals.find("s3")
+        assert journal is not None
+        told = [line.text for line in journal.shown(journal.last(100))]
+        ready_at = running.ready_at["s3"]
+    (started,) = [text for text in told if text.startswith("started")]
+    (ready,) = [text for text in told if text.startswith("ready after")]
+    waited_s, took_s = float(started.split()[2]), float(ready.split()[2])
+    assert waited_s > 90
+    assert waited_s + took_s == pytest.approx(ready_at, abs=1)
 
 
 async def test_one_place_is_kept_for_urgent_ones(autojump_clock: MockClock) -> None:
