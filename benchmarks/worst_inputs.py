@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from actors.protocol.weight import MAX_WEIGHT, weight
+from benchmarks.worst_crowds import CROWDS
 from benchmarks.worst_requests import Request, requests
 from benchmarks.worst_scene import Answer, Case, Scene, request
 
@@ -306,6 +307,6 @@ CASES: Sequence[Case] = (
     *(*DISCOVER, *EXECUTE, *LISTS, *PAGES),
     *(raw(place, found.name) for place, found in enumerate(_requests(0))),
     Case(input="/api/status", worst="the first after 4,000 twins were listed", run=_first_status),
-    *(*MESSAGES, *ANSWERS, *SERVERS),
+    *(*MESSAGES, *ANSWERS, *CROWDS, *SERVERS),
 )
 """Every input; those that change what the servers offer come last."""

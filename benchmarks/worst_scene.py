@@ -26,13 +26,14 @@ from supervisor.config import load
 from supervisor.daemon import Daemon
 from supervisor.front.edge.serve import open_sockets
 from supervisor.host.datadir import open_data_dir
-from supervisor.host.pauses import switch_often
+from supervisor.host.pauses import short_searches, switch_often
 
 TICK_S = 0.001
 SETTLE_S = 0.05
 READY_S = 60.0
 QUIET_MS = 4.0
 TCP_USER_TIMEOUT_S = 5.0
+SETTINGS = {"log_level": "error", "max_connections": 4000}
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -170,8 +171,9 @@ async def playing(directory: Path, servers: Mapping[str, Any], tools: int) -> As
     """Run the daemon with these servers; entered once it has so many tools. Ends everything at the end of the block."""
     switch_often()
     file = directory / "mcp.json"
-    file.write_bytes(msgspec.json.encode({"mcpServers": servers, "supervisor": {"log_level": "error"}}))
-    with open_data_dir(directory / "data", {}) as data:
+    file.write_bytes(msgspec.json.encode({"mcpServers": servers, "supervisor": SETTINGS}))
+    soon = trio.lowlevel.current_trio_token().run_sync_soon
+    with open_data_dir(directory / "data", {}) as data, short_searches(soon):
         daemon = Daemon(load(file, dict(os.environ)), data, open_sockets("127.0.0.1:0", TCP_USER_TIMEOUT_S))
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)

@@ -10,6 +10,7 @@ import msgspec
 
 from actors.protocol.weight import MAX_WEIGHT, weight
 from benchmarks.honest import honest
+from benchmarks.worst_crowds import asker
 from benchmarks.worst_scene import write_server
 
 encode = msgspec.json.encode
@@ -45,6 +46,7 @@ def servers(directory: Path) -> dict[str, Any]:
         "shelf": _shelf(),
         "worker": _worker(),
         "lister": _lister(),
+        "asker": asker(),
         "boaster": {**_greeting(b'{"tools":{"x":"' + b"x" * BOASTED + b'"}}'), "wait": b""},
     }
     own = TOOLS - sum(_count(files["tools-0.json"]) for files in special.values() if "tools-0.json" in files)

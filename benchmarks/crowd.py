@@ -1,0 +1,144 @@
+"""`python -m benchmarks.crowd KIND PORT TIMES`: does the worst that a client may do so many times at once.
+
+A process of its own, so that the loop that is measured does nothing for it. It prints `ready`, does it when there is a
+line on stdin, and prints `done` with how many answers it got.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from benchmarks.client import Client, call, page, routing
+from benchmarks.sender import UPGRADE
+
+ABLE: dict[str, Any] = {"sampling": {}}
+DOOR = "/mcp/servers/asker"
+SOCKETS, IDLE_S = 150, 25.0
+ASKED_S = 4.0
+URIS, TASKS, SEARCHES, POLLS, ROUNDS = 60, 100, 5, 5, 3
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+
+
+def samples(port: int) -> int:
+    """Make a call that is asked for large samples, and make it again without any answer."""
+    message = call(("large", {}), 1, "modern", ABLE)
+    message["params"]["_meta"]["progressToken"] = "t"
+    with Client(port, "modern", DOOR, ABLE) as client:
+        for number in range(ROUNDS):
+            _, body = client.post(message, {**client.headers, **routing(("large", {}), "modern")})
+            answer = msgspec.json.decode(body.strip().rpartition(b"data: ")[2])
+            state = answer.get("result", {}).get("requestState")
+            if state is None:
+                return number
+            message["params"] |= {"requestState": state, "inputResponses": {}}
+    return ROUNDS
+
+
+def asks(port: int) -> int:
+    """Make a call that is asked for many samples, answer none of them, and go away."""
+    with Client(port, "legacy", DOOR, ABLE) as client:
+        message = call(("many", {}), 1, "legacy")
+        message["params"]["_meta"] = {"progressToken": "t"}
+        response = client.open(message, client.headers)
+        end, asked = time.monotonic() + ASKED_S, 0
+        while time.monotonic() < end and asked < SOCKETS:
+            asked += b"sampling/createMessage" in response.readline()
+    return asked
+
+
+def searches(port: int) -> int:
+    """Search for what shows a schema whose references cost much."""
+    with Client(port) as client:
+        for _ in range(SEARCHES):
+            client.call(("discover_mcp_tools", {"query": "unfold the winding catacomb", "limit": 1}))
+    return SEARCHES
+
+
+def subscriptions(port: int) -> int:
+    """Subscribe to resources with long addresses."""
+    with Client(port, "legacy", DOOR) as client:
+        for number in range(URIS):
+            uri = f"file:///{threading.get_ident()}/{number}/" + "a" * 4000
+            message = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}}
+            client.post(message, client.headers)
+    return URIS
+
+
+def tasks(port: int) -> int:
+    """Make tasks and leave them alone."""
+    with Client(port, "legacy", DOOR) as client:
+        message = call(("later", {}), 1, "legacy")
+        message["params"]["task"] = {"ttl": 600_000}
+        for _ in range(TASKS):
+            client.post(message, client.headers)
+    return TASKS
+
+
+def polls(port: int) -> int:
+    """Ask how all servers are doing."""
+    return sum(bool(page(port, "/api/status")) for _ in range(POLLS))
+
+
+def opened(port: int) -> list[socket.socket]:
+    """Open WebSockets that say nothing."""
+    sockets = []
+    for _ in range(SOCKETS):
+        sockets.append(socket.create_connection(("127.0.0.1", port)))
+        sockets[-1].sendall(UPGRADE.format(port=port).encode())
+        sockets[-1].recv(4096)
+    return sockets
+
+
+KINDS: dict[str, Callable[[int], int]] = {
+    each.__name__: each for each in (samples, asks, searches, subscriptions, tasks, polls)
+}
+
+
+def together(times: int, work: Callable[[], int]) -> int:
+    """Do something so many times at once; return the sum."""
+    counts: list[int] = []
+
+    def one() -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException, RuntimeError):
+            counts.append(work())
+
+    threads = [threading.Thread(target=one) for _ in range(times)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts)
+
+
+def main() -> None:
+    """Be ready, wait, and do it."""
+    kind, port, times = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    idle: list[socket.socket] = []
+
+    def stay() -> int:
+        idle.extend(opened(port))
+        return 0
+
+    if kind == "idle":
+        together(times, stay)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    if kind == "idle":
+        time.sleep(IDLE_S)  # noqa: TID251 - a program of its own, without a loop
+        done = len(idle)
+    else:
+        done = together(times, lambda: KINDS[kind](port))
+    print(f"done {done}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
