@@ -243,6 +243,15 @@ def test_a_rejection_is_permanent_and_an_operators_wake_forgets_it() -> None:
     assert run(life, ev.Wake()) == Life(State.SPAWNING, "up", 2)
 
 
+@pytest.mark.parametrize("end", [ev.NotAgreed(1, "no version"), ev.Barred(1, "it wants a login")])
+def test_a_restart_ordered_while_a_server_that_did_not_agree_is_being_stopped_is_not_lost(end: ev.Event) -> None:
+    stopping = run(Life(), ev.Wake(), ev.Spawned(1), end)
+    assert (stopping.state, stopping.permanent) == (State.DRAINING, True)
+    life = run(stopping, ev.Restart())
+    assert life == Life(State.DRAINING, "up", 1)
+    assert run(life, ev.Exited(1, "stopped")) == Life(State.SPAWNING, "up", 2)
+
+
 def test_a_wake_serves_calls_before_the_lists_are_read_if_they_are_known() -> None:
     life = run(Life(), ev.Wake(), ev.Spawned(1))
     after, effects = step(life, ev.Agreed(1, known=True))
