@@ -167,16 +167,17 @@ Activity = Literal["waiting for its turn", "installing"]
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server is doing. `since` is unix time in seconds, tokens and calls are totals.
+    """How one server is doing. Moments are of the trio clock, as a clock on the wall may be set. Tokens and calls are
+    totals.
 
-    `activity` says more than the state where there is more to say. `next_start` is when a server that failed is tried
-    again by itself, unix time in seconds; None if it is not. `disabled`: it is switched off, nothing may start it, and
-    a call that names it is told so. `requires_reauth`: its operator has to log in there. `reason`: why it failed, in
-    words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a server that
-    recovered has none. `strays` are answers that matched nothing, `unheard` notifications about calls that went to
-    nobody: unwanted, of no known call, or too many for their client. `one_at_a_time`: calls of tools that may ask take
-    turns, as it asked something while several were in flight, and nothing says about which of them; `asked_since`, unix
-    time in seconds, is since when some wait for their turn until a client of another one answers. `tasks`: those of
+    `since` is when it came into its state; `activity` says more where there is more to say. `next_start` is when a
+    server that failed is tried again by itself, None if it is not. `disabled`: it is switched off, nothing may start
+    it, and a call that names it is told so. `requires_reauth`: its operator has to log in there. `reason`: why it
+    failed, in words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a
+    server that recovered has none. `strays` are answers that matched nothing, `unheard` notifications about calls that
+    went to nobody: unwanted, of no known call, or too many for their client. `one_at_a_time`: calls of tools that may
+    ask take turns, as it asked something while several were in flight, and nothing says about which of them;
+    `asked_since` is since when some wait for their turn until a client of another one answers. `tasks`: those of
     clients that are not over, as far as is known.
     """
 

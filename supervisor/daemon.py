@@ -93,7 +93,6 @@ class Daemon:
         self._data = data
         self._sockets = sockets
         self._clock = clock
-        self._started = clock()
         self._connect = connect
         self._accounts: Accounts | None = None
         self._authorizer: Callable[[DeployedServer], Authorizer | None] = lambda server: None
@@ -102,6 +101,7 @@ class Daemon:
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until `closing` is set. Started with the base URLs, once clients can connect."""
+        self._started = trio.current_time()
         async with open_store(self._data.database, conditions=self.conditions) as store:
             deployment = Latest(deploy(self._configuration, key=self._data.key("launch")))
             deployed, settings = deployment.value, deployment.value.settings

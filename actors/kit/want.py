@@ -107,20 +107,23 @@ class _Told(msgspec.Struct):
 
 
 class Conditions:
-    """What works only in part now. One for each daemon, for the loop's thread only. `clock` gives unix time."""
+    """What works only in part now. One for each daemon, for the loop's thread only.
+
+    `clock` gives unix time, which may be set; `elapsed` is what durations are of.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time, elapsed: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._elapsed = elapsed
-        self._present: dict[str, Degraded] = {}
+        self._present: dict[str, tuple[float, str]] = {}
         self._began = trio.lowlevel.ParkingLot()
         self._told: dict[str, _Told] = {}
 
     def begin(self, what: str, why: str) -> None:
         """Note that something does not work, or still does not; the newest reason is shown."""
         before = self._present.get(what)
-        since = before.since if before is not None else self._clock()
-        self._present[what] = Degraded(what=what, since=since, why=why)
+        began = before[0] if before is not None else self._elapsed()
+        self._present[what] = began, why
         self._began.unpark_all()
         self._tell(what, why, fresh=before is None)
 
@@ -131,7 +134,7 @@ class Conditions:
         if condition is None or told is None or not told.open:
             return
         told.open = False
-        log.info("%s: works again after %.1f s", what, max(0.0, self._clock() - condition.since))
+        log.info("%s: works again after %.1f s", what, self._elapsed() - condition[0])
 
     async def present(self, what: str) -> None:
         """Wait until something is degraded; return at once if it is. A checkpoint."""
@@ -141,7 +144,9 @@ class Conditions:
 
     def now(self) -> list[Degraded]:
         """Return what is degraded, the oldest first."""
-        return sorted(self._present.values(), key=lambda condition: condition.since)
+        unix, elapsed = self._clock(), self._elapsed()
+        present = sorted(self._present.items(), key=lambda item: item[1][0])
+        return [Degraded(what=what, since=unix - (elapsed - began), why=why) for what, (began, why) in present]
 
     def _tell(self, what: str, why: str, *, fresh: bool) -> None:
         now, told = self._elapsed(), self._told.get(what)

@@ -48,7 +48,7 @@ class Record:
         self._transport = transport
         self._reporter = reporter
         self.clock = clock
-        self._since = clock()
+        self._since = trio.current_time()
         self._last_error: str | None = None
         self._last_error_at: float | None = None
         self._of_before = False
@@ -62,7 +62,7 @@ class Record:
     @last_error.setter
     def last_error(self, text: str | None) -> None:
         self._last_error = text
-        self._last_error_at = self.clock() if text is not None else None
+        self._last_error_at = trio.current_time() if text is not None else None
         self._of_before = False
 
     def learn(self, era: Era) -> None:
@@ -73,7 +73,7 @@ class Record:
 
     def entered(self, state: State) -> None:
         """Note that the server is in another state. What was wrong before this start is over once it is up."""
-        self._since = self.clock()
+        self._since = trio.current_time()
         if state is State.SPAWNING:
             self._of_before = True
         elif state is State.READY and self._of_before:
@@ -133,7 +133,7 @@ class Record:
         activity: Activity | None,
     ) -> ServerStatus:
         """Return how the server is doing now."""
-        next_start_s, asked_at = recovery.next_start_s(), calls.turns.asked_at()
+        next_start_s = recovery.next_start_s()
         agreement = link.talk.agreement if link is not None else None
         return ServerStatus(
             server=self._server,
@@ -147,7 +147,7 @@ class Record:
             protocol_version=agreement.version if agreement is not None else (known.version if known else None),
             restarts=recovery.restarts,
             activity=activity,
-            next_start=None if next_start_s is None else self.clock() + next_start_s,
+            next_start=None if next_start_s is None else trio.current_time() + next_start_s,
             last_error=self.last_error,
             last_error_at=self._last_error_at,
             in_flight=calls.in_flight,
@@ -158,7 +158,7 @@ class Record:
             strays=link.talk.strays if link is not None else 0,
             unheard=calls.unheard + (link.talk.unheard if link is not None else 0),
             one_at_a_time=calls.turns.taken,
-            asked_since=None if asked_at is None else self.clock() - (trio.current_time() - asked_at),
+            asked_since=calls.turns.asked_at(),
             tasks=link.talk.tasks.open if link is not None else 0,
             requires_reauth=life.barred,
             reason=life.reason,

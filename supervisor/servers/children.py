@@ -211,7 +211,7 @@ class Servers:
             server=name,
             state=state,
             wanted="stopped",
-            since=self._clock(),
+            since=trio.current_time(),
             transport=kind,
             disabled=disabled,
             last_error=last_error,

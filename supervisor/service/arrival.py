@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import trio
 
 from actors.errors import ServerGaveUp, SupervisorError, UnknownServer
@@ -17,12 +15,11 @@ from supervisor.service.visible import Visible
 
 
 class Arrival:
-    """Brings undiscovered servers into the catalogue. `clock` gives unix time in seconds."""
+    """Brings undiscovered servers into the catalogue."""
 
-    def __init__(self, router: Address[RouterMessage], visible: Visible, clock: Callable[[], float]) -> None:
+    def __init__(self, router: Address[RouterMessage], visible: Visible) -> None:
         self._router = router
         self._visible = visible
-        self._clock = clock
 
     async def of(self, server: str, principal: Principal, by: float) -> None:
         """Wake a server and wait until it is known what it offers; `by` is a moment of the trio clock.
@@ -48,7 +45,7 @@ class Arrival:
             nursery.cancel_scope.cancel()
         if server in self._visible.now(principal).entries:
             return
-        raise failure or late(server, self._visible.statuses(principal).get(server), self._clock())
+        raise failure or late(server, self._visible.statuses(principal).get(server), trio.current_time())
 
     async def _wake(self, server: str, principal: Principal) -> None:
         """Wake a server that has an actor, or as soon as it has one. Raises `SupervisorError`."""
@@ -71,6 +68,6 @@ class Arrival:
         while True:
             status = self._visible.statuses(principal).get(server)
             next_start = status.next_start if status is not None and status.state is State.RESPAWNING else None
-            if next_start is not None and next_start - self._clock() > by - trio.current_time():
+            if next_start is not None and next_start > by:
                 scope.cancel()
             await self._visible.reported(self._visible.reports)

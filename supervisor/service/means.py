@@ -54,7 +54,7 @@ class Means:
         self.used = used
         self.bench = Workbench()
         self.visible = Visible(catalogue, statuses)
-        self.arrival = Arrival(router, self.visible, clock)
+        self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key)
         self.tasks = HeldTasks(deployment)

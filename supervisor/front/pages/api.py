@@ -24,7 +24,7 @@ from actors.registry.actor import Happening
 from actors.server.journal import Journal
 from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described
-from supervisor.front.pages.server_rows import Totals, row_of, token_savings
+from supervisor.front.pages.server_rows import Now, Totals, row_of, shown, token_savings
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.workbench import beside
 from supervisor.oauth.port import Accounts
@@ -40,11 +40,15 @@ GOING_AWAY = 1001
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What the pages show, and to whom. Functions are called for each page."""
+    """What the pages show, and to whom. Functions are called for each page.
+
+    `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter.
+    """
 
     version: str
     started: float
     clock: Callable[[], float]
+    elapsed: Callable[[], float] = trio.current_time
     catalogue: Latest[Catalogue]
     statuses: Latest[Mapping[str, ServerStatus]]
     live: Statuses = msgspec.field(default_factory=Statuses)
@@ -63,6 +67,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     journals: Callable[[str], Journal | None] = lambda server: None
     described: Described = msgspec.field(default_factory=Described)
     principal: Principal = LOCAL
+
+    def now(self) -> Now:
+        """Return the present moment."""
+        return Now(unix=self.clock(), elapsed=self.elapsed())
 
     def seen(self) -> Catalogue:
         """Return what the principal may see of the newest catalogue."""
@@ -144,7 +152,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
     if status is None:
         return {"server": server}
     catalogue = view.seen()
-    row = row_of(status, catalogue, view.clock(), token_savings(catalogue)["exposed_tokens"])
+    row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
     warnings = await view.described.warnings(catalogue)
     return {**row, "warnings": warnings.get(server, 0)}
 
@@ -152,7 +160,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
 async def _status(view: View) -> bytes:
     """Return the page about all servers: their rows are made and encoded some at a time, others have their turns."""
     catalogue = view.seen()
-    now = view.clock()
+    now = view.now()
     tokens = token_savings(catalogue)
     warnings = await view.described.warnings(catalogue)
     rows: list[msgspec.Raw] = []
@@ -167,8 +175,8 @@ async def _status(view: View) -> bytes:
     return msgspec.json.encode(
         {
             "version": view.version,
-            "started": view.started,
-            "uptime_s": round(max(0.0, now - view.started), 1),
+            "started": now.unix_of(view.started),
+            "uptime_s": round(max(0.0, now.elapsed - view.started), 1),
             "catalog_revision": catalogue.revision,
             "servers": rows,
             "totals": totals.shown(),
@@ -205,7 +213,8 @@ async def _debug(view: View) -> bytes:
         "store": view.store(),
     }
     own["tokens"] = token_savings(catalogue)
-    return await beside(lambda: debug_page(catalogue, statuses, described, own))
+    processes = {name: shown(status, view.now()) for name, status in statuses.items()}
+    return await beside(lambda: debug_page(catalogue, processes, described, own))
 
 
 async def _events(view: View) -> None:

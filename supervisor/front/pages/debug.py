@@ -9,13 +9,12 @@ import msgspec
 
 from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
-from actors.messages import ServerStatus
 from supervisor.front.pages.metadata import findings
 
 
 def debug_page(
     catalogue: Catalogue,
-    statuses: Mapping[str, ServerStatus],
+    processes: Mapping[str, Mapping[str, Any]],
     described: Mapping[str, Mapping[str, Metadata]],
     own: Mapping[str, Any],
 ) -> bytes:
@@ -30,7 +29,7 @@ def debug_page(
             name: [{"name": tool.name, "tokens": entry.offer.token_counts.get(tool.name)} for tool in entry.offer.tools]
             for name, entry in catalogue.entries.items()
         },
-        "processes": {name: msgspec.to_builtins(status) for name, status in statuses.items()},
+        "processes": processes,
         "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
         "findings": findings(described),
     }

@@ -14,17 +14,42 @@ from supervisor.tokens.counting import META_TOKENS
 from supervisor.tokens.tokenizer import savings
 
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
+MOMENTS = ("since", "last_error_at", "next_start", "asked_since")
 
 
-def row_of(status: ServerStatus, catalogue: Catalogue, now: float, exposed_tokens: int) -> dict[str, Any]:
+class Now(msgspec.Struct, frozen=True, kw_only=True):
+    """The present moment: `unix` time in seconds, and in seconds of the trio clock.
+
+    What happened is known as a moment of the latter. On the clock of the wall it is as long ago as it is now, wherever
+    that was set to in between.
+    """
+
+    unix: float
+    elapsed: float
+
+    def unix_of(self, moment: float) -> float:
+        """Return a moment of the trio clock as unix time."""
+        return self.unix - (self.elapsed - moment)
+
+
+def shown(status: ServerStatus, now: Now) -> dict[str, Any]:
+    """Return a status as pages have it, with unix times."""
+    row: dict[str, Any] = msgspec.to_builtins(status)
+    for name in MOMENTS:
+        if row[name] is not None:
+            row[name] = now.unix_of(row[name])
+    return row
+
+
+def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens: int) -> dict[str, Any]:
     """Return one server's row: `since` is unix time, `since_s` the age of the state in seconds.
 
     `path` is that of its own door. `tokens` are what its tools would cost if a model saw them: all of that is saved.
     `tokens_share_percent` is its part of what all servers would cost.
     """
-    row: dict[str, Any] = msgspec.to_builtins(status)
+    row = shown(status, now)
     row.pop("stderr")
-    row["since_s"] = round(max(0.0, now - status.since), 1)
+    row["since_s"] = round(max(0.0, now.elapsed - status.since), 1)
     row["path"] = path_of(status.server)
     entry = catalogue.entries.get(status.server)
     if entry is not None:

@@ -32,7 +32,7 @@ def refusal(server: str, status: ServerStatus | None) -> ServerError | None:
 
 
 def late(server: str, status: ServerStatus | None, now: float) -> ServerStarting:
-    """Return the error for a server that did not come up in time. `now` is unix time in seconds."""
+    """Return the error for a server that did not come up in time. `now` is a moment of the trio clock."""
     if status is not None and status.state is State.RESPAWNING and status.next_start is not None:
         wait = max(0.0, status.next_start - now)
         text = f"server {server!r} failed to start: {_reason(status)}; it is started again in {wait:.0f} s"

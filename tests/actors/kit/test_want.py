@@ -101,7 +101,7 @@ async def test_a_bug_is_not_waited_out() -> None:
 
 def test_a_condition_is_shown_from_its_first_moment_with_its_newest_reason() -> None:
     now = 100.0
-    conditions = Conditions(lambda: now)
+    conditions = Conditions(lambda: now, lambda: now)
     conditions.begin("index", "Too many open files")
     now = 160.0
     conditions.begin("store", "disk full")
@@ -156,3 +156,16 @@ async def test_a_request_that_lacks_memory_is_told_so_and_may_be_repeated(caplog
     assert error["data"]["retryable"]
     assert error["data"]["outcome"] == "unknown"
     assert caplog.text == ""
+
+
+def test_how_long_something_is_degraded_is_right_wherever_the_clock_was_set_to(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    unix, elapsed = 1_000_000.0, 5.0
+    conditions = Conditions(lambda: unix, lambda: elapsed)
+    conditions.begin("store", "disk full")
+    unix, elapsed = unix - 7200.0, elapsed + 60.0
+    assert [unix - condition.since for condition in conditions.now()] == [60.0]
+    conditions.end("store")
+    assert caplog.records[-1].getMessage() == "store: works again after 60.0 s"

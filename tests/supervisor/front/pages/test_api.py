@@ -56,6 +56,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "version": "1.2",
         "started": STARTED,
         "clock": lambda: NOW,
+        "elapsed": lambda: NOW,
         "catalogue": Latest(Catalogue(revision=3, entries=by_server, index=Index.empty(), indexed=indexed)),
         "statuses": Latest({item.server: item for item in statuses}),
         "feed": Feed(3),
@@ -302,3 +303,17 @@ async def test_a_client_of_events_that_leaves_is_forgotten() -> None:
                 await ws.get_message()
         shown.feed.append(happening(1))
         assert await page(server, "/healthz") == {"status": "ok"}
+
+
+@pytest.mark.parametrize("set_s", [-7200.0, 0.0, 7200.0])
+async def test_the_age_of_a_state_is_right_wherever_the_clock_was_set_to(set_s: float) -> None:
+    moments = {"last_error_at": NOW - 30, "next_start": NOW + 10, "asked_since": NOW - 5}
+    failed = status("s", State.RESPAWNING, last_error="exit code 1", **moments)
+    async with pages(view(failed, clock=lambda: NOW + set_s)) as front:
+        found = await page(front, "/api/status")
+        (row,) = found["servers"]
+        assert row["since_s"] == 40.0
+        assert found["uptime_s"] == NOW - STARTED
+        unix_now = NOW + set_s
+        ages = [unix_now - row[name] for name in ("since", "last_error_at", "next_start", "asked_since")]
+        assert ages == [40.0, 30.0, -10.0, 5.0]
