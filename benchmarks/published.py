@@ -29,7 +29,7 @@ from supervisor.config.jsonc import read_document
 
 STEP_S = 2.0
 COUNTING_TRIES = 15
-SHOWN_CHARS = 110
+SHOWN_CHARS = 240
 
 
 class Seen(msgspec.Struct, kw_only=True):

@@ -27,8 +27,9 @@ class Turn:
 
     __slots__ = ("_gate", "granted", "moment", "number", "urgent")
 
-    def __init__(self, *, urgent: bool = False) -> None:
-        self.number = next(_NUMBERS)
+    def __init__(self, *, urgent: bool = False, before: Turn | None = None) -> None:
+        """With `before` it has the place in the line that the other one had."""
+        self.number: int = next(_NUMBERS) if before is None else before.number
         self.moment = -math.inf
         self.urgent = urgent
         self.granted = trio.Event()

@@ -109,7 +109,7 @@ class Incarnation:
         self.began = self.worked_at = trio.current_time()
         self.alone = True
         self._installs = installs
-        self._turn = Turn()
+        self.turn = Turn()
         self._placed = trio.Event()
         self._settled = trio.Event()
         self._term_s: float | None = None
@@ -128,7 +128,7 @@ class Incarnation:
 
     def hurry(self) -> None:
         """Somebody waits for a call now: pass those who only wait to be discovered."""
-        self._turn.hurry()
+        self.turn.hurry()
 
     def stop(self, *, polite: bool, term_s: float | None = None) -> None:
         """Ask for the end: by the stop sequence, for `term_s` see `Connection.stop`, or at once."""
@@ -166,10 +166,10 @@ class Incarnation:
 
     async def _hold_places(self, starts: Starts) -> None:
         if self.installer is None or not self._installs:
-            await starts.spawn(self._turn, self._placed, self.spoken)
+            await starts.spawn(self.turn, self._placed, self.spoken)
             return
-        async with starts.install(self._turn, self.installer.package):
-            await starts.spawn(self._turn, self._placed, self.spoken)
+        async with starts.install(self.turn, self.installer.package):
+            await starts.spawn(self.turn, self._placed, self.spoken)
             await self._settled.wait()
 
     async def _live(self) -> Exit:

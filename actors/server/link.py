@@ -9,7 +9,7 @@ from contextlib import suppress
 import trio
 
 from actors.errors import ProtocolViolation
-from actors.kit import Address, Mark, Starts, StartSoon
+from actors.kit import Address, Mark, Starts, StartSoon, Turn
 from actors.protocol.conversation import Conversation
 from actors.protocol.era import Identity
 from actors.protocol.facts import Fact
@@ -150,11 +150,13 @@ class Launcher:
         self._hear = hear
         self._mirrors_of = mirrors_of
         self._needs_task = needs_task
+        self._turn: Turn | None = None
 
-    def launch(self, number: int, era: Era | None, *, urgent: bool, new: bool) -> Link:
+    def launch(self, number: int, era: Era | None, *, urgent: bool, new: bool, again: bool) -> Link:
         """Start incarnation `number` in tasks of the actor; `era` is what the server spoke before.
 
-        `new`: it was never up, so it may have to be installed.
+        `new`: it was never up, so it may have to be installed. `again`: through no fault of its own it needs a second
+        process, which starts where the first one stood in the line.
         """
         settings = self._settings
         process = Incarnation(
@@ -166,6 +168,7 @@ class Launcher:
             installs=new,
             hear=self._hear,
         )
+        self._turn = process.turn = Turn(before=self._turn if again else None)
         if urgent:
             process.hurry()
         self._start_soon(process.run, self._starts)

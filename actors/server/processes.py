@@ -35,6 +35,7 @@ class Processes:
         new: bool,
     ) -> None:
         self.link: Link | None = None
+        self._again = False  # the next process follows one that was only ruined by the probe of its era
         self._startup = Startup(settings, new=new)
         self._start_timeout_s = settings.start_timeout_s
         self._launcher = launcher
@@ -57,8 +58,9 @@ class Processes:
 
     def spawn(self, number: int, *, urgent: bool) -> None:
         """Start incarnation `number`; `urgent`: somebody waits for more than its lists."""
-        era = self._startup.begin(self._record.era)
-        self.link = self._launcher.launch(number, era, urgent=urgent, new=self._startup.new)
+        era, again = self._startup.begin(self._record.era), self._again
+        self._again = False
+        self.link = self._launcher.launch(number, era, urgent=urgent, new=self._startup.new, again=again)
 
     def hurry(self) -> None:
         """Somebody waits for the server now."""
@@ -131,6 +133,7 @@ class Processes:
         if not self._course.life.handshaking or self.link is None or not self.link.talk.probing:
             return False
         self._startup.suppose("legacy")
+        self._again = True
         self._course.step(Fallback(self.link.number))
         return True
 

@@ -100,6 +100,18 @@ async def test_first_starts_are_in_the_order_of_the_file(autojump_clock: MockClo
     assert moments[0] < moments[-1]
 
 
+async def test_a_server_that_gets_a_fresh_process_for_its_era_keeps_its_place_in_the_line(
+    autojump_clock: MockClock,
+) -> None:
+    begun: dict[str, float] = {}
+    fakes = {f"s{number}": Ordered(f"s{number}", begun, start_s=0.2) for number in range(12)}
+    fakes["s0"].exits_at = "server/discover"
+    async with fleet(fakes, starts=Starts(2)) as running:
+        await trio.sleep(60)
+        assert fakes["s0"].starts == 2
+        assert running.ready_at["s0"] < running.ready_at["s3"]
+
+
 async def test_what_somebody_calls_goes_before_installs_that_nobody_waits_for(autojump_clock: MockClock) -> None:
     begun: dict[str, float] = {}
     fakes = {f"s{number}": Ordered(f"s{number}", begun, installs_s=100) for number in range(12)}

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 import trio
 
+from actors.catalogue.offer import Offer, encode_offer
 from actors.errors import ConfigError
 from actors.kit import Conditions
 from actors.principal import LOCAL
 from supervisor.store import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, Store, ToolUsage, open_store
 from supervisor.store.database import Database
 from supervisor.store.file import examine, move_aside
-from supervisor.store.memory import StoreVectors
+from supervisor.store.memory import StoreMemory, StoreVectors
 from supervisor.store.writes import SaveServer
 from tests.fakes.want import no_threads
 
@@ -53,6 +54,22 @@ async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
         assert await store.load_ended_sessions(NOW) == {"ab12": NOW + 60}
         assert await store.load_usage() == [used("read", failures=1)]
         assert (store.state, store.status().lost_writes) == ("ok", 0)
+
+
+async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with open_store(path) as store:
+        for name in ("changed", "same"):
+            store.save_server(name, "before", encode_offer(Offer()))
+    async with open_store(path) as store:
+        memory = StoreMemory(store, lambda: {"changed": "now", "same": "before"}, lambda: ("changed", "same"))
+        offers, _ = await memory.load(NOW)
+    assert offers.keys() == {"same"}
+    assert [record.getMessage() for record in caplog.records if "read again" in record.getMessage()] == [
+        "started another way than when they were read, so they are read again: changed"
+    ]
 
 
 async def test_what_is_switched_off_stays_so_over_a_restart_and_the_last_word_counts(path: Path) -> None:
