@@ -82,7 +82,8 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     `retry` are the JSON members that answer what a modern server asked for by its result; a legacy one never gets them.
     `resumes`: they have a state, so this goes on with a request that only whoever gave the state knows.
     `as_task`: the client can do with a task in place of the result, in the way of the server's era. `run`: the request
-    is about what only that incarnation knows; no other one gets it, and none is started for it.
+    is about what only that incarnation knows; no other one gets it, and none is started for it. `by_requests`: its
+    client is asked by requests alone, as those of the legacy era are.
     """
 
     server: str
@@ -95,6 +96,7 @@ class CallServer(Ask[Result], frozen=True, kw_only=True):
     retry: bytes = b""
     resumes: bool = False
     as_task: bool = False
+    by_requests: bool = False
     run: str = ""
     deadline_s: float = 60.0
     principal: Principal = LOCAL
@@ -177,8 +179,9 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     server that recovered has none. `strays` are answers that matched nothing, `unheard` notifications about calls that
     went to nobody: unwanted, of no known call, or too many for their client. `one_at_a_time`: calls of tools that may
     ask take turns, as it asked something while several were in flight, and nothing says about which of them;
-    `asked_since` is since when some wait for their turn until a client of another one answers. `tasks`: those of
-    clients that are not over, as far as is known.
+    `asked_since` is since when some wait for their turn until a client of another one answers. `legacy_session`:
+    a session of the legacy era is open beside the modern conversation. `tasks`: those of clients that are not over, as
+    far as is known.
     """
 
     server: str
@@ -203,6 +206,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     strays: int = 0
     unheard: int = 0
     one_at_a_time: bool = False
+    legacy_session: bool = False
     asked_since: float | None = None
     tasks: int = 0
     stderr: str = ""

@@ -48,6 +48,11 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
         """The answer; None as long as there is none."""
         return self._value
 
+    @property
+    def failure(self) -> Exception | None:
+        """The failure; None if there is none, or nothing yet."""
+        return self._error
+
     def answer(self, value: R) -> None:
         """Give the answer; too late is no error."""
         if not self.settled:

@@ -49,3 +49,17 @@ class Reporter:
                     return
                 if self._owed.get(kind) is fact:
                     del self._owed[kind]
+
+
+class Unreported(Reporter):
+    """Reports nothing: of an actor that works for another one, which reports for both."""
+
+    def __init__(self) -> None:
+        """There is no address."""
+
+    def report(self, fact: Any) -> None:
+        """Drop a fact."""
+
+    async def run(self) -> None:
+        """There is nothing to deliver."""
+        await trio.sleep_forever()

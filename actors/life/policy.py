@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 RestartType = Literal["permanent", "transient", "temporary"]
 """OTP's words: always restarted, restarted only after a failure, never restarted."""
@@ -56,6 +57,10 @@ class RestartLog:
         self._last_probe: float | None = None
         self._probing = False
         self.total = 0
+
+    def unforgiving(self) -> RestartLog:
+        """Return the log of something that is not started again by itself, under the same policy otherwise."""
+        return RestartLog(replace(self.policy, max_restarts=0), self._jitter)
 
     def ready(self, now: float) -> None:
         """Note that the server is ready from now on."""

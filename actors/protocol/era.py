@@ -52,12 +52,13 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     `capabilities`, a JSON object, are declared to a legacy server: what it may ask. A modern one is told for each
     request. `roots` is the result that it gets for `roots/list`; empty where clients are asked. `only` is the era that
-    it has to speak, None if that is to be found out.
+    it has to speak, None if that is to be found out. Not `reads_lists`: what it offers is known from elsewhere.
     """
 
     capabilities: bytes = NOBODY
     roots: bytes = b""
     only: Era | None = None
+    reads_lists: bool = True
 
 
 NOBODY_ASKED: Final = Terms()

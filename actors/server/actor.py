@@ -13,7 +13,7 @@ import trio
 
 from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
 from actors.kit import Actor, Reply
-from actors.kit.reporter import Reporter
+from actors.kit.reporter import Reporter, Unreported
 from actors.life.events import (
     BackoffOver,
     Expired,
@@ -42,6 +42,7 @@ from actors.messages import (
 from actors.server.inbox import (
     CallAbandoned,
     HoldEnded,
+    OfIncarnation,
     PageRead,
     PauseOver,
     QuestionAnswered,
@@ -50,25 +51,11 @@ from actors.server.inbox import (
     TimerFired,
 )
 from actors.server.incarnation import OutputClosed, ProcessExit, Received, Written
+from actors.server.legacy_session import LegacySession
 from actors.server.performer import Performer
 from actors.server.profile import Profile, Shared
 from actors.server.record import with_stderr
 from actors.server.unanswered import gone
-
-OfIncarnation = (
-    Written
-    | OutputClosed
-    | PageRead
-    | QuestionAnswered
-    | QuestionProgressed
-    | HoldEnded
-    | PauseOver
-    | Spawned
-    | SpawnRefused
-    | Violated
-    | ProcessExit
-)
-"""What comes of one process, and counts only while that is the present one."""
 
 
 class ServerActor(Actor[ServerMessage]):
@@ -87,6 +74,13 @@ class ServerActor(Actor[ServerMessage]):
         self._calls = self._server.calls
         self._traffic = self._server.traffic
         self._timers = self._server.timers
+        self._legacy = LegacySession(
+            server,
+            lambda: self._server.discovery.known,
+            lambda profile: ServerActor(profile, shared.beside(), Unreported()),
+            self.address,
+            self.start_soon,
+        )
 
     @property
     def life(self) -> Life:
@@ -100,7 +94,7 @@ class ServerActor(Actor[ServerMessage]):
 
     def status(self, *, stderr: bool = False) -> ServerStatus:
         """Return how the server is doing now; with the newest lines of its `stderr` only if they are asked for."""
-        status = self._server.status()
+        status = self._legacy.counted_in(self._server.status())
         return with_stderr(status, self._server.processes.link) if stderr else status
 
     def handle(self, message: ServerMessage, reply: Reply[Any] | None) -> None:
@@ -166,9 +160,11 @@ class ServerActor(Actor[ServerMessage]):
             case RefreshServer(operator=operator):
                 self._on_refresh(reply, operator=operator)
             case SleepServer():
+                self._legacy.sleep()
                 self._server.orders.sleep(reply)
                 self._course.step(Sleep())
             case StopServer():
+                self._legacy.end()
                 self._server.orders.stop(reply)
                 self._course.step(Stop())
 
@@ -176,6 +172,7 @@ class ServerActor(Actor[ServerMessage]):
         if (refusal := self._server.recovery.ending(self.life)) is not None:
             reply.fail(refusal)
             return
+        self._legacy.restart()
         self._restarts.forget()
         self._server.ordered("restart")
         self._server.discovery.looking = None
@@ -217,6 +214,10 @@ class ServerActor(Actor[ServerMessage]):
             return
         now = trio.current_time()
         life = self._course.life
+        if self._legacy.takes(message, life):
+            self._legacy.call(message, reply)
+            return
+        self._legacy.follow(message)
         serving = life.state is State.READY
         if message.run and (message.run != self._server.processes.run or not serving):
             reply.fail(gone(self.name))

@@ -88,6 +88,8 @@ class Discovery:
         self._processes.flush()
 
     def _begin(self, link: Link) -> None:
+        if not self._settings.terms.reads_lists:
+            return
         if link.talk.listing:
             self._lists.owed = True
             return

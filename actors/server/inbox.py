@@ -10,7 +10,7 @@ from actors.life.timers import Timer
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.jsonrpc import ErrorObject
 from actors.protocol.listing import PageArrived
-from actors.server.incarnation import ProcessExit, Received, Written
+from actors.server.incarnation import OutputClosed, ProcessExit, Received, Written
 
 
 class CallAbandoned(msgspec.Struct, frozen=True):
@@ -91,3 +91,18 @@ ServerMessage = (
     | HoldEnded
     | PauseOver
 )
+
+OfIncarnation = (
+    Written
+    | OutputClosed
+    | PageRead
+    | QuestionAnswered
+    | QuestionProgressed
+    | HoldEnded
+    | PauseOver
+    | Spawned
+    | SpawnRefused
+    | Violated
+    | ProcessExit
+)
+"""What comes of one process, and counts only while that is the present one."""

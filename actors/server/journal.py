@@ -92,6 +92,10 @@ class Journal:
 
     # Writing --------------------------------------------------------------------------------------------------------
 
+    def fresh(self) -> Journal:
+        """Return an empty journal that nobody is told of."""
+        return Journal(self._clock, mask=self._mask, max_bytes=self._max_bytes)
+
     def note(self, text: str, level: Level = "info", *, aloud: bool = True) -> None:
         """Add a line of ours, cut at 2000 characters; names that a server gave are masked in it, too.
 

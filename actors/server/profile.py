@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
 from actors.kit import Starts
@@ -14,7 +15,7 @@ from actors.protocol.era import Identity
 from actors.protocol.versions import Era
 from actors.server.journal import Journal
 from actors.server.settings import ServerSettings
-from actors.server.subscribers import Subscribers
+from actors.server.subscribers import OnlyUpdates, Subscribers
 from actors.transport.base import Transport
 
 
@@ -46,3 +47,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity
     subscribers: Subscribers
     desk: trio.CapacityLimiter | None = None
+
+    def beside(self) -> Shared:
+        """Return what an actor gets that works beside the one of its server: clients miss nothing when it ends."""
+        return replace(self, subscribers=OnlyUpdates(self.subscribers))

@@ -146,5 +146,27 @@ class Subscribers:
         return False
 
 
+class OnlyUpdates(Subscribers):
+    """The same subscriptions for a second session of a server: it tells what changed, and misses nothing.
+
+    What changes while there is no such session, the first one tells.
+    """
+
+    def __init__(self, whole: Subscribers) -> None:
+        super().__init__(lambda tell: tell())
+        self._whole = whole
+
+    def uris(self, server: str) -> tuple[str, ...]:
+        """Return the URIs that somebody is subscribed to."""
+        return self._whole.uris(server)
+
+    def updated(self, server: str, uri: str) -> None:
+        """Tell those who are subscribed that a resource changed."""
+        self._whole.updated(server, uri)
+
+    def missed(self, server: str, uris: Iterable[str]) -> None:
+        """Tell nobody."""
+
+
 def _size(uri: str) -> int:
     return len(uri.encode(errors="surrogatepass"))

@@ -114,6 +114,7 @@ class Forwarder:
             interest=exchange.interest(meta, asked=deployment.asks(server), everyone=everyone),
             exchange=exchange if task is None else TaskVoice(exchange, task),
             as_task=as_task,
+            by_requests=client.era == "legacy" and not (by_result and everyone),
             run=task.run if task is not None else "",
             deadline_s=max(0.0, since + self._patience_s(server, method) - trio.current_time()),
             principal=client.principal,

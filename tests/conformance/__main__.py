@@ -30,8 +30,9 @@ def main() -> int:
     unknown = set(chosen.scenario or ())
     transports = chosen.transport or (TRANSPORTS[:1] if chosen.short else TRANSPORTS)
     for suite in (SUITES[name] for name in chosen.suite or (REQUIREMENTS if chosen.short else SUITES)):
-        behind = OTHER[suite.era] if chosen.across else suite.era
-        asked = runner.compare(suite, transports, chosen.scenario or (), across=chosen.across, doors=chosen.doors)
+        behind = OTHER[suite.era] if chosen.across else "dual" if chosen.dual else suite.era
+        eras: dict[str, bool] = {"across": chosen.across, "dual": chosen.dual}
+        asked = runner.compare(suite, transports, chosen.scenario or (), doors=chosen.doors, **eras)
         for transport, rows in asked:
             print(f"\n### {suite.name}, a {behind} server over {transport}\n", *table(rows), sep="\n")
             print(*(f"\n- {line}" for line in differences(rows)), sep="", flush=True)
@@ -49,7 +50,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
     parser.add_argument("--suite", action="append", choices=SUITES, help="only this one; may be repeated")
     parser.add_argument("--transport", action="append", choices=TRANSPORTS, help="how the daemon reaches the server")
-    parser.add_argument("--across", action="store_true", help="a server of the era that is not the suite's")
+    behind = parser.add_mutually_exclusive_group()
+    behind.add_argument("--across", action="store_true", help="a server of the era that is not the suite's")
+    behind.add_argument("--dual", action="store_true", help="a server that speaks both eras")
     parser.add_argument("--scenario", action="append", help="only this one; may be repeated")
     doors = parser.add_mutually_exclusive_group()
     fresh: dict[str, Any] = {"dest": "doors", "action": "store_const"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.conformance.stage import Doors, Transport
-from tests.conformance.suites import Era
+from tests.conformance.suites import Behind
 
 OWN_KEYS = "a legacy server's questions have no keys, so theirs are ours; the scenario wants the reference's"
 TAKE_TURNS = (
@@ -30,12 +30,12 @@ ON_ONE_PIPE = tuple(
 )
 
 
-def takes_turns(suite: str, behind: Era, transport: Transport) -> bool:
+def takes_turns(suite: str, behind: Behind, transport: Transport) -> bool:
     """Return whether what a scenario leaves behind keeps others waiting."""
     return (suite, behind, transport) == ("2026-07-28", "legacy", "stdio")
 
 
-def reasons(suite: str, behind: Era, transport: Transport, doors: Doors) -> Mapping[str, str]:
+def reasons(suite: str, behind: Behind, transport: Transport, doors: Doors) -> Mapping[str, str]:
     """Return them by scenario, for a suite at the door of a server of this era."""
     if (suite, behind) != ("2026-07-28", "legacy"):
         return {}

@@ -42,11 +42,13 @@ class Runner:
         names: Sequence[str] = (),
         *,
         across: bool = False,
+        dual: bool = False,
         doors: Doors = "as needed",
     ) -> Iterator[tuple[Transport, list[Row]]]:
         """Run all scenarios, or the named ones that there are: directly, and for each transport through the door.
 
-        Directly is always against a server of the suite's own era. `across`: behind the door is one of the other era.
+        Directly is always against a server of the suite's own era. `across`: behind the door is one of the other era;
+        `dual`: one that speaks both.
         A fresh daemon has a fresh server, too, so that nothing is left of the scenarios before.
         """
         scenarios = self._harness.scenarios(suite, names)
@@ -54,7 +56,7 @@ class Runner:
         named = every if names else ()
         if not every:
             return
-        role = Role(OTHER[suite.era], overlay=True) if across else Role(suite.era)
+        role = Role(OTHER[suite.era], overlay=True) if across else Role("dual" if dual else suite.era)
         with ThreadPoolExecutor(1) as beside:  # nearly all that it does is to wait for the suite
             direct = beside.submit(self._directly, suite, named)
             for transport in transports:

@@ -14,20 +14,20 @@ from typing import Any, Literal, NamedTuple
 import trio
 
 from tests.conformance.installation import ROOT, Installation
-from tests.conformance.suites import Era
+from tests.conformance.suites import Behind
 from tests.e2e.daemons import Daemon, running
 
 Transport = Literal["stdio", "http"]
 Doors = Literal["as needed", "each", "one"]
 """Which scenarios have a daemon of their own: where the one before leaves a call that keeps others waiting, or each."""
 NAME = "reference"
-REVISIONS: dict[Era, str] = {"legacy": "2025-11-25", "modern": "2026-07-28"}
+REVISIONS: dict[Behind, str] = {"legacy": "2025-11-25", "modern": "2026-07-28", "dual": "2026-07-28"}
 
 
 class Role(NamedTuple):
     """How the reference server behaves; with the overlay it asks in its own era what the tools of the other ask."""
 
-    era: Era
+    era: Behind
     overlay: bool = False
 
     def command(self, transport: Transport) -> list[str]:

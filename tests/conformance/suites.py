@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Era = Literal["legacy", "modern"]
+Behind = Literal["legacy", "modern", "dual"]
+"""What a server speaks; `dual` is one that speaks both eras."""
 OTHER: dict[Era, Era] = {"legacy": "modern", "modern": "legacy"}
 
 

@@ -37,11 +37,12 @@ class Server(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What a feature is less between these eras: the text of the cell, and what is seen."""
+    """What a feature is less between these eras over one transport: the text of the cell, and what is seen."""
 
     feature: str
     client: Era
     server: Era
+    transport: str
     cell: str
     seen: Any
 
@@ -89,7 +90,8 @@ FEATURES: dict[str, tuple[str, Any]] = {
     "execute": ("form at `/mcp`", "accept Ada"),
 }
 """The head of each column, and what is seen where nothing is lost, if need be by the era of the client."""
-LOSSES = (Loss("logs", "legacy", "modern", "from the level set on, none unasked", [[], WISHED]),)
+LOSSES = (Loss("logs", "legacy", "modern", "stdio", "over stdio from the level set on, none unasked", [[], WISHED]),)
+"""Over HTTP the servers speak both eras, and are spoken to in that of a client that can be asked something."""
 
 DIRECT = [
     (client, server)
@@ -113,19 +115,19 @@ def lost(feature: str, client: Client, server: Server) -> Loss | None:
     return next((loss for loss in LOSSES if loss[:3] == (feature, client.era, server.era)), None)
 
 
-def expected(client: Client, server: Server) -> dict[str, Any]:
-    """Return the report of this client on this server."""
+def expected(client: Client, server: Server, transport: str) -> dict[str, Any]:
+    """Return the report of this client on this server, which is reached by this transport."""
     report: dict[str, Any] = {"version": VERSIONS[client.era]}
     for feature, (_, seen) in FEATURES.items():
         loss = lost(feature, client, server)
         whole = seen[client.era] if isinstance(seen, dict) else seen
-        report[feature] = whole if loss is None else loss.seen
+        report[feature] = whole if loss is None or loss.transport != transport else loss.seen
     return report
 
 
 def directly(client: str, server: str) -> dict[str, Any]:
     """Return the report of this client on this server without a daemon between them, of their names."""
-    report = expected(CLIENTS[client], SERVERS[server])
+    report = expected(CLIENTS[client], SERVERS[server], "http")
     del report["execute"]
     if (difference := DIFFERENCES.get(server)) is not None:
         report[difference.feature] = difference.seen

@@ -20,6 +20,14 @@ def runner() -> Runner:
     return Runner(environments.conformance())
 
 
+def test_a_legacy_client_is_asked_by_a_server_that_speaks_both_eras(runner: Runner) -> None:
+    asking = ("tools-call-sampling", "tools-call-elicitation")
+    ((_, rows),) = runner.compare(SUITES["2025-11-25"], ["http"], asking, dual=True)
+    assert [(row.scenario, row.passes_directly, row.passes_through) for row in rows] == [
+        (scenario, True, True) for scenario in asking
+    ], "\n".join(differences(rows))
+
+
 @pytest.mark.parametrize("name", REQUIREMENTS)
 @pytest.mark.parametrize(
     ("transport", "across"),

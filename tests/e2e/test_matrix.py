@@ -114,7 +114,7 @@ async def test_the_servers_are_of_both_eras(daemon: Daemon) -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_sees_what_the_matrix_says(reports: Reports, client: str, server: str, transport: str) -> None:
     needing_node(command("servers", SERVERS[server].script))
-    assert reports(client)[f"{server}-{transport}"] == expected(CLIENTS[client], SERVERS[server])
+    assert reports(client)[f"{server}-{transport}"] == expected(CLIENTS[client], SERVERS[server], transport)
 
 
 @pytest.mark.parametrize(("client", "server"), DIRECT)

@@ -14,7 +14,7 @@ from actors.transport.base import Work
 from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines, line
 
-Probe = Literal["error", "silent", "exit", "modern"]
+Probe = Literal["both", "error", "silent", "exit", "modern"]
 
 
 def tool(name: str, description: str = "does something") -> dict[str, Any]:
@@ -37,9 +37,10 @@ class Exits(Exception):
 class FakeServer:
     """`serve` is one incarnation; the fields may be changed between and during incarnations.
 
-    `probe`: what `server/discover` does. `exits_at`: the method at which it exits with code 1. `silent_at`: methods it
-    never answers. `deaf`: it reads nothing after its next message. `errors_at`: the JSON-RPC error it answers to a
-    method. `page`: tools per page. `ttl`: what its pages have as `ttlMs`, `ttls` one by one.
+    `probe`: what `server/discover` does; `both`: it speaks the legacy era, too. `exits_at`: the method at which it
+    exits with code 1. `silent_at`: methods it never answers. `deaf`: it reads nothing after its next message.
+    `errors_at`: the JSON-RPC error it answers to a method. `page`: tools per page. `ttl`: what its pages have as
+    `ttlMs`, `ttls` one by one.
     `honours`: what it acknowledges of a subscription, and of resources all that are not `odd:`; None: it says nothing.
     `watched`: the resources of which it tells its present incarnation, by either way.
     `installs_s`: before it reads anything it works for so long, as an installer does.
@@ -206,7 +207,7 @@ class FakeServer:
         await self.peer.write(line(method="notifications/resources/updated", params={"uri": uri}))
 
     def _discovered(self) -> dict[str, Any] | None:
-        if self.probe == "modern":
+        if self.probe in ("modern", "both"):
             return {"result": {"supportedVersions": self.supported, "capabilities": self.capabilities}}
         if self.probe == "silent":
             return None
