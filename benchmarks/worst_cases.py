@@ -18,7 +18,9 @@ from pathlib import Path
 import msgspec
 import trio
 
+from benchmarks.hostile_remote import ATTACKS
 from benchmarks.worst_inputs import CASES
+from benchmarks.worst_remotes import REMOTES, hostile
 from benchmarks.worst_scene import Case, Gap, playing
 from benchmarks.worst_servers import TOOLS, servers
 
@@ -50,7 +52,7 @@ class Measured(msgspec.Struct, frozen=True):
 async def measure(cases: Sequence[Case], directory: Path, rounds: int) -> list[Measured]:
     """Return the rows for these cases."""
     out: list[Measured] = []
-    async with playing(directory, servers(directory), TOOLS) as scene:
+    async with hostile() as more, playing(directory, servers(directory) | more, TOOLS + len(ATTACKS)) as scene:
         for case in cases:
             print(f"{case.input}: {case.worst} ...", file=sys.stderr, flush=True)
             gaps: list[Gap] = []
@@ -77,7 +79,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [
         case
-        for case in CASES
+        for case in (*CASES, *REMOTES)
         if not arguments.only or any(part in f"{case.input}: {case.worst}" for part in arguments.only)
     ]
     with tempfile.TemporaryDirectory(prefix="worst-cases-") as directory:

@@ -182,6 +182,7 @@ TRANSITIVE = {
     ("supervisor.oauth.messages", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
     ("supervisor.front.edge.http11", "h11"): "hypercorn's protocol is driven event by event, and the events are h11's",
     ("supervisor.front.edge.websocket_frames", "wsproto"): "the same for the frames of a WebSocket",
+    ("actors.transport.http.reading", "h11"): "the events that its connections count",
     ("actors.transport.http.reading", "httpcore2"): "httpx2 has no setting for how much its connections read at once",
     ("supervisor.config.limits", "idna"): "what httpx2 writes names by, so that both take the same ones",
     ("actors.transport.websocket.transport", "h11"): "trio-websocket raises its errors for headers that are no HTTP",

@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 import httpx2
@@ -21,6 +21,7 @@ import msgspec
 import trio
 
 from actors.errors import SpawnFailed
+from actors.kit.share import share_of
 from actors.transport.border import Border
 from actors.transport.http.client import proxy_before, way_to
 from actors.transport.http.pieces import whole
@@ -58,7 +59,7 @@ class Fetcher:
         """Return a document, wherever it has moved to."""
         with trio.move_on_after(DEADLINE_S):
             for _ in range(MAX_REDIRECTS + 1):
-                page, moved = await self._asked("GET", url, {"accept": "application/json"}, None)
+                page, moved = await self._shared("GET", url, {"accept": "application/json"}, None)
                 if moved is None:
                     return page
                 url = moved
@@ -68,16 +69,20 @@ class Fetcher:
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
         """Return the answer to a message, which is sent nowhere else."""
         with trio.move_on_after(DEADLINE_S):
-            page, _ = await self._asked("POST", url, headers, body)
+            page, _ = await self._shared("POST", url, headers, body)
             return page
         raise _late()
 
     async def refusal(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
         """Return the head of the answer to a message, whatever it is; its body is not read."""
         with trio.move_on_after(DEADLINE_S):
-            page, _ = await self._asked("POST", url, headers, body, limit=0)
+            page, _ = await self._shared("POST", url, headers, body, limit=0)
             return page
         raise _late()
+
+    async def _shared(self, *what: Any, **named: Any) -> tuple[Fetched, str | None]:
+        """Return what `_asked` does, in the turns of the server."""
+        return await share_of(server_of(self._server)).run(self._asked, *what, **named)
 
     async def _asked(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None, limit: int = MAX_BODY_BYTES
@@ -91,7 +96,7 @@ class Fetcher:
             async with _client(url, context) as client:
                 response = await _first_to_answer(client, verb, httpx2.URL(url), headers, body, hops)
                 try:
-                    content = await whole(response, limit) if limit else b""
+                    content = await whole(response, limit, share_of(server_of(self._server))) if limit else b""
                 finally:
                     await response.aclose()
             return _page(response, content), _moved(url, response)

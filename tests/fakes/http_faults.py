@@ -150,9 +150,14 @@ def header_lines(size: int) -> Fault:
     return fault
 
 
-async def one_hundreds(request: Request) -> None:
-    await request.stream.send_all(head(100, {}) * 2000)
-    await request.respond(200, right(request))
+def one_hundreds(count: int) -> Fault:
+    """Give the right answer after so many that are none."""
+
+    async def fault(request: Request) -> None:
+        await request.stream.send_all(head(100, {}) * count)
+        await request.respond(200, right(request))
+
+    return fault
 
 
 async def bad_chunk(request: Request) -> None:

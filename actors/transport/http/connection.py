@@ -42,6 +42,7 @@ class HttpConnection(Session):
     def __init__(self, site: Site, nursery: trio.Nursery, kind: HttpKind, learn: Callable[[HttpKind], None]) -> None:
         super().__init__()
         self._limits = site.limits
+        self._share = site.share
         self._nursery = nursery
         self._learn = learn
         streamable = StreamableHttp(site, self.hand_on, self.fail, nursery)
@@ -63,12 +64,12 @@ class HttpConnection(Session):
             left(1)
             if message.id:
                 self._open[message.id] = scope = trio.CancelScope()
-                self._nursery.start_soon(self._ask, message, scope)
+                self._nursery.start_soon(self._share.run, self._ask, message, scope)
             elif message.method == "notifications/initialized":
-                await self._channel.tell(message)
+                await self._share.run(self._channel.tell, message)
                 self._channel.begin(message.version)
             elif not (message.cancels and message.version in MODERN_VERSIONS):
-                self._nursery.start_soon(self._channel.tell, message)
+                self._nursery.start_soon(self._share.run, self._channel.tell, message)
         return True
 
     def _take_back(self, message: Outgoing) -> None:
@@ -124,7 +125,7 @@ class HttpConnection(Session):
         """Tell the server that the session is over."""
         if not self.over:
             with trio.move_on_after(self._limits.stop_s if term_s is None else term_s):
-                await self._channel.close()
+                await self._share.run(self._channel.close)
         self.end(Exit(asked=True))
 
     def kill(self) -> None:

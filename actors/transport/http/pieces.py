@@ -1,6 +1,7 @@
 """The body of an answer in pieces: whoever sends it decides neither how much is held nor how long others wait.
 
-- What was read at once may be large, once it is decompressed, or any number of tiny chunks: others have a turn between.
+- What was read at once may be large, once it is decompressed, or any number of tiny chunks: whatever comes of it, even
+  nothing, is for the turn of its server (`Share`), and counts for the pace of its stream.
 - The readers of the HTTP client stand inside one another, and end properly only where the innermost one waits: at the
   socket. So whoever stops early has it cancelled there.
 - An event stream is UTF-8, whatever its head says (HTML, "Server-sent events", 9.2.6).
@@ -18,11 +19,11 @@ import httpx2
 import trio
 
 from actors.kit.decoding import decoded
+from actors.kit.share import Share
 from actors.transport.http.head import ENCODING, EVENTS, media_type
 from actors.transport.http.pace import Pace, Waiting
 
 PIECE_BYTES = 8 * 1024
-_TURN_S = 0.002
 _LONG_BYTES = 256 * 1024
 """A body from that size on is copied in a thread."""
 _GZIP = zlib.MAX_WBITS | 16
@@ -34,11 +35,12 @@ class _Pieces:
     Raises `httpx2.DecodingError` for what is not compressed as it says, or as it was not asked to be.
     """
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, share: Share, pace: Pace | None = None) -> None:
         self.raw = response.aiter_raw()
-        self.waited = False
+        self._share = share
+        self._pace = pace
+        self._due = 0.0
         self._rest = b""
-        self._turn = trio.current_time()
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", ENCODING):
             raise httpx2.DecodingError("an encoding that was not asked for")
@@ -48,13 +50,15 @@ class _Pieces:
         return self
 
     async def __anext__(self) -> bytes:
-        if trio.current_time() - self._turn > _TURN_S:
-            await trio.lowlevel.checkpoint()
-            self._turn = trio.current_time()
+        await self._share.turn()
         while not (piece := self._take()):
+            if self._due > trio.current_time():
+                await trio.sleep_until(self._due)
             step = Waiting(anext(self.raw))
             self._rest = await step
-            self.waited = self.waited or step.waited
+            if self._pace is not None and step.waited:
+                self._due = self._pace.after(trio.current_time())
+            await self._share.turn()
         return piece
 
     def _take(self) -> bytes:
@@ -98,9 +102,9 @@ class _Said(httpx2.Response):
 
 
 @asynccontextmanager
-async def _reading(response: httpx2.Response) -> AsyncIterator[_Pieces]:
+async def _reading(response: httpx2.Response, share: Share, pace: Pace | None = None) -> AsyncIterator[_Pieces]:
     """Read an answer for the block, and no further."""
-    pieces = _Pieces(response)
+    pieces = _Pieces(response, share, pace)
     try:
         yield pieces
     finally:
@@ -109,29 +113,24 @@ async def _reading(response: httpx2.Response) -> AsyncIterator[_Pieces]:
                 await trio.lowlevel.cancel_shielded_checkpoint()
 
 
-class _Paced:
-    """The events of a stream that is not read more often than its `Pace` allows."""
+class _Told:
+    """The events of a stream, as many as the turn of its server allows."""
 
-    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], pieces: _Pieces) -> None:
+    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], share: Share) -> None:
         self._told = told
-        self._pieces = pieces
-        self._pace = Pace()
+        self._share = share
 
-    def __aiter__(self) -> _Paced:
+    def __aiter__(self) -> _Told:
         return self
 
     async def __anext__(self) -> httpx2.ServerSentEvent:
-        if self._pieces.waited:
-            self._pieces.waited = False
-            now = trio.current_time()
-            if (moment := self._pace.after(now)) > now:
-                await trio.sleep_until(moment)
+        await self._share.turn()
         return await anext(self._told)
 
 
 @asynccontextmanager
 async def events(
-    response: httpx2.Response, limit: int, *, paced: bool = False
+    response: httpx2.Response, limit: int, share: Share, *, paced: bool = False
 ) -> AsyncIterator[AsyncIterator[httpx2.ServerSentEvent]]:
     """Read the events of a stream for the block, each up to `limit` bytes; it may be left at any of them.
 
@@ -140,17 +139,17 @@ async def events(
     """
     if media_type(response.headers.get("content-type", "")) != EVENTS:
         raise httpx2.SSEError("no event stream")
-    async with _reading(response) as pieces:
+    async with _reading(response, share, Pace() if paced else None) as pieces:
         told = aiter(httpx2.EventSource(_Said(response, pieces), limit))
         assert isinstance(told, AsyncGenerator)
         async with aclosing(told):
-            yield _Paced(told, pieces) if paced else told
+            yield _Told(told, share)
 
 
-async def whole(response: httpx2.Response, limit: int) -> bytes | None:
+async def whole(response: httpx2.Response, limit: int, share: Share) -> bytes | None:
     """Return a body; None for one over the limit, of which no more is read."""
     body = bytearray()
-    async with _reading(response) as pieces:
+    async with _reading(response, share) as pieces:
         async for piece in pieces:
             body += piece
             if len(body) > limit:

@@ -15,9 +15,9 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def server_of(url: str) -> str:
-    """Return what the log calls a server: its scheme and host, as its address may hold a secret."""
+    """Return a server of an address, as the log may call it: the rest of the address may hold a secret."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,11 +13,12 @@ from contextlib import asynccontextmanager, suppress
 import httpx2
 import trio
 
+from actors.kit.share import share_of
 from actors.protocol.failure import Failure
 from actors.transport.border import Border
 from actors.transport.http.authorization import denial_of
 from actors.transport.http.head import retry_after_s
-from actors.transport.http.remote import HttpLimits
+from actors.transport.http.remote import HttpLimits, server_of
 from actors.transport.http.verdict import UnforeseenAnswer, of_error, of_status
 
 MAX_REDIRECTS = 3
@@ -27,12 +28,16 @@ _CLOSE_S = 1.0
 
 
 class Site:
-    """One address. `proxy` is the variable of the environment that names the proxy before it, empty for none."""
+    """One address. Whoever asks there does so in the turns of its server (`share`).
+
+    `proxy` is the variable of the environment that names the proxy before it, empty for none.
+    """
 
     def __init__(
         self, url: str, limits: HttpLimits, client: httpx2.AsyncClient, border: Border | None = None, proxy: str = ""
     ) -> None:
         self.url = httpx2.URL(url)
+        self.share = share_of(server_of(url))
         self.limits = limits
         self._client = client
         self._border = border or Border(self.url.host)

@@ -49,7 +49,7 @@ class HttpSse:
         if message.version in MODERN_VERSIONS:
             return Failure(id=message.id, cause="refused", reason="HTTP+SSE is older than this", sent=False)
         if self._endpoint is None:
-            refused: Failure | None = await self._nursery.start(self._listen, message.id)
+            refused: Failure | None = await self._nursery.start(self._site.share.run, self._listen, message.id)
             if refused is not None:
                 return refused
         try:
@@ -103,7 +103,7 @@ class HttpSse:
         """Hand on what the stream brings; return why it cannot be used."""
         located: httpx2.URL | Failure | None = None
         with trio.CancelScope(deadline=trio.current_time() + ENDPOINT_S) as reading:
-            async with events(response, self._site.limits.max_event_bytes) as told:
+            async with events(response, self._site.limits.max_event_bytes, self._site.share) as told:
                 async for event in told:
                     if self._endpoint is not None:
                         if event.data and event.event == "message":

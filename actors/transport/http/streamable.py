@@ -66,6 +66,12 @@ async def _mirrored(message: Outgoing, body: bytes) -> dict[str, str] | None:
     return read() if len(body) < LARGE_BYTES else await decoded(read)
 
 
+async def _answers(text: bytes, id_: bytes) -> bool:
+    """Return what `answers` does, from a thread where the message is large."""
+    read = partial(answers, text, id_)
+    return read() if len(text) < LARGE_BYTES else await decoded(read)
+
+
 class _Place:
     """How far a stream has been read: the id of its last event, and after which pause it may be opened again."""
 
@@ -98,7 +104,7 @@ class StreamableHttp:
     def begin(self, version: str) -> None:
         """Hear what is about no request, too."""
         self._version = version
-        self._nursery.start_soon(self._listen)
+        self._nursery.start_soon(self._site.share.run, self._listen)
 
     async def tell(self, message: Outgoing) -> None:
         """Post what has no answer."""
@@ -147,7 +153,7 @@ class StreamableHttp:
 
     async def _body(self, message: Outgoing, response: httpx2.Response) -> Failure | None:
         limit = self._site.limits.max_line_bytes
-        body = await whole(response, limit)
+        body = await whole(response, limit, self._site.share)
         if body is None:
             reason = f"its answer is over {limit} bytes (max_line_bytes)"
             return Failure(id=message.id, cause="too_large", reason=reason)
@@ -161,8 +167,8 @@ class StreamableHttp:
         status = response.status_code
         minted = session_of(response.headers.get(SESSION))
         if minted and not self._session:  # a server that opens one for whatever comes first
-            self._nursery.start_soon(self._site.forget, head_of_session("", minted))
-        body = await whole(response, MAX_ERROR_BYTES) if kind == JSON and status != 401 else b""
+            self._nursery.start_soon(self._site.share.run, self._site.forget, head_of_session("", minted))
+        body = await whole(response, MAX_ERROR_BYTES, self._site.share) if kind == JSON and status != 401 else b""
         if self._session and is_expired(status, body or b""):
             return expired(message.id)
         told = body and b'"error"' in body and may_be_message(body)
@@ -176,13 +182,15 @@ class StreamableHttp:
         """Hand on the messages of a stream, up to the answer to the request whose stream it is; None if that came."""
         answered = False
         with trio.CancelScope() as reading:
-            async with events(response, self._site.limits.max_event_bytes, paced=True) as told:
+            async with events(
+                response, self._site.limits.max_event_bytes, self._site.share, paced=bool(stream)
+            ) as told:
                 async for event in told:
                     place.passed(event)
                     if event.data and event.event == "message":
                         text = event.data.encode(errors="replace")
                         await self._hand_on(text, stream)
-                        if stream and answers(text, stream):
+                        if stream and await _answers(text, stream):
                             answered = True
                             reading.deadline = trio.current_time() + _LINGER_S
         reason = "it ended its answer before the result"

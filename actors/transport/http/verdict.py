@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from actors.protocol.failure import Cause, Failure
 from actors.transport.http.authorization import Denial, NoToken
+from actors.transport.http.reading import TOO_MANY_INTERIM
 
 SESSION_OVER = "its session is over"
 _CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "forbidden", 429: "overloaded"}
@@ -96,6 +97,8 @@ def _broken(id_: bytes, error: BaseException) -> Failure:
             text = "its answer is not compressed as it says"
         case UnforeseenAnswer():
             text = str(error)
+        case httpx2.RemoteProtocolError() if str(error) == TOO_MANY_INTERIM:
+            text = "it sends interim answers (HTTP 1xx) without end, and no answer"
         case httpx2.RemoteProtocolError() if any(words in str(error) for words in _GONE):
             cause, text = "crashed", "it closed the connection before its answer was whole"
         case httpx2.RemoteProtocolError():

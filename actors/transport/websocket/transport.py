@@ -10,10 +10,13 @@ from urllib.parse import urlsplit
 import h11
 import trio
 import wsproto.utilities
-from trio_websocket import ConnectionClosed, ConnectionRejected, HandshakeError, WebSocketConnection, wrap_client_stream
+from trio_websocket import ConnectionClosed, ConnectionRejected, HandshakeError, WebSocketConnection
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import BytesMessage, Pong, TextMessage
 
 from actors.errors import SpawnFailed
 from actors.kit.nursery import background
+from actors.kit.share import Share, share_of
 from actors.transport.border import Border
 from actors.transport.http.remote import HttpLimits, Remote, server_of
 from actors.transport.http.tls import trusted_certificates
@@ -22,11 +25,10 @@ from actors.transport.websocket.connection import SocketConnection
 from actors.transport.websocket.meter import Meter
 
 SUBPROTOCOL = "mcp"
-READ_BYTES = 2048
-"""What is read at once is taken apart without a pause, and may hold a thousand empty frames: 10 ms."""
+READ_BYTES = 4 * 1024
 _OVERHEAD = 2
 """So many times the largest message may come without one being complete: frames may be small."""
-_ENDS = (ConnectionClosed, HandshakeError, wsproto.utilities.ProtocolError, h11.ProtocolError)
+_ENDS = (ConnectionClosed, HandshakeError, wsproto.utilities.ProtocolError, h11.ProtocolError, UnicodeDecodeError)
 
 
 class WebSocketTransport:
@@ -116,16 +118,35 @@ class WebSocketTransport:
         headers = {**self._remote.headers, "user-agent": "mcpvisor"}
         _, _, host = self._url.netloc.rpartition("@")
         path, query = self._url.path or "/", self._url.query
-        return await wrap_client_stream(
-            nursery,
-            meter,  # type: ignore[arg-type]  # it is annotated as one of trio's own, and only read and written
-            host,
-            f"{path}?{query}" if query else path,
-            subprotocols=[SUBPROTOCOL],
-            extra_headers=[(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        share = share_of(server_of(self._remote.url))
+        socket = _SharedSocket(
+            meter,
+            WSConnection(ConnectionType.CLIENT),
+            host=host,
+            path=f"{path}?{query}" if query else path,
+            client_subprotocols=[SUBPROTOCOL],
+            client_extra_headers=[(name.lower().encode(), value.encode()) for name, value in headers.items()],
             max_message_size=self._limits.max_line_bytes,
             receive_buffer_size=READ_BYTES,
         )
+        socket.share = share
+        nursery.start_soon(share.run, socket._reader_task)
+        await socket._open_handshake.wait()
+        return socket
+
+
+class _SharedSocket(WebSocketConnection):
+    """A WebSocket whose frames are read in the turns of its server, also those that bring nothing."""
+
+    share: Share
+
+    async def _handle_message_event(self, event: BytesMessage | TextMessage) -> None:
+        await self.share.turn()
+        await super()._handle_message_event(event)
+
+    async def _handle_pong_event(self, event: Pong) -> None:
+        await self.share.turn()
+        await super()._handle_pong_event(event)
 
 
 async def _until_ended(meter: Meter, patience: trio.CancelScope) -> None:

@@ -24,7 +24,7 @@ from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.protocol.versions import Era
-from actors.transport.http.reading import MAX_HEAD_BYTES, READ_BYTES
+from actors.transport.http.reading import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import MAX_REDIRECTS
 from actors.transport.http.transport import HttpTransport
@@ -105,6 +105,7 @@ ERRORS = [
     Case("other-id", faults.other_id, ProtocolViolation, "unknown", OTHER),
     Case("header-flood", faults.header_flood, ProtocolViolation, "unknown", BROKEN),
     Case("header-lines", faults.header_lines(MAX_HEAD_BYTES + READ_BYTES), ProtocolViolation, "unknown", BROKEN),
+    Case("one-hundreds", faults.one_hundreds(2000), ProtocolViolation, "unknown", "without end, and no answer"),
     Case("bad-chunk", faults.bad_chunk, ProtocolViolation, "unknown", BROKEN),
     Case("garbage", faults.raw(b"\x16\x03\x01nonsense\r\n\r\n"), ProtocolViolation, "unknown", BROKEN),
     Case("sse-cut", faults.events(b'event: message\ndata: {"jsonrpc":"2.0","id'), ServerExited, "unknown", NO_RESULT),
@@ -118,7 +119,7 @@ ERRORS = [
 RIGHT: dict[str, Fault] = {
     "gzip-asked": faults.gzip_asked,
     "header-lines": faults.header_lines(MAX_HEAD_BYTES),
-    "one-hundreds": faults.one_hundreds,
+    "one-hundreds": faults.one_hundreds(MAX_INTERIM),
     "cookies": faults.cookies,
     "sse": faults.events(None),
     "sse-flood": faults.events_flood,

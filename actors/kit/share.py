@@ -1,0 +1,143 @@
+"""The share of the loop that reading what one server sends may take, over all its connections.
+
+The loop of trio runs whatever can run once in each of its passes. A server with twenty connections has twenty tasks
+that read, so a turn of two milliseconds each would be forty in every pass, and an answer to somebody else takes a dozen
+passes. So the tasks of a server have one turn together in several passes: when it is used up, all of them wait until
+these are over. Where nobody else has anything to do, they cost next to nothing.
+
+What a task computes is measured from one moment where it waits to the next: a number of bytes or lines says little, as
+whoever sends them chooses what is expensive.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakValueDictionary
+
+import trio
+
+T = TypeVar("T")
+
+TURN_S: Final = 0.001
+"""How long the tasks of a server may compute in one turn."""
+PASSES: Final = 8
+"""In so many passes of the loop a server has one turn; a task that waits for its socket lets them pass, too."""
+LONGEST_REST_S: Final = 1.0
+"""A task goes on after that, however many wait before it: it may have been cancelled meanwhile."""
+
+
+class _Passes(trio.abc.Instrument):
+    """Counts the passes of the loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.count += 1
+
+
+class Share:
+    """The tasks of one server: `run` each of them, and call `turn` wherever one computes for long without waiting."""
+
+    def __init__(self) -> None:
+        self._passes = _counted_passes()
+        self._first = self._ended = 0
+        self._spent = 0.0
+        self._began = 0.0
+        self._line = trio.Lock()
+
+    async def run(self, work: Callable[..., Awaitable[T]], *args: Any, **named: Any) -> T:
+        """Do the work in the turns of the server, and return what it returns."""
+        return await _Metered(_whole(work, args, named), self)
+
+    async def turn(self) -> None:
+        """Wait for the next turn, if this one is over. A checkpoint, if so."""
+        if self._spent + time.perf_counter() - self._began >= TURN_S:
+            await trio.lowlevel.checkpoint()
+
+    def over(self) -> bool:
+        """Say whether the turn is over, and no other one has begun."""
+        since = self._ended if self._spent >= TURN_S else self._first
+        if self._passes.count - since >= PASSES:
+            self._first, self._spent = self._passes.count, 0.0
+        return self._spent >= TURN_S
+
+    def begin(self) -> None:
+        """Take that a task goes on."""
+        self._began = time.perf_counter()
+
+    def end(self) -> None:
+        """Take that a task waits, or is done."""
+        was_over = self._spent >= TURN_S
+        self._spent += time.perf_counter() - self._began
+        if self._spent >= TURN_S and not was_over:
+            self._ended = self._passes.count
+
+    async def rest(self) -> None:
+        """Wait for the next turn, in a line with the other tasks of the server."""
+        with trio.move_on_after(LONGEST_REST_S, shield=True):
+            async with self._line:
+                while self.over():
+                    await trio.lowlevel.checkpoint()
+
+
+async def _whole(work: Callable[..., Awaitable[T]], args: tuple[Any, ...], named: dict[str, Any]) -> T:
+    return await work(*args, **named)
+
+
+class _Metered(Generic[T]):
+    """Awaits something: what it computes between two waits is counted, and it goes on in its turn."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], share: Share) -> None:
+        self._work = work
+        self._share = share
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        step = partial(self._work.send, None)
+        while True:
+            self._share.begin()
+            try:
+                trap = step()
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            finally:
+                self._share.end()
+            try:
+                step = partial(self._work.send, (yield trap))
+            except BaseException as error:  # noqa: BLE001  (it is for whoever waits)
+                step = partial(self._work.throw, error)
+            if self._share.over():
+                yield from self._share.rest().__await__()
+
+
+_passes = trio.lowlevel.RunVar[_Passes]("passes of the loop")
+
+
+def _counted_passes() -> _Passes:
+    try:
+        return _passes.get()
+    except LookupError:
+        passes = _Passes()
+        _passes.set(passes)
+        trio.lowlevel.add_instrument(passes)
+        return passes
+
+
+_shares = trio.lowlevel.RunVar[WeakValueDictionary[str, Share]]("shares of servers")
+
+
+def share_of(server: str) -> Share:
+    """Return the share of a server: the same one for all that is done for it, as long as anything is."""
+    try:
+        shares = _shares.get()
+    except LookupError:
+        shares = WeakValueDictionary()
+        _shares.set(shares)
+    share = shares.get(server)
+    if share is None:
+        shares[server] = share = Share()
+    return share
