@@ -46,7 +46,11 @@ def ending(exit_: Exit, installer: Installer | None) -> str:
             return f"; last words: {words}{_python_advice(text)}"
     if installer is None or not exit_.code:
         return ""
-    said = f": {exit_.install_log}" if exit_.install_log else " did not say why: perhaps it cannot install the server"
+    said = (
+        f": {_forwards([exit_.install_log])}"
+        if exit_.install_log
+        else " did not say why: perhaps it cannot install the server"
+    )
     return f"; {installer.launcher}{said}; {_more_of(installer)}"
 
 

@@ -15,6 +15,7 @@ from itertools import islice
 import trio
 
 from actors.kit.paths import ends_of, names_in
+from actors.transport.redaction import without_secrets
 from actors.transport.stdio.installer import NPM, installer_of
 from actors.transport.tail import visible
 
@@ -61,8 +62,13 @@ def failure(logs: Iterable[tuple[str, str]], package: str) -> str:
         of, script, code, killer = failed.groups()
         run = next((started[3] for started in _SCRIPT.finditer(tail) if started.group(1, 2) == (of, script)), "")
         how = f"code {code}" if code != "null" else f"signal {killer}"
-        return visible(f"the {script} script of {of} failed with {how}{f': {run}' if run else ''}")
-    return visible(" | ".join(dict.fromkeys(_ERROR.findall(tail))))
+        return _shown(f"the {script} script of {of} failed with {how}{f': {run}' if run else ''}")
+    return _shown(" | ".join(dict.fromkeys(_ERROR.findall(tail))))
+
+
+def _shown(text: str) -> str:
+    """Return text of a package, or with the address of a registry, as it may be shown."""
+    return visible(without_secrets(text))
 
 
 def _is_about(head: str, package: str) -> bool:

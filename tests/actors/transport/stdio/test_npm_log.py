@@ -62,6 +62,13 @@ def test_a_script_that_was_killed_is_told_with_the_signal() -> None:
     assert "failed with signal SIGKILL" in failure([(HEAD.format(package="a"), tail)], "a")
 
 
+def test_a_secret_in_a_log_is_not_shown() -> None:
+    tail = "9 error 401 Unauthorized - GET https://me:hunter2@registry.example/a\n"
+    told = failure([(HEAD.format(package="a"), tail)], "a")
+    assert "registry.example" in told
+    assert "hunter2" not in told
+
+
 def test_where_there_is_no_log_nothing_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "2026-01-01T00_00_01_000Z-debug-0.log")  # whoever opens it waits for ever
     assert failure_in(str(tmp_path), "a-server") == ""
