@@ -159,7 +159,7 @@ class Incarnation:
     def _cut_short(self) -> LastWord:
         """What to report of a process that was killed, or not even started."""
         if self.connection is not None:
-            return ProcessExit(self.number, Exit(asked=True, last_stderr=self.connection.last_stderr(LAST_LINES)))
+            return ProcessExit(self.number, self._ended(Exit(), self.connection))
         if self._asked:
             return ProcessExit(self.number, Exit(asked=True))
         return SpawnRefused(self.number, f"it could not be started within {self._spawn_timeout_s:g} s")
@@ -191,6 +191,10 @@ class Incarnation:
                 with trio.move_on_after(LAST_WORDS_S):
                     await reading.wait()
                 nursery.cancel_scope.cancel()
+        return self._ended(exit_, connection, log)
+
+    def _ended(self, exit_: Exit, connection: Connection, log: str = "") -> Exit:
+        """Return an exit with the last words."""
         return msgspec.structs.replace(
             exit_,
             asked=self._asked,

@@ -2,7 +2,7 @@
 
 npm shows nothing of the scripts of a package (`postinstall` and others) and, where one of them fails, nothing at all
 (npm-exec, "--foreground-scripts"). A log of each run is in `_logs` of its cache (npm's documentation, "Logging").
-Whoever looks waits for a second at most.
+Whoever looks waits for three seconds at most.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from actors.transport.redaction import without_secrets
 from actors.transport.stdio.installer import NPM, installer_of
 from actors.transport.tail import visible
 
-LOOK_S = 1.0
-MAX_LOGS = 8
-"""So many of the newest logs are looked at: npm keeps ten, of all its runs."""
+LOOK_S = 3.0
+MAX_LOGS = 32
+"""So many of the newest logs are looked at: npm keeps ten of all its runs, and those that go on."""
 HEAD_BYTES = 16 * 1024
 """The command is in one of the first lines."""
 TAIL_BYTES = 16 * 1024

@@ -35,6 +35,12 @@ async def test_a_server_that_says_on_stdout_which_key_is_missing_is_quoted(end: 
     assert error == "exit code 2; last words: Please set API_KEY"
 
 
+async def test_a_server_that_says_what_is_wrong_and_hangs_is_quoted() -> None:
+    code = "import os, time; os.write(1, b'Please set API_KEY\\n'); os.close(0); os.close(1); time.sleep(1000)"
+    error = await last_error(code)
+    assert error.endswith("and did not exit; last words: Please set API_KEY")
+
+
 @pytest.mark.parametrize("end", ["", "\\n"])
 async def test_a_server_whose_last_words_are_a_json_rpc_error_is_quoted(end: str) -> None:
     code = f"import sys; sys.stdin.readline(); sys.stdout.write({INVALID!r} + '{end}'); sys.exit(1)"
