@@ -20,13 +20,14 @@ import hashlib
 import hmac
 import math
 import secrets
+from collections.abc import Hashable
 from typing import Final
 
 import msgspec
 import trio
 
 from actors.errors import CannotAsk, MalformedRequest
-from actors.kit import Reply
+from actors.kit import Quota, Reply
 from actors.messages import Result
 from actors.principal import Principal
 from actors.protocol.input_required import InputRequired
@@ -34,8 +35,7 @@ from supervisor.metatools.arguments.continuation import PREFIX
 from supervisor.service.rounds import Rounds
 
 MAX_PARKED: Final = 1024
-MAX_PARKED_OF_ONE: Final = 256
-"""Of one principal."""
+"""Of all clients, which share it; see `actors.kit.quota`."""
 SWEPT: Final = 16
 """Calls that are given up at a time, each with up to 32 questions: all at once would hold up everybody."""
 GRACE_S: Final = 2.0
@@ -69,6 +69,8 @@ class Parking:
         self._key = hmac.digest(key, _LABEL, hashlib.sha256)
         self._boot = secrets.token_bytes(8)
         self._parked: dict[bytes, Parked] = {}
+        self._programs: dict[bytes, Hashable] = {}
+        self._quota = Quota(MAX_PARKED)
         self._closed = False
         self._bell = trio.lowlevel.ParkingLot()
 
@@ -79,11 +81,12 @@ class Parking:
         """Keep a call and return the state that its client has to send back. Raises `CannotAsk` if it cannot wait."""
         if self._closed:
             raise CannotAsk("the daemon is ending: nobody can come back with an answer")
-        of_one = sum(each.principal == parked.principal for each in self._parked.values())
-        if len(self._parked) >= MAX_PARKED or of_one >= MAX_PARKED_OF_ONE:
-            raise CannotAsk(f"{of_one} calls wait for input already")
+        program = parked.rounds.program
+        if not self._quota.has_room(program):
+            raise CannotAsk(f"{self._quota.held(program)} calls of this client wait for input already")
         name = secrets.token_bytes(_NAME_BYTES)
-        self._parked[name] = parked
+        self._parked[name], self._programs[name] = parked, program
+        self._quota.add(program)
         self._bell.unpark()
         return PREFIX + _text(self._boot + name + self._mac(self._boot + name))
 
@@ -109,7 +112,8 @@ class Parking:
 
     def take(self, name: bytes) -> None:
         """Take a call out: somebody goes on with it."""
-        self._parked.pop(name, None)
+        if self._parked.pop(name, None) is not None:
+            self._quota.remove(self._programs.pop(name))
 
     async def run(self, closing: trio.Event) -> None:
         """Give up the calls whose time is over, and all when `closing` is set: nobody can come back from then on."""
@@ -133,7 +137,7 @@ class Parking:
         """Give up calls whose time is over, and return how many."""
         over = [each for each in self._parked.items() if each[1].expires <= now][:most]
         for name, parked in over:
-            del self._parked[name]
+            self.take(name)
             parked.rounds.close()
             if parked.reply is not None:
                 parked.reply.abandon()

@@ -164,6 +164,11 @@ class Rounds:
         return reply
 
     @property
+    def program(self) -> Hashable:
+        """Whose call it is, over all sessions; see `Client.program`."""
+        return self._last.client.program
+
+    @property
     def identity(self) -> Hashable:
         """Who made the call; see `Caller.identity`."""
         return self._last.identity

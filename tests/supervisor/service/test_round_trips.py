@@ -28,7 +28,7 @@ from supervisor.config.units import Ask
 from supervisor.host.workbench import Workbench
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
-from supervisor.service.parking import GRACE_S, MAX_PARKED_OF_ONE, SWEPT, Parked, Parking
+from supervisor.service.parking import GRACE_S, MAX_PARKED, SWEPT, Parked, Parking
 from supervisor.service.question_table import QuestionTable
 from supervisor.service.round_trips import MAX_ADDRESSES_BYTES, MAX_ROUNDS, RoundTrips
 from supervisor.service.rounds import MAX_OPEN, AskedByResult, CapabilityRequired, InputNeeded, Rounds
@@ -264,10 +264,14 @@ async def test_one_call_may_ask_only_so_much_at_a_time(autojump_clock: MockClock
         assert [reply.settled for reply in replies] == [False] * MAX_OPEN + [True]
 
 
-async def test_where_too_many_calls_wait_the_server_is_told(autojump_clock: MockClock) -> None:
+async def test_where_too_many_calls_of_a_client_wait_its_server_is_told_and_others_may_still_be_asked(
+    autojump_clock: MockClock,
+) -> None:
     async with rig() as here:
-        for _ in range(MAX_PARKED_OF_ONE):
+        for _ in range(MAX_PARKED // 2):
             here.parking.park(Parked(MODERN.principal, b"", 1e9, None, Rounds(request())))
+        other = request(msgspec.structs.replace(MODERN, name="another"))
+        here.parking.park(Parked(MODERN.principal, b"", 1e9, None, Rounds(other)))
         first, caller, reply = await here.opened()
         question = caller.ask(SURE)
         await settled()
