@@ -12,12 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from actors.search.certainty import with_meanings
 from actors.search.corpus import Corpus
 from actors.search.embedding import query_levels
 from actors.search.intents import understood
 from actors.search.postings import Bools, Floats
 from actors.search.rank import Allowed
-from actors.search.scoring import Scores, falling
+from actors.search.scoring import Scores
 from actors.search.text import words
 
 _LEAST_NEAREST = 0.2
@@ -52,8 +53,8 @@ def fused(
         nearness[~known] = _usual(nearness, matching & known)
     values = (scores.values + nearness * weight * np.float32(top)) / (1 + weight)
     fused: Floats = np.where(taking_part, values, 0).astype(np.float32)
-    # How sure it is that anything fits, the words tell as well as both; which document it is, both together.
-    chances = falling(fused, float(fused.max())) * scores.chances.max()
+    visible = cosines if mask is None else cosines[mask]
+    chances = with_meanings(fused, scores.evidence, float(visible.max(initial=0.0)))
     return replace(scores, values=fused, chances=chances, words=scores.values, near=near)
 
 

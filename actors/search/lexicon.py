@@ -13,7 +13,7 @@ from functools import lru_cache
 from actors.search.text import stem
 from actors.search.words.everyday import WEAK
 from actors.search.words.intents import RULES
-from actors.search.words.phrases import IDIOMS, OPENINGS, PHRASES, TARGET
+from actors.search.words.phrases import IDIOMS, OPENINGS, PHRASES
 from actors.search.words.synonyms import ABBREVIATIONS, SYNONYMS
 
 _SEVERAL_MEANINGS = 0.85
@@ -31,9 +31,6 @@ OPENING_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 
 IDIOM_PATTERN = re.compile(IDIOMS, re.IGNORECASE)
 """Expressions to be taken out of a query."""
-
-TARGET_PATTERN = re.compile(TARGET)
-"""What something is turned into, as the only group."""
 
 
 REAL_WORDS: frozenset[str] = frozenset(re.findall(r"[a-z]{2,}", f"{SYNONYMS} {ABBREVIATIONS} {' '.join(RULES)}")) | WEAK

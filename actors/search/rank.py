@@ -29,7 +29,7 @@ def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | Non
     Return None if no document has any word of the query.
     """
     reader = Reader(corpus)
-    terms = reader.terms(query, wordy=0 < corpus.tuning.sentences_from <= len(query.split()))
+    terms = reader.terms(query)
     if not _asks(terms):
         return None
     sentences = _sentences(reader, query, terms)
@@ -58,6 +58,7 @@ def _together(share: float, whole: Scores, parts: Sequence[tuple[float, Scores]]
         matched=np.maximum.reduce([part.matched for part in every]),
         perfect=share * whole.perfect + max(weight * part.perfect for weight, part in parts),
         chances=np.maximum.reduce([part.chances for part in every]),
+        evidence=tuple(evidence for part in every for evidence in part.evidence),
     )
 
 
@@ -93,10 +94,7 @@ def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[
     if not 1 < len(texts) <= _MAX_SENTENCES:
         return []
     courtesy = reader.tuning.courtesy
-    read = [
-        (courtesy if is_courtesy(text) else 1.0, _rarest(reader.corpus, reader.terms(text, wordy=True)))
-        for text in texts
-    ]
+    read = [(courtesy if is_courtesy(text) else 1.0, _rarest(reader.corpus, reader.terms(text))) for text in texts]
     read = [(weight, part) for weight, part in read if any(term.matches for term in part)]
     return read if len(read) > 1 else []
 

@@ -2,8 +2,7 @@
 
 Of a term's alternatives the best counts (never their sum). A document gains by how much of the query it matches and by
 how much of its own name the query says; it gains a little from its server's other documents, and more if the query
-names its server; it loses a little when its name does the opposite of the query's verb, or when the query names a
-product that it does not mention.
+names its server; it loses a little when its name does the opposite of the query's verb.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from actors.search.certainty import Evidence, chances
 from actors.search.corpus import Corpus
 from actors.search.postings import Bools, Floats
 from actors.search.segment import VERB_CODES
@@ -26,20 +26,16 @@ _SMALL_SERVER = 4
 _NAME_GAIN = 1.2  # a lowered term explains a name a little better than its weight says
 _TINY = 1e-6
 
-_CHANCE_AT_ZERO = -6.35
-_CHANCE_PER_ROOT = 5.1
-_CHANCE_PER_GROUNDS = 2.8
-_CHANCE_PER_TERMS = 1.68
-_CHANCE_ELSEWHERE = 4.0
-_CHANCE_FALLS = 0.3
 _TALKED_ABOUT = 0.2
+_VERBS_ALONE = 0.5
+_SAME_THING = 0.74  # from this weight on an alternative is a spelling of the word; below, another word
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
     """Per document its score, the share of the query (0..1) it matches, and the chance (0..1) that it is what is meant.
 
-    `perfect` is the score of a document that matches everything.
+    `perfect` is the score of a document that matches everything; `evidence` has what each reading of the query found.
 
     Where meanings were compared, too, `values` holds both and `words` what the words alone give; `near` marks the
     nearest in meaning, which need not match a word.
@@ -49,6 +45,7 @@ class Scores:
     matched: Floats
     perfect: float
     chances: Floats
+    evidence: tuple[Evidence, ...] = ()
     words: Floats | None = None
     near: Bools | None = None
 
@@ -80,12 +77,11 @@ class Scorer:
         corpus, tuning = self._corpus, self._corpus.tuning
         size = len(corpus.documents)
         total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
-        things, asked = np.zeros(size, np.float32), 0.0
-        mass = 0.0
+        mass, asked, unknown = 0.0, 0.0, 0.0
         for term in terms:
             if not term.matches:
                 mass += _missed(corpus, term)
-                asked += _greatest_idf(corpus) * term.weight if term.thing and not term.proper else 0.0
+                unknown += _greatest_idf(corpus) * term.weight if term.thing and not term.proper else 0.0
                 continue
             best = self._best(term)
             weight = term.weight * (tuning.verb if term.verb else 1.0)
@@ -93,11 +89,8 @@ class Scorer:
             mass += own
             total += best.text * np.float32(weight)
             named += best.name * np.float32(min(1.0, term.weight * _NAME_GAIN))
-            matched = np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
-            shares += matched
-            if term.thing:
-                things += matched
-                asked += own
+            shares += np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
+            asked += own if term.thing else 0.0
         shares /= np.float32(max(mass, _TINY))
         values = total * (1 + tuning.name_coverage * np.minimum(named / corpus.name_mass, 1.0))
         values *= 1 - tuning.query_coverage + tuning.query_coverage * shares
@@ -105,10 +98,15 @@ class Scorer:
             values *= self._mask
         values = _with_verbs(corpus, terms, _with_servers(corpus, _with_named(corpus, terms, values)))
         elsewhere = _elsewhere(corpus, terms)
-        values *= 1 - np.float32(tuning.elsewhere) * elsewhere
         perfect = mass * (1 + tuning.name_coverage)
-        grounds: Floats = things / np.float32(asked) if asked else np.ones(size, np.float32)
-        return Scores(values, shares, perfect, chances_of(values, elsewhere, perfect, terms, grounds))
+        evidence = Evidence(
+            share=min(1.0, float(values.max(initial=0.0)) / max(perfect, _TINY)),
+            terms=len(terms),
+            # verbs alone are hardly a request: "create", "what did I do yesterday"
+            unknown=unknown / (asked + unknown) if asked + unknown else _VERBS_ALONE,
+            elsewhere=elsewhere,
+        )
+        return Scores(values, shares, perfect, chances(values, evidence), (evidence,))
 
     def _best(self, term: Term) -> _Best:
         key = (term.own, tuple(term.matches.items()))
@@ -134,35 +132,6 @@ def _best(corpus: Corpus, term: Term) -> _Best:
     return _Best(text, name, top)
 
 
-def chances_of(values: Floats, elsewhere: Floats, perfect: float, terms: Sequence[Term], grounds: Floats) -> Floats:
-    """Return per document the chance (0..1) that it is what is meant.
-
-    The best one's is a logistic function of its share of a perfect score, of the share of the things asked for that it
-    has (`grounds`), of the number of terms (of many words none matches all) and of whether products are named that it
-    does not mention; fitted to judged queries. The others' falls with a power of their share of the best score.
-    """
-    best = float(values.max(initial=0.0))
-    if best <= 0:
-        return np.zeros_like(values)
-    share = min(1.0, best / max(perfect, _TINY))
-    certain = _CHANCE_AT_ZERO + _CHANCE_PER_ROOT * math.sqrt(share) + _CHANCE_PER_TERMS * math.log(max(len(terms), 1))
-    out: Floats = falling(values, best) / (
-        1
-        + np.exp(
-            np.float32(_CHANCE_ELSEWHERE) * elsewhere - np.float32(_CHANCE_PER_GROUNDS) * grounds - np.float32(certain)
-        )
-    )
-    return out
-
-
-def falling(values: Floats, best: float) -> Floats:
-    """Return per document by how much it is less likely to be meant than one with the best score."""
-    out = np.zeros(len(values), np.float32)
-    scored = np.flatnonzero(values > 0)  # a power of zero takes ten times as long as one of a number
-    out[scored] = np.power(values[scored] / np.float32(max(best, _TINY)), np.float32(_CHANCE_FALLS))
-    return out
-
-
 def _elsewhere(corpus: Corpus, terms: Sequence[Term]) -> Floats:
     """Return per document which share (0..1) of the products that the query names it does not mention.
 
@@ -172,9 +141,12 @@ def _elsewhere(corpus: Corpus, terms: Sequence[Term]) -> Floats:
     named = [term for term in terms if term.product]
     for term in named:
         absent = np.ones(len(missing), np.float32)
+        for match, weight in term.matches.items():
+            if weight >= _SAME_THING:
+                texts, _ = corpus.postings.of(match)
+                absent[texts] = np.minimum(absent[texts], _TALKED_ABOUT)
+                absent[corpus.names.of(match)[0]] = 0
         if term.own >= 0:
-            absent[corpus.postings.of(term.own)[0]] = _TALKED_ABOUT
-            absent[corpus.names.of(term.own)[0]] = 0
             absent[
                 np.array([stem(term.word) in segment.server_words for segment in corpus.segments])[corpus.segment_of]
             ] = 0

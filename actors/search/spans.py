@@ -1,6 +1,7 @@
 """A query's text to weighted words: what is quoted, a path or a URL counts less than what is said about it. Pure.
 
-Blobs (base64, tokens) do not count at all; the extension of a file name is a hint at what is to be done with it.
+Blobs (base64, tokens) do not count at all, nor does a mark that is looked for ("containing TODO"); the extension of a
+file name is a hint at what is to be done with it.
 Every pattern is bounded: a query is written by anybody.
 """
 
@@ -22,6 +23,7 @@ _SPAN = re.compile(
         |[A-Za-z]:\\[^\s"']+
         |(?<![\w@])[\w\-]{1,100}\.[A-Za-z][A-Za-z0-9]{1,4}(?![\w.@(]))
     |(?P<mail>[^\s@]{1,64}@[^\s@.]{1,255}\.\S+)
+    |(?P<content>(?<=\bcontaining\s)[A-Z]{2,40}\b|(?<=\bcontain\s)[A-Z]{2,40}\b)
     |(?P<quote>"[^"]{3,200}"|(?<=\s)'[^']{3,200}'(?=[\s.,!?]|$)|\u201c[^\u201d]{3,200}\u201d)""",
     re.VERBOSE,
 )
@@ -49,6 +51,11 @@ def without_escapes(query: str) -> str:
 def without_spans(query: str) -> str:
     """Return the query without what is quoted, and without addresses and blobs; names of files stay."""
     return _SPAN.sub(lambda span: span[0] if span.lastgroup == "path" and "/" not in span[0] else " ", query)
+
+
+def without_quotes(query: str) -> str:
+    """Return the query without what is quoted, or to be contained in what is looked for: that is text, no request."""
+    return _SPAN.sub(lambda span: " " if span.lastgroup in ("quote", "content") else span[0], query)
 
 
 def argument_words(query: str) -> frozenset[str]:
@@ -80,7 +87,7 @@ def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[We
 def _span_words(span: re.Match[str], known: Container[str], tuning: Tuning) -> tuple[list[Weighted], list[Weighted]]:
     """Return the words inside a span and the hints it gives."""
     text = span.group(0)
-    if span.lastgroup == "blob":
+    if span.lastgroup in ("blob", "content"):
         return [], []
     if span.lastgroup == "quote":
         return [(word, tuning.in_quotes) for word in query_words(text, known, tuning)], []

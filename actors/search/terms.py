@@ -14,16 +14,16 @@ from itertools import pairwise
 from actors.search.corpus import Corpus
 from actors.search.forms import NO_TERM, Forms, Weights
 from actors.search.intents import understood
-from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, TARGET_PATTERN
-from actors.search.spans import Weighted, argument_words, weighted_words
+from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS
+from actors.search.spans import Weighted, argument_words, weighted_words, without_quotes
 from actors.search.text import is_cjk
-from actors.search.words.common import CHATTER, LOW_INFORMATION, STOP_WORDS, VERB_CLASS
+from actors.search.words.common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 from actors.search.words.everyday import WEAK
 from actors.search.words.products import PRODUCTS
 
 _FEW_WORDS = 4
 _MAX_PHRASE_CHARS = 4000
-_HALF_OF_GLUED = 0.7
+_HALF_OF_GLUED = 0.75
 _PHRASE_MATCH = 2.0
 
 
@@ -56,12 +56,9 @@ class Reader:
         self._possible: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = PHRASE_PATTERNS
         self._proper: frozenset[str] = frozenset()
 
-    def terms(self, text: str, *, wordy: bool = False) -> list[Term]:
-        """Return the terms of a text; one without matches says that something was asked which nothing here has.
-
-        `wordy`: it is part of a long query, in which words of courtesy count less.
-        """
-        lowered, known = text.lower(), self._forms.written
+    def terms(self, text: str) -> list[Term]:
+        """Return the terms of a text; one without matches says that something was asked which nothing here has."""
+        lowered, unquoted, known = text.lower(), without_quotes(text).lower(), self._forms.written
         self._proper = argument_words(text)
         text = IDIOM_PATTERN.sub(" ", text)
         pairs = weighted_words(text, known, self.tuning)[: self.tuning.max_query_words]
@@ -69,23 +66,17 @@ class Reader:
         out = self._hyphenated(pairs, lowered) + self._products(pairs)
         meant = self._meant(text, out)
         seen = {term.word for term in out}
-        out += self._phrases(lowered)
-        target = self._target(lowered)
+        out += self._phrases(unquoted)
         glued = [NO_TERM, *(self._forms.glued(used) if self.tuning.joining else ()), NO_TERM]  # with the word before
         for place, (word, weight) in enumerate(used):
             if word not in seen:
                 seen.add(word)
                 if word in meant:
                     weight *= self.tuning.explained
-                weight *= self._role(word, wordy) * (self.tuning.target if word == target else 1.0)
+                weight *= self._role(word)
                 last = place == len(used) - 1 and len(used) <= _FEW_WORDS
                 out += self._read(word, weight, seen, completing=last, glued=glued[place : place + 2])
         return out
-
-    def _target(self, lowered: str) -> str:
-        """Return the word for what something is to be turned into, or an empty string."""
-        target = TARGET_PATTERN.search(lowered) if len(lowered) < _MAX_PHRASE_CHARS else None
-        return target.group(1) if target else ""
 
     def _names_something(self, word: str) -> bool:
         """Say whether a server, a tool or a product is called that; else what is written as a name is an argument."""
@@ -93,11 +84,9 @@ class Reader:
         named = word in PRODUCTS or forms.is_in_a_name(forms.number(word))
         return named or forms.reduced(word) in self.corpus.server_words
 
-    def _role(self, word: str, wordy: bool) -> float:
+    def _role(self, word: str) -> float:
         if word.isdigit():
             return self.tuning.number
-        if wordy and word in CHATTER:
-            return self.tuning.chatter
         if word in WEAK:
             return self.tuning.weak
         if word in self._proper and not self._names_something(word):
@@ -107,7 +96,8 @@ class Reader:
     def _term(self, word: str, own: int, matches: Weights, weight: float) -> Term:
         verb = word in VERB_CLASS
         light = verb or word.isdigit() or word in WEAK or word in LOW_INFORMATION
-        return Term(word, own, matches, weight, word in PRODUCTS, word in self._proper, verb, not light)
+        named = word in PRODUCTS and weight > self.tuning.in_quotes  # in an address or a title it asks for nothing
+        return Term(word, own, matches, weight, named, word in self._proper, verb, not light)
 
     def _whole(self, word: str) -> Term:
         """Return the term of a word that is written as several."""

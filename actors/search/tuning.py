@@ -72,7 +72,6 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     number: float = 0.3
     in_path: float = 0.35
     in_quotes: float = 0.5
-    target: float = 1.3  # what something is to be turned into
     unknown: float = 0.15  # share of the greatest idf that an unknown word adds to what should be matched
     unknown_cjk: float = 0.03
     spans: bool = True
@@ -84,19 +83,17 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     server_prior: float = 0.2
     named_server: float = 0.3  # how much better the documents of a server are that the query names in full
     verb_contradiction: float = 0.12
-    elsewhere: float = 0.2  # how much worse a document is that does not mention a product which the query names
     sentences_from: int = 24  # from this many words on every sentence is scored on its own
     courtesy: float = 0.6  # weight of a sentence that greets, thanks or tells the circumstances
-    chatter: float = 0.4  # weight of a word of courtesy in a long query
     whole_query: float = 0.35  # share of the whole query's score beside the best sentence's
     whole_wish: float = 1.0  # share of the whole query's score beside the best of its wishes'; 0 reads it as one
     referred: float = 0.4  # weight of what a wish leaves to the one before
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 
     # meanings, if the index has an embedder
-    semantic: float = 0.5  # weight of the nearness of meanings beside 1 for the words, where these match nothing
+    semantic: float = 0.65  # weight of the nearness of meanings beside 1 for the words, where these match nothing
     semantic_sure: float = 0.5  # share of that weight that is lost where the words match perfectly
-    semantic_explained: float = 0.5  # share that is lost where rules of paraphrase explain every word
+    semantic_explained: float = 0.7  # share that is lost where rules of paraphrase explain every word
     semantic_words: int = 24  # in a query of more words it is lowered: so many are about as much as is embedded
     semantic_nearest: int = 10  # so many documents are found by their meaning alone
 

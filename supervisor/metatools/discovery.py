@@ -23,6 +23,7 @@ from actors.messages import ServerStatus
 from actors.search import EVERYTHING, Document, Found, Hit
 from supervisor.metatools import inventory
 from supervisor.metatools.answers import unmet
+from supervisor.metatools.answers.caution import careful
 from supervisor.metatools.answers.lists import Listing, tools_page
 from supervisor.metatools.answers.page import Context, Page
 from supervisor.metatools.arguments import list_requests
@@ -187,7 +188,7 @@ def _found_in(seen: Catalogue, scope: Scope, asked: Discover) -> Found:
     if scope.alone:  # it asks for a server that cannot be used: what others offer must be very good to be shown
         hits = tuple(hit for hit in ranking.hits if hit.exact)
         return Found(hits=hits, total=len(hits))
-    return ranking
+    return replace(ranking, hits=careful(seen, scope.query, ranking.hits))
 
 
 def _alone(tool: Resolved) -> Found:

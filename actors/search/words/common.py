@@ -30,17 +30,6 @@ various way whole yesterday
 LOW_INFORMATION: frozenset[str] = frozenset(_LOW_INFORMATION.split())
 """Words that fit nearly every tool: they count a little less."""
 
-_CHATTER = """
-advance anyway appreciate appreciated appreciating asap asking awesome boss brief briefly colleague curious
-deadline discussed evening folks forgive glad grateful guys happy honest honestly hope hoping hurry hurt kindly lately
-lunch luck manager moment morning mood obviously patience patient possible possibly
-problem quick quickly sake simplest sorry stuck sure tired trouble trying unclear unsure urgent urgently weekend
-whatever wondering worry
-"""
-
-CHATTER: frozenset[str] = frozenset(_CHATTER.split())
-"""Words of courtesy and circumstance: in a long query they are rarely what is asked for."""
-
 _VERBS = {
     "read": (
         "get list show read fetch view search find query describe retrieve display lookup inspect check see count"

@@ -111,6 +111,3 @@ IDIOMS = (
     r"|in one go|a lot of|a bit of|take a look at)\b"
 )
 """Expressions whose words do not mean what they say; they are taken out before words are counted."""
-
-TARGET = r"\b(?:convert|turn|transform|change|export|translate|save)\w*\b.{1,60}?\b(?:in)?to (?:an? |the )?(\w{2,30})"
-"""What something is turned into; this, not what it was, names the tool."""

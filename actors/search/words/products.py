@@ -53,8 +53,9 @@ thermometer unzip upscale visualstudio wallet wallpaper watermark zip
 """
 
 _LEFT_OUT = """
-alarm car coffee dual fan garage gate ghost guitar harvest keynote latitude lightroom linear lock medium messenger
-monitor nest ring robot shares signal sofa steam torch tumble unity wallet watch
+alarm bitcoin car coffee crypto dual fan garage gate ghost guitar harvest keynote latitude lightroom linear lock medium
+messenger monitor nest ring robot shares signal sofa steam torch tumble unity wallet watch
+wifi
 """
 
 PRODUCTS: frozenset[str] = frozenset((_SERVICES + _DEVICES + _DEEDS).split()) - frozenset(_LEFT_OUT.split())

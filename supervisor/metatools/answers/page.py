@@ -1,7 +1,7 @@
 """What `discover_mcp_tools` answers to a search: one page of hits, as JSON, within a budget of tokens. Pure.
 
 A tool asked for by its exact path comes alone and with its complete schema, whatever that costs. Else a page ends where
-the fit ends, after five rows at the earliest, and after three short ones where nothing fits. In the order of what
+the fit ends, after five rows at the earliest, and after three short ones where all is doubtful. In the order of what
 matters most it has a line for each of the first ten hits (description, signature), the schema of the best if that fits
 what was asked, lines for the rest, and the schemas of the next that fit while the page is small. What cannot be used,
 and that nothing fits, is said before the rows.
@@ -22,7 +22,7 @@ from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Found, Hit
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
-from supervisor.metatools.servers.availability import coming, standings
+from supervisor.metatools.servers.availability import coming, is_off, standings
 from supervisor.metatools.servers.purposes import listed
 from supervisor.metatools.servers.unavailable import FITS, MOST, NOTHING
 from supervisor.metatools.texts import estimate_tokens, fitted
@@ -78,9 +78,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return sentences(f"{told}; tell the user." if told else "", also, still)
 
     def others_down(self, about: frozenset[str]) -> str:
-        """Say which other servers cannot be used, a few of them: what is missing may be theirs."""
+        """Say which other servers failed, a few of them: what is missing may be theirs.
+
+        What the operator switched off is left out: that is no failure, and nothing a model should undo.
+        """
         down = self.seen.names.servers - self.seen.visible - about - coming(self.seen, self.statuses)
-        told = standings(down, self.statuses, MOST)
+        failed = [name for name in down if not is_off(self.statuses.get(name))]
+        told = standings(failed, self.statuses, MOST)
         return f"Not usable now: {told}." if told else ""
 
     def no_tools(self) -> str:
@@ -159,7 +163,7 @@ class Page:
         return {"notice": told, **answer} if told else answer
 
     def _weak(self, query: str, hits: Sequence[Hit], about: frozenset[str]) -> str:
-        """Say that nothing fits, what there is, and how to ask; empty if something does."""
+        """Say that nothing fits for sure, what there is, and how to ask; empty if something does."""
         if hits and hits[0].distance < FITS:
             return ""
         if not self._seen.visible:
@@ -172,9 +176,11 @@ class Page:
             return sentences(
                 "Not sure that anything fits; nearest first.", self._context.others_down(about), f"{_ASK}."
             )
+        near = listed(dict.fromkeys(hit.document.server for hit in hits), NAMES_TOKENS)
+        weak = f"No description matches well; nearest servers: {near}." if near else "No description matches."
         there = self._context.servers()
         told = f"Servers: {there}." if there else ""
-        return sentences("Nothing fits.", self._context.others_down(about), told, f"{_ASK}; or '*' lists all.")
+        return sentences(weak, told, self._context.others_down(about), f"{_ASK}; or '*' lists all.")
 
     def _fill(self, hits: Sequence[Hit], named: Resolved | None, left: int) -> list[Row]:
         """Choose rows and what they show, in the order of what matters most."""

@@ -36,11 +36,11 @@ def unmet(query: str, ranking: Found, search: Callable[[str], Found]) -> tuple[s
 
 
 def told(missing: tuple[str, ...]) -> str:
-    """Return that nothing answers these needs, in words; empty for none."""
+    """Return that nothing seems to answer these needs, in words; empty for none."""
     if not missing:
         return ""
     named = " and ".join(repr(fitted(" ".join(need.split()), *_SHOWN)) for need in missing)
-    return f"Nothing fits {named}."
+    return f"No description matches {named} well."
 
 
 def _best(ranking: Found) -> float:

@@ -78,6 +78,11 @@ def standing(server: str, status: ServerStatus | None) -> str:
     return f"{clean(server)} could not be started ({_reason(status)})"
 
 
+def is_off(status: ServerStatus | None) -> bool:
+    """Say whether its operator switched a server off."""
+    return status is not None and status.disabled
+
+
 def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus], most: int = MAX_SERVERS_NAMED) -> str:
     """Return how servers are doing, at most twenty of them; empty for none."""
     names = sorted(servers)

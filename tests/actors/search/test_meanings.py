@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.search import KINDS, Document, Embedder, Found, Index, Tuning, analyse
+from actors.search.certainty import with_meanings
 from actors.search.embedding import Meanings, digest_of, document_levels, levels, query_levels, text_of
 from actors.search.fusion import _weight, fused
 from actors.search.rank import score
@@ -134,13 +135,14 @@ def test_a_document_whose_vector_is_still_to_come_is_neither_first_nor_last_for_
     assert keys(known).index("c:feed") < keys(known).index("b:feed")
 
 
-def test_the_words_say_whether_anything_fits_and_both_together_which_document() -> None:
+def test_both_together_say_which_document_fits_and_how_sure_that_is() -> None:
     corpus = built(FakeEmbedder(SAME))._corpus
     words = score(corpus, "melody on paper", None)
     found = fused(corpus, "melody on paper", words, None, None)
     assert words is not None
     assert found is not None
-    assert found.chances.max() == pytest.approx(words.chances.max())
+    far = with_meanings(found.values, words.evidence, nearest=0.0)
+    assert far.max() < found.chances.max() < with_meanings(found.values, words.evidence, nearest=1.0).max()
     assert found.chances.argmax() == found.values.argmax()
     assert (found.chances[found.values == 0] == 0).all()
 
@@ -247,7 +249,6 @@ def test_a_document_that_is_first_by_words_and_by_meaning_keeps_its_score() -> N
     words, both = (built(embedder).search(query).hits[0] for embedder in (None, FakeEmbedder()))
     assert both.document == words.document
     assert both.score == pytest.approx(words.score)
-    assert both.distance == pytest.approx(words.distance, abs=1e-5)
 
 
 def test_vectors_are_kept_as_whole_numbers_whose_products_are_exact() -> None:

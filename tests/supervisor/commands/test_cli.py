@@ -350,7 +350,7 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
     assert [row["tools"] for row in json.loads(as_json.stdout)["servers"]] == [3, 3]
     assert hits.stdout.splitlines()[1].startswith("notes:add_note")
     assert [hit["name"] for hit in json.loads(found_json.stdout)["tools"]] == ["welcome"]
-    assert "Nothing fits" in nothing.stdout
+    assert "No description matches" in nothing.stdout
     assert called.stdout == "Noted 't'; 2 notes now.\n"
     assert json.loads(listed.stdout)["structuredContent"] == {"titles": ["t", "welcome"]}
     assert all(result.exit_code == 0 for result in (shown, as_json, hits, found_json, nothing, called, listed))

@@ -125,7 +125,7 @@ def test_the_argument_server_filters_before_the_limit() -> None:
     several = [f"unknown-{number}" for number in range(50)]
     assert ask("issue", servers=["jira", *several])["notice"] == ask("issue", servers=[*several, "jira"])["notice"]
     notice = ask("issue", servers=["jira", *several])["notice"]
-    assert notice.startswith("There is no server 'jira'. Nothing fits.")
+    assert notice.startswith("There is no server 'jira'. No description matches")
     assert "Servers: crawler " in notice
 
 
@@ -184,9 +184,9 @@ def test_texts_of_a_schema_are_shortened_where_the_whole_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("list the issues and send an email to Bob", "Nothing fits 'send an email to Bob'."),
-        ("send an email to Bob, then list the issues", "Nothing fits 'send an email to Bob'."),
-        (f"list the issues and mail {'x' * 70}@example.com to all", "Nothing fits 'mail ...'."),
+        ("list the issues and send an email to Bob", "No description matches 'send an email to Bob' well."),
+        ("send an email to Bob, then list the issues", "No description matches 'send an email to Bob' well."),
+        (f"list the issues and mail {'x' * 70}@example.com to all", "No description matches 'mail ...' well."),
     ],
 )
 def test_a_need_of_several_for_which_there_is_nothing_is_named(query: str, said: str) -> None:
@@ -206,8 +206,8 @@ def test_a_need_of_several_for_which_there_is_nothing_is_named(query: str, said:
     ],
 )
 def test_where_every_need_has_a_tool_or_it_is_not_plain_nothing_is_said(query: str) -> None:
-    assert "Nothing fits" not in ask(query).get("notice", "")
+    assert "No description matches" not in ask(query).get("notice", "")
 
 
 def test_several_needs_of_which_none_has_a_tool_are_answered_as_one() -> None:
-    assert ask("send an email to Bob and book a flight")["notice"].startswith("Nothing fits. ")
+    assert ask("send an email to Bob and book a flight")["notice"].startswith("No description matches. ")

@@ -314,7 +314,7 @@ def test_a_weak_page_says_so_first_and_how_to_ask(best: float) -> None:
 def test_a_page_on_which_nothing_fits_is_short_and_says_what_there_is(best: float) -> None:
     nothing = page(best, *[0.99] * 9)
     assert next(iter(nothing)) == "notice"
-    assert nothing["notice"].startswith("Nothing fits. ")
+    assert nothing["notice"].startswith("No description matches well; nearest servers: a. ")
     assert 'Servers: a "Tasks".' in nothing["notice"]
     assert "Ask for what a tool should do" in nothing["notice"]
     assert len(nothing["tools"]) == KEPT_OF_NOTHING

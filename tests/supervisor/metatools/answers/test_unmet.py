@@ -39,7 +39,7 @@ async def test_several_needs_are_searched_for_beside_the_loop(monkeypatch: pytes
     listed = [{"name": "list_issues", "description": "List the issues.", "inputSchema": {"type": "object"}}]
     async with served({"github": Publisher(listed)}) as found:
         for query, said in (
-            ("list the issues and send an email", "Nothing fits 'send an email'."),
+            ("list the issues and send an email", "No description matches 'send an email' well."),
             ("list issues", None),
         ):
             answer = await found.ask("tools/call", name="discover_mcp_tools", arguments={"query": query})

@@ -132,11 +132,10 @@ def test_words_of_a_description_and_tools_known_from_before_tell_of_a_server() -
     assert "notice" not in ask("create an issue")
 
 
-def test_where_nothing_fits_the_servers_that_are_down_are_named_a_few_of_them() -> None:
+def test_where_nothing_fits_the_servers_that_failed_are_named_a_few_of_them() -> None:
     notice = ask("zzzz qqqq")["notice"]
-    assert notice.startswith("Nothing fits. Not usable now: ")
-    assert all(name in notice for name in STATUSES)
-    assert "Servers: github; files." in notice
+    assert notice.startswith("No description matches. Servers: github; files. Not usable now: ")
+    assert all(name in notice for name, status in STATUSES.items() if not status.disabled)
     assert "Ask for what a tool should do" in notice
     many = SEEN.names.including(f"down{number}" for number in range(50))
     statuses = {**STATUSES, **{f"down{number}": down("exit code 1") for number in range(50)}}
@@ -144,7 +143,18 @@ def test_where_nothing_fits_the_servers_that_are_down_are_named_a_few_of_them() 
     done = searched(seen, Discover(query="zzzz qqqq"), lambda: 0.0)
     notice = answered(seen, statuses, done, DiscoverySettings())["notice"]
     assert notice.count("could not be started") <= 5
-    assert "49 more" in notice
+    assert "48 more" in notice
+
+
+@pytest.mark.parametrize("query", ["zzzz qqqq", "post a letter"])
+def test_an_unsure_answer_does_not_tell_what_the_operator_switched_off(query: str) -> None:
+    answer = ask(query)
+    assert answer["notice"].startswith(("No description matches", "Not sure"))
+    assert "slack" not in answer["notice"]
+
+
+def test_a_server_that_is_switched_off_is_told_of_where_it_is_named() -> None:
+    assert ask("read my slack messages")["notice"].startswith("slack is not available (it is switched off")
 
 
 def test_an_unknown_server_is_said_to_be_unknown() -> None:

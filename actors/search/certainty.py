@@ -1,0 +1,95 @@
+"""How sure it is that anything serves what was asked, from what was found for it. Pure.
+
+The weights are those that `python -m benchmarks.fit_scores` prints; nothing else depends on their values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from actors.search.postings import Floats
+
+_TINY = 1e-6
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """The weights of a logistic function of the evidence."""
+
+    at_zero: float
+    root_share: float
+    terms: float
+    unknown: float
+    elsewhere: float
+    nearest: float = 0.0
+
+
+WORDS = Curve(at_zero=-12.26, root_share=14.8, terms=3.69, unknown=-2.84, elsewhere=-4.23)
+"""The curve where words alone are compared."""
+MEANINGS = Curve(at_zero=-13.28, root_share=12.7, terms=3.49, unknown=-1.79, elsewhere=-4.38, nearest=5.93)
+"""The curve where meanings are compared, too."""
+FALLS = 0.3
+"""A hit's chance falls with this power of its share of the best score."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What speaks for and against the hits of one reading of a query.
+
+    - `share`: the best score, as a share (0..1) of that of a document which matches everything;
+    - `terms`: how many needs were read; of many words no document matches all;
+    - `unknown`: which share of the things asked for, by weight, no document at all has;
+    - `elsewhere`: per document, which share of the products that the query names it does not mention.
+    """
+
+    share: float
+    terms: int
+    unknown: float
+    elsewhere: Floats
+
+    def of(self, number: int, nearest: float = 0.0) -> tuple[float, ...]:
+        """Return what a curve weighs for one document, in the order of its weights.
+
+        `nearest` is the cosine of the document that is nearest in meaning.
+        """
+        terms = math.log(max(self.terms, 1))
+        return (1.0, math.sqrt(self.share), terms, self.unknown, float(self.elsewhere[number]), nearest)
+
+
+def chances(values: Floats, evidence: Evidence) -> Floats:
+    """Return per document the chance (0..1) that it serves what was asked, by words alone.
+
+    Each has products of its own; all else is the query's.
+    """
+    common = _logit(WORDS, evidence.of(0)) if len(values) else 0.0
+    beside = (evidence.elsewhere - evidence.elsewhere[:1]) * np.float32(WORDS.elsewhere)
+    out: Floats = falling(values) / (1 + np.exp(-beside - np.float32(common)))
+    return out
+
+
+def with_meanings(values: Floats, readings: Sequence[Evidence], nearest: float) -> Floats:
+    """Return the same where meanings were compared, too; of several readings of the query the surest counts.
+
+    `nearest` is the cosine of the document that is nearest in meaning.
+    """
+    first = int(values.argmax())
+    sure = max(_logit(MEANINGS, evidence.of(first, nearest)) for evidence in readings)
+    return falling(values) * np.float32(1 / (1 + math.exp(-sure)))
+
+
+def _logit(curve: Curve, evidence: tuple[float, ...]) -> float:
+    weights: tuple[float, ...] = msgspec.structs.astuple(curve)
+    return sum(weight * value for weight, value in zip(weights, evidence, strict=True))
+
+
+def falling(values: Floats) -> Floats:
+    """Return per document by how much it is less likely to be meant than the one with the best score."""
+    out = np.zeros(len(values), np.float32)
+    scored = np.flatnonzero(values > 0)  # a power of zero takes ten times as long as one of a number
+    best = max(float(values.max(initial=0.0)), _TINY)
+    out[scored] = np.power(values[scored] / np.float32(best), np.float32(FALLS))
+    return out

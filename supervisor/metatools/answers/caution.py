@@ -1,0 +1,109 @@
+"""Hits in a harmless order: what destroys is first only for a need that names its deed and its object. Pure.
+
+"Delete a directory" asks for destruction, but not for that of the files a version control does not know, though both
+are about directories; "what changed" asks for none. A tool destroys if it is declared to (MCP 2025-03-26 server/tools,
+`destructiveHint`), or if its name or description says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+from rapidfuzz import fuzz
+
+from actors.catalogue import inference
+from actors.catalogue.offer import Tool
+from actors.catalogue.snapshot import Catalogue
+from actors.search import DEFAULT_TUNING, Hit
+from actors.search.intents import understood
+from actors.search.lexicon import PHRASE_PATTERNS, REAL_WORDS, alternatives
+from actors.search.spans import without_quotes
+from actors.search.text import stem, words
+from actors.search.words.common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
+from actors.search.words.everyday import WEAK
+from supervisor.metatools.answers.rows import declared_hints
+from supervisor.metatools.servers.unavailable import FITS
+
+_MAX_CHARS = 1000
+"""Of a query; a longer one has named what it wants by then."""
+_UNDOING = frozenset(word for word, deed in VERB_CLASS.items() if deed == "delete") | {*inference.WORDS["destroy"]}
+_UNDOING_STEMS = frozenset(map(stem, _UNDOING))
+_NO_THINGS = STOP_WORDS | LOW_INFORMATION | WEAK | VERB_CLASS.keys() | _UNDOING
+_PREPOSITIONS = "at by for from in inside into of on out over through to under using via when which with"
+_BORDERS = frozenset(_PREPOSITIONS.split())
+"""Before these the object of a sentence ends: "remove untracked files from the working directory"."""
+_LIKE = 75
+"""So similar (0..100) are a word and its misspelling, or its beginning."""
+_LEAST_CHARS = 4
+
+
+class Need:
+    """What a query names, in stems and what these may stand for."""
+
+    def __init__(self, query: str) -> None:
+        text = without_quotes(query[:_MAX_CHARS])
+        meant = [word for need in understood(text).needs for word in need]
+        meant += [word for pattern, said in PHRASE_PATTERNS if pattern.search(text.lower()) for word in said]
+        said = (*words(text), *meant)
+        self._said = frozenset(map(stem, said))
+        self._things = frozenset(stem(word) for word in said if word not in _NO_THINGS)
+        self._misspelt = [stem(word) for word in said if word not in REAL_WORDS and len(word) >= _LEAST_CHARS]
+        self.destroys = self._means(self._said, _UNDOING_STEMS)
+        """Whether it asks for destruction, of whatever."""
+
+    def names(self, tool: Tool) -> bool:
+        """Say whether it names the deed and the object of a tool that destroys."""
+        named = frozenset(map(stem, words(tool.name)))
+        deed = self.destroys or (named.isdisjoint(_UNDOING_STEMS) and not named.isdisjoint(self._said))
+        return deed and (not self._things or self._means(self._things, (named | _object(tool)) - _UNDOING_STEMS))
+
+    def _means(self, said: frozenset[str], stems: frozenset[str]) -> bool:
+        """Say whether any of these stems is said, by a synonym, or misspelt."""
+        known = alternatives(DEFAULT_TUNING.synonym, DEFAULT_TUNING.abbreviation, DEFAULT_TUNING.stemming)
+        if not stems.isdisjoint(said.union(*(known.get(word, {}) for word in said))):
+            return True
+        return any(fuzz.ratio(word, other) >= _LIKE for word in self._misspelt for other in stems)
+
+
+def _object(tool: Tool) -> frozenset[str]:
+    """Return the stems of what a tool's title, and its first sentence up to the first border, are about."""
+    said = words(inference.first_sentence(tool.description))
+    end = next((at for at, word in enumerate(said) if word in _BORDERS), len(said))
+    return frozenset(map(stem, (*words(tool.title), *said[:end])))
+
+
+def careful(seen: Catalogue, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Return the hits, of which the first destroys nothing that the query does not name; exact ones are left alone.
+
+    Where the best has to give way, or there is no other, no hit fits: what is meant is none of what there is, or it is
+    what must not come first.
+    """
+    if not hits or hits[0].exact or not _destroys(seen, hits[0]):
+        return tuple(hits)
+    need = Need(query)
+    place = next((at for at, hit in enumerate(hits) if not _destroys(seen, hit) or _names(seen, need, hit)), None)
+    if place == 0:
+        return tuple(hits)
+    ordered = hits if place is None else (hits[place], *hits[:place], *hits[place + 1 :])
+    return tuple(replace(hit, distance=max(FITS, before.distance)) for hit, before in zip(ordered, hits, strict=True))
+
+
+def _tool(seen: Catalogue, hit: Hit) -> Tool | None:
+    return seen.entries[hit.document.server].tools.get(hit.document.name) if hit.document.kind == "tool" else None
+
+
+def _names(seen: Catalogue, need: Need, hit: Hit) -> bool:
+    tool = _tool(seen, hit)
+    return tool is not None and need.names(tool)
+
+
+def _destroys(seen: Catalogue, hit: Hit) -> bool:
+    """Say whether a tool is declared to destroy, or seems to; what is declared to read only does not."""
+    tool = _tool(seen, hit)
+    if tool is None:
+        return False
+    hints = declared_hints(tool)
+    if hints.get("readOnlyHint"):
+        return False
+    return hints.get("destructiveHint", False) or bool(inference.effects(tool.name, tool.description).destructive)

@@ -1,0 +1,107 @@
+"""What destroys is not shown first, and not without a word of doubt, for a need that names something else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.protocol.jsonrpc import encode
+from supervisor.metatools.arguments.tools import discover
+from supervisor.metatools.discovery import DiscoverySettings, discovered
+from tests.supervisor.metatools.test_discovery import catalogue
+
+DESTROYS = {"destructiveHint": True}
+
+
+def tool(name: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}, **more}
+
+
+SEEN = catalogue(
+    git=[
+        tool("git_clean", "Remove untracked files from the working directory.", annotations=DESTROYS),
+        tool("git_status", "Show the status of the working directory."),
+        tool("git_branch", "Delete or create branches of the repository.", annotations=DESTROYS),
+    ],
+    files=[
+        tool("read_file", "Read the contents of a file."),
+        tool("write_file", "Write a file.", annotations=DESTROYS),
+        tool("list_directory", "List what is in a directory."),
+        tool("search_files", "Search for files whose text has a pattern."),
+        tool("remove_tag", "Remove a tag of a file.", annotations={"readOnlyHint": True}),
+    ],
+    todoist=[
+        tool("find_tasks", "Find tasks of the to-do list."),
+        tool("add_todo", "Add a to-do to a list."),
+        tool("list_todos", "List all to-dos."),
+        tool("complete_todo", "Complete a to-do."),
+        tool("find_projects", "Find projects with tasks to do."),
+        tool("user_info", "Get comprehensive user information including user ID, name, email, timezone and goals."),
+    ],
+    memory=[
+        tool("search_nodes", "Search for nodes in the knowledge graph."),
+        tool("delete_entities", "Delete entities and their relations from the knowledge graph."),
+    ],
+)
+
+
+def ask(query: str) -> Any:
+    wanted = discover(msgspec.Raw(json.dumps({"query": query}).encode()), 50)
+    return json.loads(encode(discovered(SEEN, {}, wanted, DiscoverySettings(), lambda: 0.0)))
+
+
+def first(answer: Any) -> str:
+    return str(answer["tools"][0]["tool_path"])
+
+
+@pytest.mark.parametrize("query", ["delete a directory", "remove the working directory", "delete my whole directory"])
+def test_who_would_delete_one_thing_is_not_shown_first_what_deletes_another(query: str) -> None:
+    answer = ask(query)
+    assert first(answer) != "git:git_clean"
+    assert "git:git_clean" in [row["tool_path"] for row in answer["tools"]]
+    assert answer["notice"].startswith("Not sure that anything fits")
+    assert "inputSchema" not in answer["tools"][0]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("remove untracked files", "git:git_clean"),
+        ("get rid of untracked files", "git:git_clean"),
+        ("delete a branch", "git:git_branch"),
+        ("delte branches of the repository", "git:git_branch"),
+        ("write a file", "files:write_file"),
+        ("delete entities", "memory:delete_entities"),
+        ("git_clean", "git:git_clean"),
+        ("remove the tag of a file", "files:remove_tag"),
+    ],
+)
+def test_what_is_named_is_first_without_a_doubt_though_it_destroys(query: str, expected: str) -> None:
+    answer = ask(query)
+    assert first(answer) == expected
+    assert "Not sure" not in answer.get("notice", "")
+
+
+@pytest.mark.parametrize("query", ["what is untracked", "entities and their relations"])
+def test_a_need_that_names_no_destruction_gets_none_first(query: str) -> None:
+    answer = ask(query)
+    assert first(answer) not in ("git:git_clean", "memory:delete_entities")
+
+
+def test_what_files_shall_contain_is_not_what_is_looked_for() -> None:
+    answer = ask("find all text files containing TODO")
+    assert first(answer) == "files:search_files"
+    assert "todoist:add_todo" not in [row["tool_path"] for row in answer["tools"][:2]]
+
+
+def test_where_only_what_destroys_is_found_the_doubt_is_said() -> None:
+    alone = catalogue(
+        git=[tool("git_clean", "Remove untracked files from the working directory.", annotations=DESTROYS)]
+    )
+    wanted = discover(msgspec.Raw(b'{"query": "delete a directory"}'), 50)
+    answer = discovered(alone, {}, wanted, DiscoverySettings(), lambda: 0.0)
+    assert first(answer) == "git:git_clean"
+    assert answer["notice"].startswith("Not sure that anything fits")
