@@ -175,17 +175,16 @@ class ServerActor(Actor[ServerMessage]):
         self._legacy.restart()
         self._restarts.forget()
         self._server.ordered("restart")
-        self._server.discovery.looking = None
         self._server.orders.restart(reply)
         self._course.step(Restart())
 
     def _on_refresh(self, reply: Reply[Any], *, operator: bool) -> None:
         recovery = self._server.recovery
-        refusal = recovery.ending(self.life) if operator else recovery.refusal(self.life)
-        if refusal is not None:
+        if (refusal := recovery.ending(self.life) if operator else recovery.refusal(self.life)) is not None:
             reply.fail(refusal)
             return
-        self._server.ordered("refresh")
+        if operator:
+            self._server.ordered("refresh")
         self._server.orders.refresh(reply)
         if self.life.listable:
             self._server.discovery.read()

@@ -139,7 +139,8 @@ class Performer:
             self._record.noted(self.status())
 
     def ordered(self, what: str) -> None:
-        """Note what an operator orders."""
+        """Note what an operator orders: then nobody only looks any more."""
+        self.discovery.looking = None
         self._record.story.ordered(what)
 
     # Effects --------------------------------------------------------------------------------------------------------
