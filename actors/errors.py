@@ -1,8 +1,7 @@
 """The taxonomy of expected failures, named by whose fault they are.
 
 Each class is one row of the border between the daemon and a client: `code` is the JSON-RPC error code, `kind` the word
-an agent can act on, `http_status` the status a modern HTTP client gets with it (a legacy client always gets 200: most
-of them lose the code otherwise).
+an agent can act on, `http_status` what a modern HTTP client gets (a legacy one always gets 200: most lose the code).
 Everything that is not a `SupervisorError` is a bug: it crashes its actor and never reaches a client as text.
 
 Codes of our own lie outside -32768..-32000, as the specification asks of new application codes
@@ -33,6 +32,7 @@ class SupervisorError(Exception):
         outcome: Outcome = "not_sent",
         retry_after_s: float | None = None,
         details: Mapping[str, Any] | None = None,
+        idempotent: bool = False,  # what was asked for may be done twice
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -40,17 +40,21 @@ class SupervisorError(Exception):
         self.outcome: Outcome = outcome
         self.retry_after_s = retry_after_s
         self.details = details
+        self.idempotent = idempotent
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same request may be made again: it may work then, and nothing is done twice that must not be."""
+        return self.retryable and (self.outcome == "not_sent" or (self.outcome == "unknown" and self.idempotent))
 
     def data(self) -> dict[str, Any]:
         """Return the JSON-RPC `data` object."""
-        members: dict[str, Any] = {"type": self.kind, "outcome": self.outcome, "retryable": self.retryable}
+        members: dict[str, Any] = {"type": self.kind, "outcome": self.outcome, "retryable": self.repeatable}
         if self.server is not None:
             members["server"] = self.server
         if self.retry_after_s is not None:
             members["retry_after_ms"] = round(self.retry_after_s * 1000)
-        if self.details:
-            members.update(self.details)
-        return members
+        return members | dict(self.details or {})
 
 
 # The client's fault ---------------------------------------------------------------------------------------------------
@@ -140,8 +144,7 @@ class MailboxFull(SupervisorError):
     retryable = True
 
     def __init__(self, message: str = "busy: too many requests are waiting; retry shortly", **more: Any) -> None:
-        more.setdefault("retry_after_s", 1.0)
-        super().__init__(message, **more)
+        super().__init__(message, **{"retry_after_s": 1.0, **more})
 
 
 class TooManyCalls(MailboxFull):
@@ -156,9 +159,7 @@ class Starved(SupervisorError):
     retryable = True
 
     def __init__(self, message: str, **more: Any) -> None:
-        more.setdefault("retry_after_s", 1.0)
-        more.setdefault("outcome", "unknown")
-        super().__init__(message, **more)
+        super().__init__(message, **{"retry_after_s": 1.0, "outcome": "unknown", **more})
 
 
 class CallTimedOut(SupervisorError):
@@ -182,8 +183,8 @@ class SpawnFailed(ServerError):
     """The process could not be started. `permanent`: trying again without a change is pointless.
 
     `scarce`: the daemon or the system lacks something (descriptors, processes, memory), the server is not at fault.
-    `away`: it cannot be reached, which says nothing about it.
-    `detail` says the same at length, for operators only: where was searched, what else is there.
+    `away`: it cannot be reached, which says nothing about it. `detail` says the same at length, for operators only:
+    where was searched, what else is there.
     """
 
     def __init__(

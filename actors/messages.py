@@ -23,11 +23,13 @@ class Result(msgspec.Struct, frozen=True):
     """What a server answered: a JSON object as it wrote it, and the era it is written in.
 
     `run` is the incarnation that did, by a name that no other one of any server has; empty if nobody asked for it.
+    `waited_s`: how long the call waited to be sent, for the server to wake, or for its turn.
     """
 
     body: msgspec.Raw
     era: Era
     run: str = ""
+    waited_s: float = 0.0
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -181,7 +183,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     ask take turns, as it asked something while several were in flight, and nothing says about which of them;
     `asked_since` is since when some wait for their turn until a client of another one answers. `legacy_session`:
     a session of the legacy era is open beside the modern conversation. `tasks`: those of clients that are not over, as
-    far as is known.
+    far as is known. `retry_at` is when a call may find it up again, sooner than `next_start` where a call may try it;
+    None where it is up or coming, and where calls do not help.
     """
 
     server: str
@@ -198,6 +201,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_error_at: float | None = None
     activity: Activity | None = None
     next_start: float | None = None
+    retry_at: float | None = None
     in_flight: int = 0
     waiting: int = 0
     calls: int = 0
@@ -239,6 +243,12 @@ class ServerListed(msgspec.Struct, frozen=True, kw_only=True):
 
 class ServerRemoved(msgspec.Struct, frozen=True, kw_only=True):
     """A server is no longer configured."""
+
+    server: str
+
+
+class AwaitShown(Ask[None], frozen=True, kw_only=True):
+    """Answered when all that the registry was told of a server before this can be searched and called."""
 
     server: str
 

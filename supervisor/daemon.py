@@ -230,7 +230,7 @@ class Daemon:
             counters=lambda: counters,
             log_records_lost=records_lost,
             totals=usage.totals,
-            control=Operation(deployment, servers, router.address, registry.offer, registry.statuses, store),
+            control=Operation(deployment, servers, router.address, registry, store),
             journals=servers.journals.find,
             accounts=self._accounts,
             elicitations=elicitations,

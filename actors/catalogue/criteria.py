@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -31,7 +31,17 @@ MAX_LIMIT = 500
 MAX_DESCRIPTION_CHARS = 500
 MAX_VERSION_CHARS = 120
 
-Usage = Mapping[tuple[str, str], tuple[int, int, float]]
+
+class ToolTotals(NamedTuple):
+    """All calls of one tool. `total_ms`: of the calls themselves; `waited_ms`: before, for the server."""
+
+    calls: int = 0
+    failures: int = 0
+    total_ms: float = 0.0
+    waited_ms: float = 0.0
+
+
+Usage = Mapping[tuple[str, str], ToolTotals]
 """(server, tool) to calls, failed calls, and their summed time in milliseconds."""
 Described = Mapping[str, Mapping[str, Metadata]]
 """Server to tool to what is known of it."""
@@ -67,7 +77,8 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool that fits; its description may be cut.
 
-    `success_rate` is 0 to 1, `avg_ms` milliseconds, both None before the first call; `tokens` None until counted.
+    `success_rate` is 0 to 1, `avg_ms` how many milliseconds a call takes, `avg_wait_ms` how many it waited before that,
+    for its server to wake or for its turn; None before the first call. `tokens` is None until counted.
     """
 
     path: str
@@ -80,6 +91,7 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
     failures: int
     success_rate: float | None
     avg_ms: float | None
+    avg_wait_ms: float | None
     metadata: Metadata
 
 
@@ -126,7 +138,7 @@ def _rows(
         metadata = known[server] if server in known else describe_all(server, entry.offer.tools)
         for tool in entry.offer.tools:
             if tool.name in metadata and _fits(tool, metadata[tool.name], criteria):
-                yield _row(entry, tool, metadata[tool.name], usage.get((server, tool.name), (0, 0, 0.0)))
+                yield _row(entry, tool, metadata[tool.name], usage.get((server, tool.name), ToolTotals()))
 
 
 def _server_fits(entry: Entry, criteria: Criteria) -> bool:
@@ -166,8 +178,8 @@ def _tells(wanted: str, description: str) -> bool:
     return bool(asked) and asked <= frozenset(words(description))
 
 
-def _row(entry: Entry, tool: Tool, metadata: Metadata, used: tuple[int, int, float]) -> SelectedTool:
-    calls, failures, total_ms = used
+def _row(entry: Entry, tool: Tool, metadata: Metadata, used: ToolTotals) -> SelectedTool:
+    calls, failures, total_ms, waited_ms = used
     return SelectedTool(
         path=tool_path(entry.server, tool.name),
         server=entry.server,
@@ -179,6 +191,7 @@ def _row(entry: Entry, tool: Tool, metadata: Metadata, used: tuple[int, int, flo
         failures=failures,
         success_rate=round((calls - failures) / calls, 4) if calls else None,
         avg_ms=round(total_ms / calls, 1) if calls else None,
+        avg_wait_ms=round(waited_ms / calls, 1) if calls else None,
         metadata=metadata,
     )
 

@@ -123,6 +123,12 @@ def describe_all(server: str, tools: Iterable[Tool]) -> dict[str, Metadata]:
     return known
 
 
+def is_idempotent(tool: Tool) -> bool:
+    """Say whether a tool declares that it changes nothing, or nothing more when it is called again."""
+    said = _object(tool.annotations)
+    return said.get("readOnlyHint") is True or said.get("idempotentHint") is True
+
+
 def _declared(tool: Tool) -> _Declared:
     """Return what the server declares: its annotations, and of `_meta` only what MCP has no annotation for."""
     meta = {key: value for key, value in _object(tool.meta).items() if key in FROM_META}

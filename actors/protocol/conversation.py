@@ -141,9 +141,11 @@ class Conversation:
         """Ask to be told of changes of the lists, which a legacy server tells unasked, and of these resources."""
         self._subscription.listen(uris, self.era)
 
-    def ask_for_life(self) -> None:
-        """Ask for any answer at all: `ping`, or `server/discover` in the modern era, which has no ping."""
-        self._out.ask("life", "server/discover" if self.era == "modern" else "ping")
+    def ask_for_life(self, *, again: bool = True) -> bool:
+        """Ask for any answer at all; not `again`: unless one is awaited. Return whether it was asked for."""
+        if asked := again or not self._out.is_open("life"):
+            self._out.ask("life", "server/discover" if self.era == "modern" else "ping")
+        return asked
 
     def call(self, call: int, asked: ClientRequest) -> None:
         """Send a request of a client, known as `call` from now on."""

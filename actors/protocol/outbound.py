@@ -174,6 +174,10 @@ class Outbound:
         """Return the JSON text of the id of a request of our own; empty if there is none."""
         return self._ids.get(tag, b"")
 
+    def is_open(self, tag: Tag) -> bool:
+        """Say whether a request of our own waits for its answer."""
+        return self.peer.expects(self.id_of(tag))
+
     def forget(self, tag: Tag) -> None:
         """Drop a request: its answer will be a stray."""
         id_ = self._ids.pop(tag, None)

@@ -22,9 +22,10 @@ from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
 from actors.life.states import State
-from actors.messages import EraLearned, Memory, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.messages import AwaitShown, EraLearned, Memory, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
+from actors.registry.publication import Publication
 from actors.registry.vectors import Embedding
 from actors.search import Index
 
@@ -67,7 +68,7 @@ _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 
 UNCOUNTED = "its tokens are not counted: a bug of this daemon, whose log says more"
 
-Message = ServerListed | ServerChanged | ServerRemoved | EraLearned | Indexed | Counted | Uncountable
+Message = ServerListed | ServerChanged | ServerRemoved | EraLearned | AwaitShown | Indexed | Counted | Uncountable
 
 
 class Registry(Actor[Message]):
@@ -101,6 +102,7 @@ class Registry(Actor[Message]):
         self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
         self._unsearched: set[str] = set(self._entries)
+        self._publication = Publication(self._entries)
         self._work = trio.Event()
         self._uncounted: dict[str, Offer] = {}
         self._counting = trio.Event()
@@ -137,6 +139,9 @@ class Registry(Actor[Message]):
                 self._mark(server)
             case EraLearned(server=server):
                 self._memory.save_era(server, message)
+            case AwaitShown(server=server):
+                assert reply is not None
+                self._publication.wait(server, reply)
             case Indexed():
                 self._on_indexed(message)
             case Counted():
@@ -195,6 +200,7 @@ class Registry(Actor[Message]):
 
     def _mark(self, server: str) -> None:
         self._dirty.add(server)
+        self._publication.tell(server)
         self._work.set()
 
     def _on_indexed(self, message: Indexed) -> None:
@@ -205,6 +211,7 @@ class Registry(Actor[Message]):
             following, changes[server] = following.without(server, message.index)
         self._unsearched -= (message.entries.keys() - message.tools_only) | message.removed
         self.catalogue.set(replace(following, indexed=not self._unsearched))
+        self._publication.publish(message.told)
         for server, change in changes.items():
             self._emit_change(server, change)
         self._unembedded.set()
@@ -216,10 +223,8 @@ class Registry(Actor[Message]):
         newest = self._entries.get(entry.server)
         if newest is None or newest.offer is entry.offer or not _same(newest.offer, entry.offer):
             return entry
-        offer = newest.offer
-        return replace(
-            entry, offer=replace(entry.offer, token_counts=offer.token_counts, tokens_exact=offer.tokens_exact)
-        )
+        counts, exact = newest.offer.token_counts, newest.offer.tokens_exact
+        return replace(entry, offer=replace(entry.offer, token_counts=counts, tokens_exact=exact))
 
     def _on_counted(self, message: Counted) -> None:
         entry = self._entries.get(message.server)
@@ -251,7 +256,9 @@ class Registry(Actor[Message]):
             self._work = trio.Event()
             piece = self._indexer.piece({name: self._entries.get(name) for name in self._dirty})
             self._dirty -= piece.done
-            await self.address.tell(await persist(self._conditions, "search index", self._indexer.take, piece))
+            told = self._publication.told(piece.done)
+            indexed = await persist(self._conditions, "search index", self._indexer.take, piece)
+            await self.address.tell(replace(indexed, told=told))
             if self._dirty:
                 self._work.set()
 

@@ -41,7 +41,7 @@ UNSEARCHABLE = "it cannot be searched, only called by name: a bug of this daemon
 class Indexed(msgspec.Struct, frozen=True):
     """The index covers these entries now; `removed` are gone from it. `changes`: what differs from those before.
 
-    `tools_only`: those of which only the tools are in the index.
+    `tools_only`: those of which only the tools are in the index. `told`: see `Publication`.
     """
 
     index: Index
@@ -49,6 +49,7 @@ class Indexed(msgspec.Struct, frozen=True):
     removed: frozenset[str]
     changes: dict[str, OfferChange] | None = None
     tools_only: frozenset[str] = frozenset()
+    told: dict[str, int] = {}
 
 
 class Piece(msgspec.Struct, frozen=True):

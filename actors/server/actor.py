@@ -245,8 +245,7 @@ class ServerActor(Actor[ServerMessage]):
             return
 
     def _watch_deadlines(self) -> None:
-        deadline = self._calls.next_deadline()
-        if deadline is not None:
+        if (deadline := self._calls.next_deadline()) is not None:
             self._timers.start_by(Timer.DEADLINES, deadline)
 
     # Timers ---------------------------------------------------------------------------------------------------------

@@ -51,6 +51,11 @@ class Call(msgspec.Struct, eq=False):
         """Whether the server may know of it: it was sent, and bytes of it were written."""
         return self.mark is not None and self.mark.passed
 
+    @property
+    def waited_s(self) -> float:
+        """How long it waited to be sent."""
+        return 0.0 if self.sent_at is None else self.sent_at - self.began
+
     def may_wait(self, failure: Failure) -> bool:
         """Say whether it is sent again after this: nothing of it was done, as its session is over or nobody was found.
 

@@ -136,7 +136,8 @@ class Calls:
         match fact:
             case CallAnswered(result=result):
                 self.turns.ended(call)
-                call.reply.answer(Result(result, link.talk.era, link.run if call.message.as_task else ""))
+                run = link.run if call.message.as_task else ""
+                call.reply.answer(Result(result, link.talk.era, run, call.waited_s))
             case CallRefused(error=error) if call.is_outdated(error, link.talk.era):
                 call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
                 self._in_flight[call.number] = call

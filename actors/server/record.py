@@ -133,7 +133,7 @@ class Record:
         activity: Activity | None,
     ) -> ServerStatus:
         """Return how the server is doing now."""
-        next_start_s = recovery.next_start_s()
+        next_start_s, retry_s = recovery.next_start_s(), recovery.call_retry_s(life)
         agreement = link.talk.agreement if link is not None else None
         return ServerStatus(
             server=self._server,
@@ -148,6 +148,7 @@ class Record:
             restarts=recovery.restarts,
             activity=activity,
             next_start=None if next_start_s is None else trio.current_time() + next_start_s,
+            retry_at=None if retry_s is None else trio.current_time() + retry_s,
             last_error=self.last_error,
             last_error_at=self._last_error_at,
             in_flight=calls.in_flight,

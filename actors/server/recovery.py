@@ -84,6 +84,18 @@ class Recovery:
         left = self._timers.left(Timer.BACKOFF)
         return left if left is not None else self._timers.left(Timer.RETRY)
 
+    def call_retry_s(self, life: Life) -> float | None:
+        """Return in how many seconds a call may find the server up again; see `ServerStatus.retry_at`."""
+        left, now = self.next_start_s(), trio.current_time()
+        if life.barred:
+            return None
+        if life.state is State.FAILED:
+            due = self._restarts.probe_due(now)
+            return due if left is None else min(left, due)
+        if life.state is not State.RESPAWNING or left is None or life.away_s is None:
+            return left
+        return min(left, max(0.0, self._left_alone_until - now))
+
     def ending(self, life: Life) -> ShuttingDown | None:
         """Why nobody at all can start the server any more; None if somebody can."""
         if life.ending:
@@ -107,12 +119,12 @@ class Recovery:
 
     def delay(self, life: Life, activity: Activity | None) -> tuple[str, float]:
         """Return why a server is not ready yet, as the end of a sentence, and in how many seconds to ask again."""
-        left = self.next_start_s()
+        wait = self.call_retry_s(life)
         if activity is not None:
             return DELAYS[activity]
-        if life.state is State.RESPAWNING and left is not None:
-            return f": {life.reason}; it is tried again in {left:.0f} s", left
-        return "", STARTING_RETRY_S
+        if wait is None:
+            return "", STARTING_RETRY_S
+        return f": {life.reason}; {self._when(wait)}", wait
 
     def fail_waiting(self, life: Life, reason: str, calls: Calls, orders: Orders) -> None:
         """Fail everybody who waits for a server that will not come up as it is now."""
@@ -131,22 +143,25 @@ class Recovery:
 
     def starting(self, life: Life) -> ServerStarting:
         """Return the error for a server that is tried again after a failure."""
-        left = self.next_start_s()
-        when = f"in {left:.0f} s" if left is not None else "now"
+        wait = self.call_retry_s(life) or 0.0
         what = "did not start" if life.away_s is None else "is away"
-        text = f"server {self._server!r} {what}: {life.reason}; it is tried again {when}"
-        return ServerStarting(text, server=self._server, retry_after_s=left if left is not None else 1.0)
+        text = f"server {self._server!r} {what}: {life.reason}; {self._when(wait)}"
+        return ServerStarting(text, server=self._server, retry_after_s=wait)
+
+    def _when(self, wait_s: float) -> str:
+        """Say when a server is tried again: by itself, or by a call where that may be sooner."""
+        left = self.next_start_s()
+        by_itself = left is not None and left <= wait_s + 0.5  # to the second that is said
+        return f"it is tried again in {wait_s:.0f} s" if by_itself else f"a call tries it again after {wait_s:.0f} s"
 
     def unavailable(self, life: Life) -> ServerGaveUp | LoginRequired:
         """Return the error for a server that was given up, or that wants a login."""
         reason = life.reason
         if life.barred:
             return LoginRequired(f"server {self._server!r} wants a login: {reason}", server=self._server)
-        due = self._restarts.probe_due(trio.current_time())
-        left = self.next_start_s()
-        if left is not None and left <= due:
-            wait, when = left, f"it is tried again in {left:.0f} s"
-        else:
-            wait, when = due, f"a call tries it again after {due:.0f} s"
-        text = f"server {self._server!r} is not available: {reason}; {when}, `mcpvisor restart {self._server}` at once"
+        wait = self.call_retry_s(life) or 0.0
+        text = (
+            f"server {self._server!r} is not available: {reason}; {self._when(wait)}, "
+            f"`mcpvisor restart {self._server}` at once"
+        )
         return ServerGaveUp(text, server=self._server, retry_after_s=wait)

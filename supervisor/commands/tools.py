@@ -26,11 +26,11 @@ from supervisor.commands.common import (
 PATH = "/api/tools"
 SORT_WORDS = tuple(word.replace("_", "-") for word in get_args(SortBy))
 SAFETY_STYLES = {"safe": "green", "moderate": "yellow", "dangerous": "bold red"}
-COLUMNS = ("PATH", "SAFETY", "CATEGORY", "TOKENS", "CALLS", "SUCCESS", "AVG MS", "WARNINGS", "DESCRIPTION")
-NUMBERS = ("TOKENS", "CALLS", "SUCCESS", "AVG MS", "WARNINGS")
+COLUMNS = ("PATH", "SAFETY", "CATEGORY", "TOKENS", "CALLS", "SUCCESS", "AVG MS", "WAIT MS", "WARNINGS", "DESCRIPTION")
+NUMBERS = ("TOKENS", "CALLS", "SUCCESS", "AVG MS", "WAIT MS", "WARNINGS")
 MAX_DESCRIPTION_CHARS = 100
 MAX_CARD_CHARS = 300
-WIDE = 160
+WIDE = 168
 """Columns that the table needs for descriptions to be read."""
 
 
@@ -108,6 +108,7 @@ def rows_of(listed: list[dict[str, Any]]) -> RenderableType:
             _number(row["calls"]),
             "-" if row["success_rate"] is None else f"{row['success_rate']:.0%}",
             _number(row["avg_ms"]),
+            _number(row["avg_wait_ms"]),
             _number(_warnings(row)),
             description,
         )

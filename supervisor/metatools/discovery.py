@@ -29,6 +29,7 @@ from supervisor.metatools.answers.page import Context, Page
 from supervisor.metatools.arguments import list_requests
 from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
 from supervisor.metatools.schemas.rendering import growth
+from supervisor.metatools.servers.availability import all_unlisted, without
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
 from supervisor.metatools.servers.unavailable import concerned, named_in, unread
 from supervisor.metatools.texts import clean
@@ -89,12 +90,9 @@ class Searched(msgspec.Struct, frozen=True):
 def discovered(
     seen: Catalogue, statuses: Mapping[str, ServerStatus], wanted: Discover, settings: DiscoverySettings, clock: Clock
 ) -> dict[str, Any]:
-    """Return the answer of `discover_mcp_tools` for what a client sees. `clock` is in seconds.
-
-    Raises `InvalidArguments` for a cursor where nothing is listed.
-    """
+    """Search and answer at once; see `searched` and `answered`. It says nothing of when."""
     servers = partial(roll, seen, statuses, {}, SERVERS_TOKENS, usable=True)
-    return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings, servers)
+    return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings, 0.0, servers)
 
 
 def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
@@ -129,18 +127,18 @@ def answered(
     statuses: Mapping[str, ServerStatus],
     done: Searched,
     settings: DiscoverySettings,
+    now: float,
     servers: Callable[[], str] = str,
 ) -> dict[str, Any]:
     """Return the answer to a search. How long that takes is a matter of the `weight` of what was found.
 
-    `servers` gives the servers and what they are for, for an answer in which nothing fits.
+    `now` is a moment of the trio clock. `servers` gives the servers and what they are for, where nothing fits.
     """
-    context = Context(seen=seen, statuses=statuses, budget=settings.discover_token_budget, servers=servers)
-    scope, asked = done.scope, done.asked
+    context = Context(seen=seen, statuses=statuses, budget=settings.discover_token_budget, now=now, servers=servers)
+    scope, asked, remark = done.scope, done.asked, _remark(seen, done)
     if scope.listing:
         limit = asked.limit if asked.limited else inventory.MAX_ITEMS
         listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
-        remark = _remark(seen, done)
         return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
     likely = done.servers - scope.named
     return Page(context).build(
@@ -149,7 +147,7 @@ def answered(
         done.milliseconds,
         tool=done.tool,
         about=done.servers,
-        remark=_remark(seen, done) or unmet.told(done.unmet),
+        remark=remark or unmet.told(done.unmet),
         likely=likely - named_in(asked.query, likely) if likely else likely,
         ends=asked.limit <= DEFAULT_LIMIT,
         named=scope.alone in seen.visible or scope.absent is not None,
@@ -160,9 +158,11 @@ def _remark(seen: Catalogue, done: Searched) -> str:
     scope = done.scope
     if scope.unknown:
         return f"There is no server {scope.unknown!r}."
+    if scope.listing:
+        return all_unlisted(seen, scope.servers)
     if scope.absent is not None and scope.absent.server in seen.visible:
-        return f"Server {scope.absent.server!r} has no tool {clean(scope.absent.name[:100])!r}."
-    return "" if scope.listing or scope.exact else unread(seen, done.asked.kinds)
+        return without(seen, scope.absent.server, scope.absent.name)
+    return "" if scope.exact else unread(seen, done.asked.kinds)
 
 
 def weight(seen: Catalogue, done: Searched) -> int:

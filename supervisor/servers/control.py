@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
 
 import trio
+from msgspec.structs import replace
 
-from actors.catalogue.offer import Offer
 from actors.errors import ServerDisabled, UnknownServer
 from actors.kit import Address, Latest
 from actors.life.states import State
-from actors.messages import Refreshed, RefreshServer, RestartServer, ServerStatus, SleepServer, WakeServer
+from actors.messages import AwaitShown, Refreshed, RefreshServer, RestartServer, SleepServer, WakeServer
 from actors.principal import Principal
+from actors.registry.actor import Registry
 from actors.router import Message as RouterMessage
 from supervisor.config import ServerConfig
 from supervisor.servers.children import Servers
@@ -21,29 +21,27 @@ from supervisor.servers.orders import Done, Order
 from supervisor.store import Store
 
 NEAREST = 5
+SHOWN_S = 10.0
+"""How long an order waits at the most until its effect can be seen."""
+LATER = "; searches see that a little later: the daemon still indexes what it knows, or is short of resources"
 MAX_NAMES = 5
 
 
 class Operation:
-    """Implements `supervisor.servers.orders.Control`. Names are resolved exactly; an error names the nearest.
-
-    `recall` gives what is known of a server's lists now.
-    """
+    """Implements `supervisor.servers.orders.Control`. Names are resolved exactly; an error names the nearest."""
 
     def __init__(
         self,
         deployment: Latest[Deployment],
         servers: Servers,
         router: Address[RouterMessage],
-        recall: Callable[[str], Offer | None],
-        statuses: Latest[Mapping[str, ServerStatus]],
+        registry: Registry,
         store: Store,
     ) -> None:
         self._deployment = deployment
         self._servers = servers
         self._router = router
-        self._recall = recall
-        self._statuses = statuses
+        self._registry = registry
         self._store = store
 
     def check(self, server: str) -> None:
@@ -59,7 +57,11 @@ class Operation:
         raise UnknownServer(f"there is no server {server[:100]!r}; {hint}", details={"nearest": nearest})
 
     async def order(self, server: str, order: Order, principal: Principal) -> Done:
-        """Carry out an order; see `Control.order`."""
+        """Carry out an order; see `Control.order`. It is done when searches and calls see its effect."""
+        done = await self._carried_out(server, order, principal)
+        return done if await self._shown(server) else replace(done, message=done.message + LATER)
+
+    async def _carried_out(self, server: str, order: Order, principal: Principal) -> Done:
         self.check(server)
         config = self._deployment.value.entries.get(server)
         if config is not None and config.disabled:
@@ -119,18 +121,25 @@ class Operation:
         off = self._servers.disabled(server)
         self._store.switch_server(server, disabled=False)
         await self._servers.enable(server)
-        if self._recall(server) is None:  # it was off when the daemon started, or never came up
+        if self._registry.offer(server) is None:  # it was off when the daemon started, or never came up
             refreshed = await self._router.ask(RefreshServer(server=server, principal=principal))
             return Done(message=f"{server} is switched on: {told(refreshed)}", found=refreshed)
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
 
     def _state(self, server: str) -> State | None:
-        status = self._statuses.value.get(server)
+        status = self._registry.statuses.value.get(server)
         return status.state if status is not None else None
 
+    async def _shown(self, server: str) -> bool:
+        """Wait until everybody sees what the registry was told of a server, as we were; return whether they do."""
+        with trio.move_on_after(SHOWN_S):
+            await self._registry.address.ask_in_turn(AwaitShown(server=server))
+            return True
+        return False
+
     async def _tools(self, server: str) -> str:
-        await trio.lowlevel.checkpoint()  # the registry was told at the same time as we: it has its turn
-        offer = self._recall(server)
+        await self._shown(server)
+        offer = self._registry.offer(server)
         return f", {len(offer.tools)} tools" if offer is not None else ""
 
 

@@ -6,11 +6,10 @@ import trio
 
 from actors.errors import ServerGaveUp, SupervisorError, UnknownServer
 from actors.kit import Address
-from actors.life.states import State
 from actors.messages import WakeServer
 from actors.principal import Principal
 from actors.router import Message as RouterMessage
-from supervisor.metatools.servers.availability import advice, late, refusal
+from supervisor.metatools.servers.availability import advice, late, refusal, respawn_after_s
 from supervisor.service.visible import Visible
 
 
@@ -67,7 +66,8 @@ class Arrival:
         """Cancel `scope` once it is known that the next start of a failing server comes after the deadline."""
         while True:
             status = self._visible.statuses(principal).get(server)
-            next_start = status.next_start if status is not None and status.state is State.RESPAWNING else None
-            if next_start is not None and next_start > by:
+            now = trio.current_time()
+            wait = respawn_after_s(status, now)
+            if wait is not None and now + wait > by:
                 scope.cancel()
             await self._visible.reported(self._visible.reports)

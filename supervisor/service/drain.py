@@ -60,9 +60,11 @@ class RequestDrain:
             if not self._in_flight:
                 self._performed.unpark_all()
 
-    def last_answer(self, scope: trio.CancelScope, request_id: bytes) -> Answer | None:
+    def last_answer(self, scope: trio.CancelScope, exchange: Exchange) -> Answer | None:
         """Return the answer to a request that was cancelled by `end`; None if it was by somebody else."""
         if scope not in self._ended:
             return None
+        if not exchange.forwarded:
+            return failure(exchange.id, ShuttingDown("the daemon ended before this was passed on to a server"))
         text = "the daemon ended before this call did; whether it was carried out is not known"
-        return failure(request_id, ShuttingDown(text, outcome="unknown"))
+        return failure(exchange.id, ShuttingDown(text, outcome="unknown", idempotent=exchange.idempotent))

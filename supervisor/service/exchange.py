@@ -14,6 +14,8 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+from actors.catalogue.metadata import is_idempotent
+from actors.catalogue.offer import Tool
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
@@ -21,6 +23,7 @@ from actors.protocol import jsonrpc
 from actors.protocol.client_capabilities import ELICIT, NOBODY, declared, lacking, with_elicitation
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.input_required import Retry
+from actors.protocol.listing import METHODS
 from actors.protocol.question_progress import with_token
 from actors.protocol.versions import META_LOG_LEVEL
 from actors.protocol.visits import Visitor
@@ -32,6 +35,7 @@ from supervisor.service.question_table import MAX_OPEN, QuestionTable
 from supervisor.service.updates import Updates
 
 MAX_TOKEN_BYTES: Final = 512
+_READING: Final = frozenset({*METHODS.values(), "resources/read", "prompts/get", "completion/complete"})
 _TOKEN_STARTS: Final = frozenset(b'"-0123456789')
 OVER: Final = "the request that this was about is over"
 _UNREAD: Final = "the client does not read what it is sent"
@@ -67,7 +71,8 @@ class Exchange:
     could not be told. `retry` is what a request says that is made again, None where it is not; `wish` what the client
     wants to hear. `asked_by` is the server that questions are told to be of, empty where the client knows.
     `elicitations`: who is told that something is asked, and where somebody else may answer. `allowance`: how much the
-    server may ask; None before it is asked anything itself.
+    server may ask; None before it is asked anything itself. `tool` is the one that is called, None before it is known.
+    `forwarded`: a server may have been asked; `waited_s`: how long that waited, see `Result`.
     """
 
     __slots__ = (
@@ -78,12 +83,15 @@ class Exchange:
         "asking",
         "client",
         "elicitations",
+        "forwarded",
         "id",
         "log_level",
         "method",
         "params",
         "retry",
+        "tool",
         "updates",
+        "waited_s",
         "wish",
     )
 
@@ -109,11 +117,19 @@ class Exchange:
         self.retry = retry
         self.wish = NOTHING
         self.asked_by = ""
+        self.tool: Tool | None = None
+        self.forwarded = False
+        self.waited_s = 0.0
         self.elicitations: CallElicitations | None = None
         self.allowance: CallAllowance | None = None
         self._voice = voice
         self._questions = questions
         self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether it only reads, or calls a tool that says of itself that it may be called twice."""
+        return self.method in _READING if self.tool is None else is_idempotent(self.tool)
 
     @property
     def capabilities(self) -> bytes:

@@ -134,6 +134,8 @@ def _members(data: msgspec.Raw) -> dict[str, msgspec.Raw]:
 def advice(error: SupervisorError) -> str:
     """Return what to do about an error whose message does not say it; empty if that is plain."""
     wait = error.retry_after_s
+    if error.outcome == "unknown" and error.idempotent:
+        return "; whether the tool ran is not known; it says that it may be called again"
     if error.outcome == "unknown":
         return "; whether the tool ran is not known: look before you call it again"
     if error.outcome == "completed":

@@ -120,8 +120,10 @@ class Forwarder:
             principal=client.principal,
         )
         refused: RemoteError | None = None
+        exchange.forwarded = True
         try:
             result: Result = await self._round_trips.result(exchange, message, by_result=by_result)
+            exchange.waited_s = result.waited_s
         except CapabilityRequired as lacking:
             if written is not None:  # whoever speaks to this server acts on it; a model is shown what the server said
                 raise

@@ -26,11 +26,12 @@ from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
 from supervisor.servers.deployment import Deployment
+from supervisor.service.counting import Used
 from supervisor.service.elicitations import Elicitations
 from supervisor.service.exchange import Exchange
 from supervisor.service.introduction import Introduction
 from supervisor.service.lookup import Lookup
-from supervisor.service.means import Means, Used
+from supervisor.service.means import Means
 from supervisor.service.meta_calls import MetaCalls
 from supervisor.service.port import Revisions
 from supervisor.service.resources import Reading

@@ -19,7 +19,7 @@ from actors.catalogue.uris import resolve_bare, resolve_named
 from actors.errors import AmbiguousName, UnknownPrompt, UnknownTool
 from supervisor.host.workbench import beside
 from supervisor.metatools.definitions import SCHEMAS
-from supervisor.metatools.servers.availability import refusal
+from supervisor.metatools.servers.availability import refusal, unlisted_of
 from supervisor.metatools.texts import clean
 from supervisor.service.arrival import Arrival
 from supervisor.service.barred import barred
@@ -180,6 +180,9 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     hint = f"did you mean {', '.join(nearest)}?" if nearest else listed or "use discover_mcp_tools to find tools"
     if absent is not None:
         text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r}"
+        if unread := unlisted_of(seen, absent.server):
+            text += f" that is known: {unread}; tell the user"
+            hint = hint if nearest else "nothing was called"
     else:
         text = f"there is no tool {clean(path[:100])!r}{_no_server(path)}"
     return UnknownTool(f"{text}; {hint}", server=server, details={"nearest": nearest})

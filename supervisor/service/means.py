@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from time import perf_counter
+from collections.abc import Callable, Mapping
 
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.kit import Address, Latest
 from actors.messages import ServerStatus
-from actors.principal import Principal
-from actors.protocol.jsonrpc import RemoteError
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
 from supervisor.host.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.arrival import Arrival
+from supervisor.service.counting import Used
 from supervisor.service.elicitations import Elicitations
 from supervisor.service.forward import Forwarder
 from supervisor.service.looks import Looks
@@ -24,11 +20,6 @@ from supervisor.service.parking import Parking
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
 from supervisor.service.visible import Visible
-
-Used = Callable[[Principal, str, str, bool, float], None]
-"""Told of each call that ended: who called, server, tool, whether the server answered with a result, milliseconds."""
-REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
-"""Errors of ours that say nothing about the tool that was called."""
 
 
 class Means:
@@ -60,16 +51,3 @@ class Means:
         self.tasks = HeldTasks(deployment)
         self.forward = Forwarder(router, deployment, self.bench, self.parking, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible)
-
-    @contextmanager
-    def counted(self, principal: Principal, server: str, tool: str) -> Iterator[None]:
-        """Tell how the call in the block ended; one that was refused or cancelled is not counted."""
-        started = perf_counter()
-        try:
-            yield
-        except REFUSED:
-            raise
-        except (SupervisorError, RemoteError):
-            self.used(principal, server, tool, False, (perf_counter() - started) * 1000)
-            raise
-        self.used(principal, server, tool, True, (perf_counter() - started) * 1000)

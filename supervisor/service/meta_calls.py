@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+import trio
 
 from actors.catalogue.resolution import MAX_PATH_CHARS, Unknown, bounded
 from actors.catalogue.snapshot import Catalogue
@@ -146,7 +147,7 @@ class MetaCalls:
         statuses = self._visible.statuses(client.principal)
         servers = partial(self._introduction.servers, client.principal)
         answer = await self._bench.run(
-            weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, servers
+            weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, trio.current_time(), servers
         )
         return _content(answer)
 
@@ -173,7 +174,8 @@ class MetaCalls:
         told = standings(named - seen.visible, statuses)
         remark = f"There is no server {unknown[0]!r}." if unknown else f"{told}; tell the user." if told else ""
         servers = seen.visible & named if asked.servers else seen.visible
-        context = Context(seen=seen, statuses=statuses, budget=self._deployment.value.settings.discover_token_budget)
+        budget = self._deployment.value.settings.discover_token_budget
+        context = Context(seen=seen, statuses=statuses, budget=budget, now=trio.current_time())
         return _content(resources_page(context, asked, servers, remark))
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from actors.errors import Starved, SupervisorError, UnknownDoor
+from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol import jsonrpc
@@ -132,7 +132,9 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
         if is_want(error):
             lacking = reason_of(error)
             log.debug("%s was not performed for want: %s", method, lacking)
-            return failure(id_, Starved(f"the daemon lacks what this request needs ({lacking}); retry shortly"))
+            text = f"the daemon lacks what this request needs ({lacking}); retry shortly"
+            outcome: Outcome = "unknown" if exchange.forwarded else "not_sent"
+            return failure(id_, Starved(text, outcome=outcome, idempotent=exchange.idempotent))
         log.exception("a bug while performing %s", method)
         text = "internal error; the daemon's log says more"
         return Answer(jsonrpc.failure(id_, jsonrpc.INTERNAL_ERROR, text), good=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ import trio
 from actors.catalogue.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
-from actors.errors import InvalidArguments, SupervisorError
+from actors.errors import InvalidArguments
 from actors.protocol.input_required import Retry
 from actors.protocol.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.workbench import SMALL_BYTES, Workbench
@@ -22,11 +21,11 @@ from supervisor.metatools.arguments.names import is_read_only, slip_of, stray, t
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.texts import clean
+from supervisor.service.counting import Used, counted
 from supervisor.service.exchange import Exchange
 from supervisor.service.failures import is_for_client
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup import Lookup
-from supervisor.service.means import REFUSED, Used
 from supervisor.service.relay import has_failed
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -65,19 +64,22 @@ class ToolCalls:
         members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(approved.arguments)
         if (continuation := wanted.continuation) is not None:
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
-        principal, started = exchange.client.principal, time.perf_counter()
         try:
-            body = await self._forward.ask(
-                exchange, entry.server, "tools/call", members, meta, name=tool.name, since=since, by_result=by_result
-            )
-        except REFUSED:
-            raise
-        except (SupervisorError, RemoteError) as error:
-            self._used(principal, entry.server, tool.name, False, (time.perf_counter() - started) * 1000)
-            if isinstance(error, RemoteError) and approved.remark and not is_for_client(error):
+            with counted(self._used, exchange, entry.server, tool):
+                body = await self._forward.ask(
+                    exchange,
+                    entry.server,
+                    "tools/call",
+                    members,
+                    meta,
+                    name=tool.name,
+                    since=since,
+                    by_result=by_result,
+                )
+        except RemoteError as error:
+            if approved.remark and not is_for_client(error):
                 raise _remarked(error, approved.remark) from None
             raise
-        self._used(principal, entry.server, tool.name, True, (time.perf_counter() - started) * 1000)
         if not approved.remark:
             return body
         return await self._bench.run(len(body) // REMARKED_COST, with_remark, body, approved.remark, approved.anyway)

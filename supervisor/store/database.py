@@ -52,9 +52,11 @@ BUSY_TIMEOUT_S = 0.5
 """How long a writer waits for another process before the attempt has failed."""
 
 _ADD_USAGE = (
-    "INSERT INTO tool_usage (principal, server, tool, calls, failures, total_ms) VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT INTO tool_usage (principal, server, tool, calls, failures, total_ms, waited_ms)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (principal, server, tool) DO UPDATE SET calls = calls + excluded.calls,"
-    " failures = failures + excluded.failures, total_ms = total_ms + excluded.total_ms"
+    " failures = failures + excluded.failures, total_ms = total_ms + excluded.total_ms,"
+    " waited_ms = waited_ms + excluded.waited_ms"
 )
 _FORGET_VECTORS = (
     "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
@@ -140,7 +142,7 @@ class Database:
 
     def load_usage(self) -> list[ToolUsage]:
         """Return the usage of every tool by every principal, in the order of their names."""
-        columns = "principal, server, tool, calls, failures, total_ms"
+        columns = "principal, server, tool, calls, failures, total_ms, waited_ms"
         rows = self._rows(UsageRow, f"SELECT {columns} FROM tool_usage ORDER BY principal, server, tool")
         return [ToolUsage(**asdict(row)) for row in rows]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from actors.errors import ConfigError
 from actors.principal import LOCAL
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -27,7 +27,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS ended_sessions (id TEXT PRIMARY KEY, expires_at REAL NOT NULL) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS ended_sessions_expiry ON ended_sessions (expires_at)",
     "CREATE TABLE IF NOT EXISTS tool_usage (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"
-    " calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL,"
+    " calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL, waited_ms REAL NOT NULL,"
     " PRIMARY KEY (principal, server, tool)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS grants (principal TEXT NOT NULL, server TEXT NOT NULL, issuer TEXT NOT NULL,"
@@ -36,11 +36,14 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
 )
-_OTHERWISE_BEFORE_4 = {
-    "eras": "digest, era, updated_at",
-    "tool_usage": f"'{LOCAL}', server, tool, calls, failures, total_ms",
+_OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
+    4: {
+        "eras": "digest, era, updated_at",
+        "tool_usage": f"'{LOCAL}', server, tool, calls, failures, total_ms, 0.0",
+    },
+    6: {"tool_usage": "principal, server, tool, calls, failures, total_ms, 0.0"},
 }
-"""Tables whose columns changed with schema 4, and what of the older ones goes into the new."""
+"""Tables whose columns changed with a schema, and what of those before it goes into the newest."""
 # SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
 _MAGIC = b"SQLite format 3\0"
 _USER_VERSION = slice(60, 64)
@@ -137,7 +140,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 def _statements(version: int) -> list[str]:
     """Return what makes the present schema of one of an earlier version; 0 is a fresh file."""
-    changed = _OTHERWISE_BEFORE_4 if 0 < version < 4 else {}
+    since = min((schema for schema in _OTHERWISE_BEFORE if 0 < version < schema), default=0)
+    changed = _OTHERWISE_BEFORE.get(since, {})
     aside = [f"ALTER TABLE {table} RENAME TO {table}_before" for table in changed]
     back = [f"INSERT INTO {table} SELECT {columns} FROM {table}_before" for table, columns in changed.items()]
     return [*aside, *_SCHEMA, *back, *(f"DROP TABLE {table}_before" for table in changed)]

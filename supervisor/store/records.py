@@ -57,7 +57,10 @@ class SavedEra(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls of one tool by one principal: how many, how many of them failed, and their summed milliseconds."""
+    """Calls of one tool by one principal: how many, how many of them failed, and their summed milliseconds.
+
+    `waited_ms` is the time before that, in which they waited for their server; earlier versions counted it with them.
+    """
 
     principal: Principal
     server: str
@@ -65,6 +68,7 @@ class ToolUsage(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     failures: int
     total_ms: float
+    waited_ms: float = 0.0
 
     def plus(self, other: ToolUsage) -> ToolUsage:
         """Return the sum of both, under this one's names."""
@@ -73,6 +77,7 @@ class ToolUsage(msgspec.Struct, frozen=True, kw_only=True):
             calls=self.calls + other.calls,
             failures=self.failures + other.failures,
             total_ms=self.total_ms + other.total_ms,
+            waited_ms=self.waited_ms + other.waited_ms,
         )
 
 

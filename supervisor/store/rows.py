@@ -74,6 +74,7 @@ class UsageRow(msgspec.Struct, frozen=True, array_like=True):
     calls: Annotated[int, msgspec.Meta(ge=0)]
     failures: Annotated[int, msgspec.Meta(ge=0)]
     total_ms: Annotated[float, msgspec.Meta(ge=0)]
+    waited_ms: Annotated[float, msgspec.Meta(ge=0)]
 
 
 def checked(kind: type[Row], fetched: Sequence[Any]) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import trio
 
+from actors.catalogue.criteria import ToolTotals
 from actors.principal import Principal
 from supervisor.store import Store, ToolUsage
 
@@ -29,16 +30,25 @@ class Usage:
         saved = {(row.principal, row.server, row.tool): row for row in await self._store.load_usage()}
         self._totals, self._loaded = saved, True
 
-    def add(self, principal: Principal, server: str, tool: str, good: bool, milliseconds: float) -> None:
-        """Count one call."""
+    def add(
+        self, principal: Principal, server: str, tool: str, good: bool, milliseconds: float, waited_ms: float = 0.0
+    ) -> None:
+        """Count one call, which waited for its server before it took so long."""
         calls, failures = 1, int(not good)
         before = self._fresh.get((principal, server, tool))
         if before is not None:
             calls += before.calls
             failures += before.failures
             milliseconds += before.total_ms
+            waited_ms += before.waited_ms
         self._fresh[principal, server, tool] = ToolUsage(
-            principal=principal, server=server, tool=tool, calls=calls, failures=failures, total_ms=milliseconds
+            principal=principal,
+            server=server,
+            tool=tool,
+            calls=calls,
+            failures=failures,
+            total_ms=milliseconds,
+            waited_ms=waited_ms,
         )
 
     def flush(self) -> None:
@@ -63,9 +73,12 @@ class Usage:
             for row in rows[:1000]
         ]
 
-    def totals(self, principal: Principal) -> dict[tuple[str, str], tuple[int, int, float]]:
-        """Return (calls, failures, milliseconds) of every tool that a principal called, by (server, tool)."""
-        return {(row.server, row.tool): (row.calls, row.failures, row.total_ms) for row in self._of(principal)}
+    def totals(self, principal: Principal) -> dict[tuple[str, str], ToolTotals]:
+        """Return the totals of every tool that a principal called, by (server, tool)."""
+        return {
+            (row.server, row.tool): ToolTotals(row.calls, row.failures, row.total_ms, row.waited_ms)
+            for row in self._of(principal)
+        }
 
     def _of(self, principal: Principal) -> list[ToolUsage]:
         return [row for row in self._sums().values() if row.principal == principal]

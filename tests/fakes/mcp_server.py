@@ -17,8 +17,8 @@ from tests.fakes.lines import Lines, line
 Probe = Literal["both", "error", "silent", "exit", "modern"]
 
 
-def tool(name: str, description: str = "does something") -> dict[str, Any]:
-    return {"name": name, "description": description, "inputSchema": {"type": "object"}}
+def tool(name: str, description: str = "does something", **more: Any) -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}, **more}
 
 
 def address(visit: str) -> dict[str, Any]:

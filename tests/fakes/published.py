@@ -33,6 +33,7 @@ from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
+from supervisor.service.counting import Used
 from supervisor.service.elicitations import Elicitations
 from supervisor.service.gateway import Gateway
 from supervisor.service.port import answer
@@ -194,6 +195,7 @@ async def served(
     policy: RestartPolicy | None = None,
     start: ServerSettings | None = None,
     era: Era = "legacy",
+    used: Used = lambda *_: None,
 ) -> AsyncIterator[Served]:
     """Run a gateway before servers; those not `undiscovered` are ready. `also`: more names, and whom they mean."""
     directory: Directory[ServerMessage] = Directory()
@@ -207,7 +209,7 @@ async def served(
         registry.statuses,
         Latest(Deployment(settings=settings or Settings(first_discovery_wait_s=0.0), names=names)),
         version="1.0",
-        used=lambda *_: None,
+        used=used,
         subscribers=subscribers,
         key=bytes(32),
         clock=trio.current_time,

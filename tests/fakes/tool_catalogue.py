@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.criteria import Usage
+from actors.catalogue.criteria import ToolTotals, Usage
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.validation import tool
@@ -40,8 +40,8 @@ SHOP = entry(
 GONE = entry("gone", {"name": "list_ghosts", "description": "Lists what is no more."}, available=False, version="dev")
 CATALOGUE = Catalogue(entries={"files": FILES, "gone": GONE, "shop": SHOP}, index=Index.empty())
 USED: Usage = {
-    ("files", "read_file"): (10, 5, 1000.0),
-    ("files", "delete_file"): (2, 0, 10.0),
-    ("shop", "ship"): (10, 0, 500.0),
-    ("shop", "no_longer_there"): (99, 0, 1.0),
+    ("files", "read_file"): ToolTotals(10, 5, 1000.0, 3000.0),
+    ("files", "delete_file"): ToolTotals(2, 0, 10.0),
+    ("shop", "ship"): ToolTotals(10, 0, 500.0),
+    ("shop", "no_longer_there"): ToolTotals(99, 0, 1.0),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from tests.fakes.websocket_client import open_websocket
 
 PARAMS = {"name": "execute_mcp_tool", "arguments": {"tool_path": "good:hang", "arguments": {}}}
 ENVELOPE = {META + "protocolVersion": MODERN, META + "clientCapabilities": {}}
+NO_HINTS: Mapping[str, Any] = {}
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
 
 
@@ -52,11 +53,11 @@ class Ending:
 
 
 @asynccontextmanager
-async def running(directory: Path, **settings: Any) -> AsyncIterator[Ending]:
+async def running(directory: Path, hints: Mapping[str, Any] = NO_HINTS, **settings: Any) -> AsyncIterator[Ending]:
     path = directory / "mcp.json"
     own = {"drain_s": 0.3, "shutdown_s": 60, **settings}
     path.write_text(json.dumps({"mcpServers": {"good": {"command": "x"}}, "supervisor": own}))
-    server = FakeServer(tools=[tool("hang"), tool("sleep")])
+    server = FakeServer(tools=[tool("hang", **hints), tool("sleep")])
     with open_data_dir(directory / "data", {}) as data, trio.fail_after(30):
         daemon = Daemon(
             load(path, {"PATH": os.environ["PATH"]}),
@@ -78,10 +79,10 @@ def call(id_: int, **meta: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
 
 
-def assert_told(answer: dict[str, Any], id_: int) -> None:
+def assert_told(answer: dict[str, Any], id_: int, *, repeatable: bool = False) -> None:
     assert answer["id"] == id_
     assert answer["error"]["code"] == ShuttingDown.code
-    assert answer["error"]["data"] == {"type": "shutdown", "outcome": "unknown", "retryable": True}
+    assert answer["error"]["data"] == {"type": "shutdown", "outcome": "unknown", "retryable": repeatable}
 
 
 async def by_json(ending: Ending, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
@@ -133,6 +134,13 @@ async def test_a_call_over_http_that_outlasts_the_drain_gets_a_whole_answer_that
     ask, body, headers = WAYS[way]
     async with running(tmp_path, sse_keepalive_s=0.05) as ending:
         assert_told(await ask(ending, body, headers), 1)
+
+
+@pytest.mark.parametrize("hint", ["readOnlyHint", "idempotentHint"])
+async def test_a_call_that_outlasts_the_drain_may_be_repeated_if_its_tool_says_so(tmp_path: Path, hint: str) -> None:
+    ask, body, headers = WAYS["legacy, JSON"]
+    async with running(tmp_path, {"annotations": {hint: True}}) as ending:
+        assert_told(await ask(ending, body, headers), 1, repeatable=True)
 
 
 async def test_calls_over_websocket_that_outlast_the_drain_are_told_so_before_it_closes(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ class LegacyFront:
                         del session.in_flight[key]
                     self._sessions.touch(session)
         cancelled = Answer(jsonrpc.failure(exchange.id, CANCELLED, "the request was cancelled"), good=False)
-        return self._drain.last_answer(scope, exchange.id) or cancelled
+        return self._drain.last_answer(scope, exchange) or cancelled
 
     async def _batch(self, batch: Batch, session: HttpSession | None, accepts: Accepts, send: Send) -> None:
         if session is None or session.client.version != BATCH_VERSION:

@@ -84,7 +84,7 @@ class ModernFront:
         finally:
             if late is not None:
                 self._keep_alive.remove(late)
-        answer = answers[0] if answers else self._drain.last_answer(scope, request.id)
+        answer = answers[0] if answers else self._drain.last_answer(scope, exchange)
         if answer is None:
             return  # the client is gone
         if late is not None and late.committed:

@@ -14,7 +14,7 @@ from supervisor.tokens.counting import META_TOKENS
 from supervisor.tokens.tokenizer import savings
 
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
-MOMENTS = ("since", "last_error_at", "next_start", "asked_since")
+MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since")
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):

@@ -256,7 +256,7 @@ class SocketSession:
                     await give(answer.body)
                 finally:
                     self._in_flight.release()
-            if scope.cancelled_caught and (last := self._drain.last_answer(scope, request.id)) is not None:
+            if scope.cancelled_caught and (last := self._drain.last_answer(scope, unanswered.exchange)) is not None:
                 await give(last.body)
         finally:
             if request.method == "initialize" and not good:

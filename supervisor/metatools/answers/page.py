@@ -22,15 +22,13 @@ from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Found, Hit
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
-from supervisor.metatools.servers.availability import coming, is_off, standings
+from supervisor.metatools.servers.availability import coming, is_off, retry_after_s, standings
 from supervisor.metatools.servers.purposes import listed
 from supervisor.metatools.servers.unavailable import FITS, MOST, NOTHING
 from supervisor.metatools.texts import estimate_tokens, fitted
 
 QUERY = (200, 60)
 NO_SERVERS = "No server is configured."
-RETRY_RESPAWNING_MS = 1000
-RETRY_FAILED_MS = 60_000
 LINES = 10
 """That many hits have a line before the best one gets its schema: a large schema must not hide another tool."""
 KEPT = 5
@@ -53,12 +51,14 @@ _ASK = "Ask for what a tool should do (a verb and its object, such as 'send emai
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer is made from: what the client sees, how servers are doing, and how many tokens there are.
 
-    `servers` gives the servers with what they are for, a line within a budget of its own.
+    `now` is a moment of the trio clock. `servers` gives the servers with what they are for, a line within a budget of
+    its own.
     """
 
     seen: Catalogue
     statuses: Mapping[str, ServerStatus]
     budget: int
+    now: float
     servers: Callable[[], str] = str
 
     def unusable(self, about: frozenset[str], perhaps: frozenset[str] = frozenset()) -> str:
@@ -100,8 +100,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         status = self.statuses.get(server)
         if status is None or status.state not in (State.RESPAWNING, State.FAILED):
             return {}
-        wait = RETRY_RESPAWNING_MS if status.state is State.RESPAWNING else RETRY_FAILED_MS
-        return {"available": False, "retry_after_ms": wait}
+        wait = retry_after_s(status, self.now)
+        return {"available": False} if wait is None else {"available": False, "retry_after_ms": round(wait * 1000)}
 
     def frame(self, query: str, total: int, milliseconds: float, notice: str) -> dict[str, Any]:
         """Return an answer without its rows. What is to be noticed comes first, as a model reads from the top."""

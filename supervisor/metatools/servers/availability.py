@@ -11,6 +11,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting
 from actors.life.states import State
 from actors.messages import ServerStatus
+from actors.protocol.listing import METHODS
 from actors.server.recovery import DELAYS, STARTING_RETRY_S
 from supervisor.metatools.texts import clean
 
@@ -33,14 +34,23 @@ def refusal(server: str, status: ServerStatus | None) -> ServerError | None:
 
 def late(server: str, status: ServerStatus | None, now: float) -> ServerStarting:
     """Return the error for a server that did not come up in time. `now` is a moment of the trio clock."""
-    if status is not None and status.state is State.RESPAWNING and status.next_start is not None:
-        wait = max(0.0, status.next_start - now)
+    if status is not None and (wait := respawn_after_s(status, now)) is not None:
         text = f"server {server!r} failed to start: {_reason(status)}; it is started again in {wait:.0f} s"
         return ServerStarting(f"{text}; {advice(server)}", server=server, retry_after_s=wait)
     activity = status.activity if status is not None else None
     why, wait = DELAYS[activity] if activity is not None else ("", STARTING_RETRY_S)
     text = f"server {server!r} is being discovered for the first time and is not ready yet{why}; {advice(server)}"
     return ServerStarting(text, server=server, retry_after_s=wait)
+
+
+def retry_after_s(status: ServerStatus, now: float) -> float | None:
+    """Return in how many seconds a call may find a server up again; see `ServerStatus.retry_at`."""
+    return None if status.retry_at is None else max(0.0, status.retry_at - now)
+
+
+def respawn_after_s(status: ServerStatus | None, now: float) -> float | None:
+    """Return in how many seconds a server that failed is started again; None if it is not, or has not failed."""
+    return retry_after_s(status, now) if status is not None and status.state is State.RESPAWNING else None
 
 
 def advice(server: str) -> str:
@@ -89,6 +99,27 @@ def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus], most
     told = "; ".join(standing(name, statuses.get(name)) for name in names[:most])
     more = f"; {len(names) - most} more" if len(names) > most else ""
     return told + more
+
+
+def unlisted_of(seen: Catalogue, server: str | None) -> str:
+    """Return why not all tools of a server are known; empty if they are."""
+    entry = seen.entries.get(server) if server is not None else None
+    if entry is None or not entry.offer.partial:
+        return ""
+    problems = (problem for problem in entry.offer.problems if problem.startswith(METHODS["tools"]))
+    return f"its list of tools could not be read to its end ({clean(next(problems, 'no answer'))[:MAX_REASON_CHARS]})"
+
+
+def all_unlisted(seen: Catalogue, servers: Iterable[str]) -> str:
+    """Say of which of these servers not all tools are known, at most twenty of them; empty for none."""
+    partial = [server for server in sorted(servers) if server in seen.visible and unlisted_of(seen, server)]
+    told = "; ".join(f"{clean(name)}: {unlisted_of(seen, name)}" for name in partial[:MAX_SERVERS_NAMED])
+    return f"Not all tools are known. {told}; tell the user." if told else ""
+
+
+def without(seen: Catalogue, server: str, tool: str) -> str:
+    """Say that a server has no such tool, as far as is known."""
+    return f"Server {server!r} has no tool {clean(tool[:100])!r}. {all_unlisted(seen, [server])}".rstrip()
 
 
 def _off(status: ServerStatus) -> str:

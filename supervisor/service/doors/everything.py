@@ -30,6 +30,7 @@ from supervisor.host.workbench import beside
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.texts import clean
 from supervisor.service.client import Client
+from supervisor.service.counting import counted
 from supervisor.service.doors import task_requests
 from supervisor.service.doors.definitions import Names
 from supervisor.service.doors.known_lists import KINDS
@@ -142,8 +143,9 @@ class Everything:
         if meaning is None:
             raise await beside(partial(unknown_tool, seen, await self._names.of(seen), name))
         server, own = meaning
-        with self._means.counted(client.principal, server, own):
-            return await self._asked(exchange, seen.entries.get(server), server, {**members, "name": own}, own, since)
+        entry = seen.entries[server]
+        with counted(self._means.used, exchange, server, entry.tools[own]):
+            return await self._asked(exchange, entry, server, {**members, "name": own}, own, since)
 
     async def _get_prompt(self, exchange: Exchange) -> bytes:
         since = trio.current_time()

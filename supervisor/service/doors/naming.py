@@ -8,6 +8,7 @@ from typing import Final
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import UnknownTool
 from supervisor.host.workbench import Workbench
+from supervisor.metatools.servers.availability import unlisted_of
 from supervisor.metatools.texts import clean
 from supervisor.service.barred import barred
 from supervisor.service.doors.definitions import Names, names_of
@@ -63,5 +64,7 @@ def unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
     paths = (path.partition(":") for path in seen.nearest(name.replace(SEPARATOR, ":", 1)))
     nearest = [names.tools.name_of(server, own) for server, _, own in paths]
     hint = f"did you mean {', '.join(nearest)}?" if nearest else "tools/list tells which there are"
-    text = f"there is no tool {clean(name[:MAX_NAME_SHOWN])!r}; {hint}"
+    unread = unlisted_of(seen, server)
+    known = f" that is known of server {server!r}: {unread}; tell the user" if unread else ""
+    text = f"there is no tool {clean(name[:MAX_NAME_SHOWN])!r}{known}; {hint}"
     return UnknownTool(text, details={"nearest": nearest})

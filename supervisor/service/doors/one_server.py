@@ -25,6 +25,7 @@ from actors.protocol.tasks import OF_ONE
 from supervisor.metatools.servers.availability import refusal
 from supervisor.service.barred import barred
 from supervisor.service.client import Client
+from supervisor.service.counting import counted
 from supervisor.service.doors import greeting, known_lists, task_requests
 from supervisor.service.doors.requests import Parts, is_method, parts_of
 from supervisor.service.doors.task_requests import takes_task, with_task
@@ -142,14 +143,13 @@ class OneServer:
 
     async def _called(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Call a tool. Only tools that are known are counted: names are the clients' own choice."""
-        principal = exchange.client.principal
-        entry = self._visible.now(principal).entries.get(self._server)
+        entry = self._visible.now(exchange.client.principal).entries.get(self._server)
         refused = barred(self._server, entry.offer, parts.name) if entry is not None else None
         if refused is not None:
             raise refused
         if entry is None or parts.name not in entry.tools:
             return await self._answered(exchange, parts, since)
-        with self._means.counted(principal, self._server, parts.name):
+        with counted(self._means.used, exchange, self._server, entry.tools[parts.name]):
             return await self._answered(exchange, parts, since)
 
     async def _answered(self, exchange: Exchange, parts: Parts, since: float) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.catalogue.criteria import Criteria, Usage, incompatible, select, server_version
+from actors.catalogue.criteria import Criteria, ToolTotals, Usage, incompatible, select, server_version
 from actors.catalogue.metadata import describe_all
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
@@ -75,7 +75,7 @@ def test_totals_count_everything_that_fits_and_groups_only_the_page() -> None:
 def test_a_row_has_the_numbers_of_the_tool() -> None:
     (row,) = select(CATALOGUE, USED, Criteria(name="read_file")).rows
     assert (row.path, row.tokens, row.calls, row.failures) == ("files:read_file", 30, 10, 5)
-    assert (row.success_rate, row.avg_ms, row.available) == (0.5, 100.0, True)
+    assert (row.success_rate, row.avg_ms, row.avg_wait_ms, row.available) == (0.5, 100.0, 300.0, True)
     (row,) = select(CATALOGUE, USED, Criteria(name="search_orders")).rows
     assert (row.tokens, row.calls, row.success_rate, row.avg_ms) == (None, 0, None, None)
 
@@ -98,7 +98,7 @@ def test_what_was_described_before_gives_the_same_rows() -> None:
     st.integers(1, 4),
     st.dictionaries(
         st.sampled_from([("files", "read_file"), ("files", "writeFile"), ("shop", "ship")]),
-        st.tuples(st.integers(0, 5), st.just(0), st.floats(0, 100)),
+        st.builds(ToolTotals, st.integers(0, 5), st.just(0), st.floats(0, 100), st.floats(0, 100)),
     ),
 )
 def test_pages_together_are_the_whole(sort_by: Any, descending: bool, limit: int, usage: Usage) -> None:

@@ -154,7 +154,7 @@ async def test_a_request_that_lacks_memory_is_told_so_and_may_be_repeated(caplog
     error = msgspec.json.decode(found.body)["error"]
     assert "Cannot allocate memory" in error["message"]
     assert error["data"]["retryable"]
-    assert error["data"]["outcome"] == "unknown"
+    assert error["data"]["outcome"] == "not_sent"
     assert caplog.text == ""
 
 

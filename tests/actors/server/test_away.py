@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import msgspec
 import pytest
 import trio
@@ -18,7 +20,9 @@ from actors.life.states import State
 from actors.messages import ServerChanged
 from actors.protocol.versions import Era
 from actors.server import recovery
+from actors.server.call import MAX_UNREACHED
 from actors.transport.http.remote import Remote
+from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport
 from actors.transport.websocket.transport import WebSocketTransport
 from tests.actors.server.rig import Rig, running_server
@@ -147,11 +151,11 @@ async def test_a_call_that_finds_a_remote_server_just_gone_is_answered_once_that
 
 async def test_a_call_that_finds_a_remote_server_just_gone_is_told_when_to_try_again() -> None:
     async with just_gone(LATER) as (rig, _, _):
-        with pytest.raises(ServerStarting, match=r"cannot be reached .*; it is tried again in 100 s") as caught:
+        with pytest.raises(ServerStarting, match=r"cannot be reached .*; a call tries it again after") as caught:
             await rig.call()
         data = caught.value.data()
         assert (data["outcome"], data["retryable"]) == ("not_sent", True)
-        assert 95_000 < data["retry_after_ms"] <= 100_000
+        assert 5_000 < data["retry_after_ms"] <= 15_000
 
 
 async def test_one_call_that_finds_nobody_costs_nobody_else_anything() -> None:
@@ -266,3 +270,29 @@ async def test_a_web_socket_server_that_is_down_is_not_given_up() -> None:
             await until(rig, State.RESPAWNING, 7)
             assert State.FAILED not in rig.states
             await rig.stop()
+
+
+@pytest.mark.parametrize(("refused", "tries"), [(2, 3), (100, 1 + MAX_UNREACHED)])
+async def test_a_call_that_cannot_connect_at_a_server_that_answers_others_is_tried_again_a_few_times(
+    monkeypatch: pytest.MonkeyPatch, refused: int, tries: int
+) -> None:
+    fake, tried, asked = FakeServer(), [], Site.asked
+
+    def flaky(site: Site, verb: str, head: dict[str, str], body: bytes | None = None, **more: Any) -> Any:
+        if body is not None and b"tools/call" in body:
+            tried.append(body)
+            if len(tried) <= refused:
+                raise httpx2.ConnectError("refused")
+        return asked(site, verb, head, body, **more)
+
+    monkeypatch.setattr(Site, "asked", flaky)
+    async with remote(RemoteServer(fake.serve), LATER) as rig:
+        await rig.wake()
+        if tries > refused:
+            assert await rig.call(n=1) == {"n": 1}
+        else:
+            with pytest.raises(ServerStarting, match="nothing was sent") as caught:
+                await rig.call()
+            assert (caught.value.outcome, caught.value.data()["retry_after_ms"]) == ("not_sent", 1000)
+        assert len(tried) == tries
+        assert rig.actor.life.state is State.READY

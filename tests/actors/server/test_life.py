@@ -41,6 +41,7 @@ class Unstartable:
         *,
         permanent: bool = False,
         scarce: bool = False,
+        away: bool = False,
         after_s: float = 0.0,
         failures: int = 1000,
         fake: FakeServer | None = None,
@@ -50,6 +51,7 @@ class Unstartable:
         self._real = MemoryTransport((fake or FakeServer()).serve)
         self._permanent = permanent
         self._scarce = scarce
+        self._away = away
         self._after_s = after_s
 
     @asynccontextmanager
@@ -57,7 +59,8 @@ class Unstartable:
         self.tries += 1
         await trio.sleep(self._after_s)
         if self.tries <= self._failures:
-            raise SpawnFailed("there is no such program", permanent=self._permanent, scarce=self._scarce)
+            text = "there is no such program"
+            raise SpawnFailed(text, permanent=self._permanent, scarce=self._scarce, away=self._away)
         async with self._real.connect() as connection:
             yield connection
 

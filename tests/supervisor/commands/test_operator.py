@@ -138,6 +138,7 @@ def test_descriptions_of_tools_can_be_read_in_80_columns() -> None:
         "calls": 4,
         "success_rate": 0.75,
         "avg_ms": 12.0,
+        "avg_wait_ms": 900.0,
         "metadata": {"safety": "safe", "category": "version-control", "findings": [{"severity": "warning"}]},
     }
     lines = shown(tools.cards_of([tool]), 80)

@@ -49,8 +49,8 @@ async def test_tools_are_a_table_with_numbers_and_levels() -> None:
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
     assert lines[0].split() == " ".join(COLUMNS).split()
-    assert lines[1].split()[:8] == ["files:read_file", "safe", "file-system", "30", "10", "50%", "100.0", "0"]
-    assert lines[3].split()[:8] == ["files:writeFile", "moderate", "file-system", "10", "0", "-", "-", "0"]
+    assert lines[1].split()[:9] == ["files:read_file", "safe", "file-system", "30", "10", "50%", "100.0", "300.0", "0"]
+    assert lines[3].split()[:9] == ["files:writeFile", "moderate", "file-system", "10", "0", "-", "-", "-", "0"]
     assert lines[-1] == "3 of 3 tools (1 safe, 1 moderate, 1 dangerous)"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,13 @@ import httpx2
 import pytest
 import trio
 
+from actors.catalogue.snapshot import Entry
+from actors.registry import indexer
+from actors.search import Segment
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers import control
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
@@ -222,3 +227,51 @@ async def test_the_log_of_the_daemon_tells_the_story_and_is_not_flooded_by_one_s
     assert 20 <= len(bad) <= 40
     died = "bad: died while handshaking: exit code 1; last words: last words"
     assert {record.levelname for record in bad if record.getMessage() == died} == {"WARNING"}
+
+
+@pytest.fixture
+def slow_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever changes takes a while to be searchable."""
+    analysed = indexer._analysed
+
+    def slowly(entry: Entry, tools_only: bool) -> Segment:
+        threading.Event().wait(0.2)  # in a worker thread
+        return analysed(entry, tools_only)
+
+    monkeypatch.setattr(indexer, "_analysed", slowly)
+
+
+@pytest.mark.usefixtures("slow_index")
+async def test_an_order_is_answered_when_searches_and_calls_see_its_effect(
+    tmp_path: Path, data: DataDir, fakes: dict[str, FakeServer], connected: Callable[[DeployedServer], Transport]
+) -> None:
+    async with running(configuration(tmp_path, {"good": {"command": "x"}}), data, connect=connected) as client:
+        await until_ready(client)
+        await until_found(client, "good:*", ["good:echo"])
+        fakes["good"].tools.append(tool("new"))
+        await ordered(client, "good", "refresh")
+        assert await found(client, "good:*") == ["good:echo", "good:new"]
+        assert "isError" not in (await called(client, "good-new"))["result"]
+        await ordered(client, "good", "disable")
+        assert await found(client, "good:*") == []
+        await ordered(client, "good", "enable")
+        assert await found(client, "good:*") == ["good:echo", "good:new"]
+
+
+async def test_an_order_whose_effect_cannot_be_seen_for_want_of_resources_says_so_in_time(
+    tmp_path: Path,
+    data: DataDir,
+    fakes: dict[str, FakeServer],
+    connected: Callable[[DeployedServer], Transport],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lacks(*_: object) -> None:
+        raise MemoryError
+
+    async with running(configuration(tmp_path, {"good": {"command": "x"}}), data, connect=connected) as client:
+        await until_ready(client)
+        await until_found(client, "good:*", ["good:echo"])
+        monkeypatch.setattr(indexer, "_reindex", lacks)
+        monkeypatch.setattr(control, "SHOWN_S", 0.05)
+        fakes["good"].tools.append(tool("new"))
+        assert await ordered(client, "good", "refresh") == "good: it lists 2 tools; 1 new: new" + control.LATER

@@ -26,6 +26,7 @@ from actors.errors import (
     UnknownTool,
 )
 from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from supervisor.reference.documents import error_classes
 from supervisor.service import failures
 
 
@@ -188,3 +189,23 @@ def test_a_line_that_a_log_repeats_is_shown_once() -> None:
     text, data = told(remote(-32603, message, server="cluster"))
     assert text.startswith(f"Command failed\n{line.format(30)}\nrow 1\nrow 2\nrow 2 (said by")
     assert data["message"] == message
+
+
+@pytest.mark.parametrize("kind", error_classes())
+def test_no_error_says_that_a_call_may_be_repeated_that_may_have_run_unless_its_tool_says_so(
+    kind: type[SupervisorError],
+) -> None:
+    said = {}
+    for idempotent in (False, True):
+        for outcome in ("not_sent", "unknown", "completed"):
+            error = kind("x")
+            error.outcome, error.idempotent = outcome, idempotent
+            said[outcome, idempotent] = error.data()["retryable"]
+    assert said == {
+        ("not_sent", False): kind.retryable,
+        ("not_sent", True): kind.retryable,
+        ("unknown", False): False,
+        ("unknown", True): kind.retryable,
+        ("completed", False): False,
+        ("completed", True): False,
+    }

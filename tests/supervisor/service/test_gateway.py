@@ -213,7 +213,7 @@ async def gateway(
             registry.statuses,
             deployment(FILES, **settings),
             version="1.0",
-            used=lambda who, name, tool, good, _: used.append((name, tool, good)),
+            used=lambda who, name, tool, good, *_: used.append((name, tool, good)),
             subscribers=Subscribers(at_once),
             key=bytes(32),
             elicitations=Elicitations(registry.feed, lambda: 0.0),

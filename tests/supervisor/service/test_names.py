@@ -11,6 +11,7 @@ import trio
 from actors.life.states import State
 from actors.messages import RefreshServer
 from tests.fakes.failures import failure
+from tests.fakes.mcp_server import FakeServer
 from tests.fakes.published import Published, Publisher, published, served
 
 EMPTY = {"type": "object"}
@@ -311,3 +312,19 @@ async def test_a_tool_that_is_called_otherwise_now_is_named_and_not_called() -> 
             )
             assert error["data"]["renamed"] == "desk:create_ticket"
         assert server.called == []
+
+
+async def test_a_server_whose_list_of_tools_cannot_be_read_says_so_and_why() -> None:
+    fake = FakeServer(errors_at={"tools/list": {"code": -32603, "message": "no database"}})
+    async with served({"desk": fake}) as found:
+        why = "its list of tools could not be read to its end (tools/list: "
+        error = failure(await found.execute("desk:open_ticket"))
+        assert (error["data"]["type"], error["data"]["outcome"]) == ("not_found", "not_sent")
+        assert why in error["message"]
+        assert "no database" in error["message"]
+        assert "list its tools" not in error["message"]
+        for query in ("desk:*", "desk:open_ticket"):
+            rows = await found.ask("tools/call", name="discover_mcp_tools", arguments={"query": query})
+            notice = rows["result"]["structuredContent"]["notice"]
+            assert why in notice
+            assert "no database" in notice

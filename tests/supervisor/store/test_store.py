@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer, encode_offer
 from actors.errors import ConfigError
@@ -516,6 +517,14 @@ async def test_vectors_of_another_shape_than_ours_are_not_read(path: Path) -> No
         assert store.state == "ok"
 
 
+SCHEMA_5 = (
+    "DROP TABLE tool_usage",
+    "CREATE TABLE tool_usage (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"
+    " calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL,"
+    " PRIMARY KEY (principal, server, tool)) WITHOUT ROWID",
+    f"INSERT INTO tool_usage VALUES ('{LOCAL}', 'files', 'read', 1, 0, 10.0)",
+    "PRAGMA user_version = 5",
+)
 SCHEMA_2 = (
     "DROP TABLE vectors",
     "DROP TABLE eras",
@@ -529,6 +538,22 @@ SCHEMA_2 = (
     "PRAGMA user_version = 2",
 )
 """What makes a database of that version of a fresh one."""
+
+
+async def test_what_was_counted_before_waits_were_stays_and_is_added_to(path: Path) -> None:
+    async with open_store(path):
+        pass
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in SCHEMA_5:
+            connection.execute(statement)
+        connection.commit()
+    async with open_store(path) as store:
+        (earlier,) = await store.load_usage()
+        assert (earlier.calls, earlier.total_ms, earlier.waited_ms) == (1, 10.0, 0.0)
+        store.add_usage([replace(earlier, waited_ms=5.0)])
+    async with open_store(path) as store:
+        (added,) = await store.load_usage()
+        assert (added.calls, added.total_ms, added.waited_ms) == (2, 20.0, 5.0)
 
 
 async def test_a_database_of_an_earlier_version_keeps_what_is_in_it_and_gets_what_it_lacks(path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.fakes.tool_catalogue import CATALOGUE
 async def test_totals_survive_a_restart_and_sort_tools(tmp_path: Path) -> None:
     async with open_store(tmp_path / "store.sqlite3") as store:
         usage = Usage(store)
-        usage.add(LOCAL, "files", "read_file", True, 10.0)
+        usage.add(LOCAL, "files", "read_file", True, 10.0, 900.0)
         usage.add(LOCAL, "files", "read_file", False, 30.0)
         usage.flush()
         usage.flush()
@@ -26,12 +26,12 @@ async def test_totals_survive_a_restart_and_sort_tools(tmp_path: Path) -> None:
         usage = Usage(store)
         await usage.load()
         usage.add(LOCAL, "shop", "ship", True, 5.0)
-        assert usage.totals(LOCAL) == {("files", "read_file"): (2, 1, 40.0), ("shop", "ship"): (1, 0, 5.0)}
+        assert usage.totals(LOCAL) == {("files", "read_file"): (2, 1, 40.0, 900.0), ("shop", "ship"): (1, 0, 5.0, 0.0)}
         assert [row["tool"] for row in usage.table(LOCAL)] == ["read_file", "ship"]
         rows = select(CATALOGUE, usage.totals(LOCAL), Criteria(sort_by="calls", descending=True, limit=2)).rows
-        assert [(row.name, row.success_rate, row.avg_ms) for row in rows] == [
-            ("read_file", 0.5, 20.0),
-            ("ship", 1.0, 5.0),
+        assert [(row.name, row.success_rate, row.avg_ms, row.avg_wait_ms) for row in rows] == [
+            ("read_file", 0.5, 20.0, 450.0),
+            ("ship", 1.0, 5.0, 0.0),
         ]
 
 
@@ -45,10 +45,17 @@ async def test_what_one_principal_called_is_no_business_of_another(tmp_path: Pat
     async with open_store(tmp_path / "store.sqlite3") as store:
         usage = Usage(store)
         await usage.load()
-        assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 10.0)}
-        assert usage.totals(other) == {("files", "read_file"): (1, 1, 5.0)}
+        assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 10.0, 0.0)}
+        assert usage.totals(other) == {("files", "read_file"): (1, 1, 5.0, 0.0)}
         (row,) = usage.table(other)
-        assert row == {"server": "files", "tool": "read_file", "calls": 1, "failures": 1, "total_ms": 5.0}
+        assert row == {
+            "server": "files",
+            "tool": "read_file",
+            "calls": 1,
+            "failures": 1,
+            "total_ms": 5.0,
+            "waited_ms": 0.0,
+        }
         assert usage.table(Principal("nobody")) == []
 
 
@@ -65,7 +72,7 @@ async def test_a_row_that_is_no_number_costs_no_call_its_answer(tmp_path: Path) 
         usage = Usage(store)
         await usage.load()
         usage.add(LOCAL, "files", "read_file", True, 5.0)
-        assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 5.0)}
+        assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 5.0, 0.0)}
 
 
 async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp_path: Path) -> None:
@@ -83,10 +90,10 @@ async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp
             usage.add(LOCAL, "files", "read_file", True, 10.0)
             usage.flush()
             usage.add(LOCAL, "files", "read_file", True, 10.0)
-            assert usage.totals(LOCAL) == {("files", "read_file"): (2, 0, 20.0)}
+            assert usage.totals(LOCAL) == {("files", "read_file"): (2, 0, 20.0, 0.0)}
             other.execute("ROLLBACK")
             other.close()
             with trio.fail_after(20):
                 await store.opened.wait()
             await usage.load()
-            assert usage.totals(LOCAL) == {("files", "read_file"): (3, 0, 30.0)}
+            assert usage.totals(LOCAL) == {("files", "read_file"): (3, 0, 30.0, 0.0)}

@@ -356,7 +356,7 @@ async def test_a_request_that_is_under_way_when_the_daemon_ends_is_told_so(with_
         front.drain.end()
         await call.end()
     told = msgspec.json.decode(call.body)["error"]
-    assert (call.status, told["data"]) == (200, {"type": "shutdown", "outcome": "unknown", "retryable": True})
+    assert (call.status, told["data"]) == (200, {"type": "shutdown", "outcome": "not_sent", "retryable": True})
 
 
 async def test_the_same_id_twice_in_flight_is_answered_twice() -> None:

@@ -698,7 +698,7 @@ async def test_a_request_longer_than_the_drain_is_told_so_before_the_connection_
         assert closing_code == 1001
         (told,) = messages
         assert code(told) == (1, ShuttingDown.code)
-        assert told["error"]["data"] == {"type": "shutdown", "outcome": "unknown", "retryable": True}
+        assert told["error"]["data"] == {"type": "shutdown", "outcome": "not_sent", "retryable": True}
         assert here.service.cancelled.is_set()
 
 

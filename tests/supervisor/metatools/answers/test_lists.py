@@ -201,7 +201,7 @@ def test_a_cursor_is_bounded_however_long_a_uri_is() -> None:
 
 
 def listed(seen: Catalogue, budget: int = 2000, **more: Any) -> Any:
-    context = Context(seen=seen, statuses={}, budget=budget)
+    context = Context(seen=seen, statuses={}, budget=budget, now=0.0)
     asked = list_resources(raw(more))
     return json.loads(encode(resources_page(context, asked, asked.servers or seen.visible, "")))
 

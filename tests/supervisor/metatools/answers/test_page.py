@@ -242,7 +242,7 @@ def test_a_meta_that_is_too_large_for_a_model_is_left_out_whole() -> None:
 
 
 def test_a_server_that_is_down_says_so() -> None:
-    down = ServerStatus(server="files", state=State.RESPAWNING, wanted="up", since=0.0)
+    down = ServerStatus(server="files", state=State.RESPAWNING, wanted="up", since=0.0, retry_at=1.0)
     rows = search(FILES, "read file", files=down)["tools"]
     assert [(row["available"], row["retry_after_ms"]) for row in rows] == [(False, 1000)] * 2
     up = ServerStatus(server="files", state=State.DORMANT, wanted="dormant", since=0.0)
@@ -272,7 +272,7 @@ def page(*distances: float, ends: bool = True, query: str = "do a task") -> Any:
         Hit(document=Document(key="", kind="tool", server="a", name=f"task_{n}"), score=1.0, distance=d, exact=False)
         for n, d in enumerate(distances)
     )
-    context = Context(seen=TASKS, statuses={}, budget=2000, servers=lambda: 'a "Tasks"')
+    context = Context(seen=TASKS, statuses={}, budget=2000, now=0.0, servers=lambda: 'a "Tasks"')
     return Page(context).build(query, Found(hits=hits, total=20), 0.0, ends=ends)
 
 
@@ -359,5 +359,7 @@ def test_a_short_page_is_no_more_of_one_server_than_half() -> None:
         )
         for n, server in enumerate(servers)
     )
-    shown = Page(Context(seen=seen, statuses={}, budget=2000)).build("do", Found(hits=hits, total=10), 0.0)["tools"]
+    shown = Page(Context(seen=seen, statuses={}, budget=2000, now=0.0)).build("do", Found(hits=hits, total=10), 0.0)[
+        "tools"
+    ]
     assert "".join(row["server_name"] for row in shown) == "aaaabbbb"
