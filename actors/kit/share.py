@@ -39,7 +39,7 @@ class _Passes(trio.abc.Instrument):
         self.count += 1
 
 
-class Share:
+class LoopShare:
     """The tasks of one server: `run` each of them, and call `turn` wherever one computes for long without waiting."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ async def _whole(work: Callable[..., Awaitable[T]], args: tuple[Any, ...], named
 class _Metered(Generic[T]):
     """Awaits something: what it computes between two waits is counted, and it goes on in its turn."""
 
-    def __init__(self, work: Coroutine[Any, Any, T], share: Share) -> None:
+    def __init__(self, work: Coroutine[Any, Any, T], share: LoopShare) -> None:
         self._work = work
         self._share = share
 
@@ -127,10 +127,10 @@ def _counted_passes() -> _Passes:
         return passes
 
 
-_shares = trio.lowlevel.RunVar[WeakValueDictionary[str, Share]]("shares of servers")
+_shares = trio.lowlevel.RunVar[WeakValueDictionary[str, LoopShare]]("shares of servers")
 
 
-def share_of(server: str) -> Share:
+def share_of(server: str) -> LoopShare:
     """Return the share of a server: the same one for all that is done for it, as long as anything is."""
     try:
         shares = _shares.get()
@@ -139,5 +139,5 @@ def share_of(server: str) -> Share:
         _shares.set(shares)
     share = shares.get(server)
     if share is None:
-        shares[server] = share = Share()
+        shares[server] = share = LoopShare()
     return share

@@ -1,7 +1,7 @@
 """The body of an answer in pieces: whoever sends it decides neither how much is held nor how long others wait.
 
 - What was read at once may be large, once it is decompressed, or any number of tiny chunks: whatever comes of it, even
-  nothing, is for the turn of its server (`Share`), and counts for the pace of its stream.
+  nothing, is for the turn of its server (`LoopShare`), and counts for the pace of its stream.
 - The readers of the HTTP client stand inside one another, and end properly only where the innermost one waits: at the
   socket. So whoever stops early has it cancelled there.
 - An event stream is UTF-8, whatever its head says (HTML, "Server-sent events", 9.2.6).
@@ -19,7 +19,7 @@ import httpx2
 import trio
 
 from actors.kit.decoding import decoded
-from actors.kit.share import Share
+from actors.kit.share import LoopShare
 from actors.transport.http.head import ENCODING, EVENTS, media_type
 from actors.transport.http.pace import Pace, Waiting
 
@@ -35,7 +35,7 @@ class _Pieces:
     Raises `httpx2.DecodingError` for what is not compressed as it says, or as it was not asked to be.
     """
 
-    def __init__(self, response: httpx2.Response, share: Share, pace: Pace | None = None) -> None:
+    def __init__(self, response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> None:
         self.raw = response.aiter_raw()
         self._share = share
         self._pace = pace
@@ -102,7 +102,7 @@ class _Said(httpx2.Response):
 
 
 @asynccontextmanager
-async def _reading(response: httpx2.Response, share: Share, pace: Pace | None = None) -> AsyncIterator[_Pieces]:
+async def _reading(response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> AsyncIterator[_Pieces]:
     """Read an answer for the block, and no further."""
     pieces = _Pieces(response, share, pace)
     try:
@@ -116,7 +116,7 @@ async def _reading(response: httpx2.Response, share: Share, pace: Pace | None = 
 class _Told:
     """The events of a stream, as many as the turn of its server allows."""
 
-    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], share: Share) -> None:
+    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], share: LoopShare) -> None:
         self._told = told
         self._share = share
 
@@ -130,7 +130,7 @@ class _Told:
 
 @asynccontextmanager
 async def events(
-    response: httpx2.Response, limit: int, share: Share, *, paced: bool = False
+    response: httpx2.Response, limit: int, share: LoopShare, *, paced: bool = False
 ) -> AsyncIterator[AsyncIterator[httpx2.ServerSentEvent]]:
     """Read the events of a stream for the block, each up to `limit` bytes; it may be left at any of them.
 
@@ -146,7 +146,7 @@ async def events(
             yield _Told(told, share)
 
 
-async def whole(response: httpx2.Response, limit: int, share: Share) -> bytes | None:
+async def whole(response: httpx2.Response, limit: int, share: LoopShare) -> bytes | None:
     """Return a body; None for one over the limit, of which no more is read."""
     body = bytearray()
     async with _reading(response, share) as pieces:

@@ -16,7 +16,7 @@ from wsproto.events import BytesMessage, Pong, TextMessage
 
 from actors.errors import SpawnFailed
 from actors.kit.nursery import background
-from actors.kit.share import Share, share_of
+from actors.kit.share import LoopShare, share_of
 from actors.transport.border import Border
 from actors.transport.http.remote import HttpLimits, Remote, server_of
 from actors.transport.http.tls import trusted_certificates
@@ -138,7 +138,7 @@ class WebSocketTransport:
 class _SharedSocket(WebSocketConnection):
     """A WebSocket whose frames are read in the turns of its server, also those that bring nothing."""
 
-    share: Share
+    share: LoopShare
 
     async def _handle_message_event(self, event: BytesMessage | TextMessage) -> None:
         await self.share.turn()

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from actors.kit import share as module
-from actors.kit.share import PASSES, TURN_S, Share, share_of
+from actors.kit.share import PASSES, TURN_S, LoopShare, share_of
 
 
 class Clock:
@@ -38,7 +38,7 @@ async def passes(out: list[int]) -> None:
 async def test_others_have_their_passes_between_two_turns_however_many_tasks_a_server_has(
     clock: Clock, tasks: int
 ) -> None:
-    share, count, turns = Share(), [0], []
+    share, count, turns = LoopShare(), [0], []
 
     async def reading() -> None:
         for _ in range(5):
@@ -58,7 +58,7 @@ async def test_others_have_their_passes_between_two_turns_however_many_tasks_a_s
 
 
 async def test_who_computes_little_never_waits(clock: Clock) -> None:
-    share, count = Share(), [0]
+    share, count = LoopShare(), [0]
 
     async def reading() -> int:
         for _ in range(10 * PASSES):
@@ -83,7 +83,7 @@ async def test_what_comes_of_the_work_and_of_its_waits_is_what_it_would_be_witho
             raise ZeroDivisionError
         return "done"
 
-    share = Share()
+    share = LoopShare()
     assert await share.run(work, fails=False) == "done"
     with pytest.raises(ZeroDivisionError):
         await share.run(work, True)

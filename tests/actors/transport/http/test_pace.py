@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.kit.share import Share
+from actors.kit.share import LoopShare
 from actors.transport.http.pace import APART_S, AT_ONCE, PART, Pace, Waiting
 from actors.transport.http.pieces import events
 from tests.fakes.late_clock import exact_clock
@@ -124,7 +124,7 @@ async def heard(server: Talkative, *, paced: bool = True) -> tuple[list[int], fl
         200, headers={"content-type": "text/event-stream"}, stream=server, request=httpx2.Request("GET", "http://here")
     )
     numbers, latest = [], 0.0
-    async with events(response, LIMIT, Share(), paced=paced) as told:
+    async with events(response, LIMIT, LoopShare(), paced=paced) as told:
         async for event in told:
             number, due = event.data.split()
             numbers.append(int(number))
