@@ -164,6 +164,8 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain("requires_reauth")
     if row.get("activity"):
         yield plain(row["activity"])
+    if (asked := row.get("asked_since")) is not None:
+        yield plain(f"calls wait for their turn: somebody has been asked a question for {duration(now - asked)}")
     error = row.get("last_error")
     if error:
         at = row.get("last_error_at")

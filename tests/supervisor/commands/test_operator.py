@@ -97,6 +97,10 @@ def test_a_server_that_waits_says_when_it_is_tried_again() -> None:
     assert "    tried again in 30s" in cards([row("a", "respawning", next_start=NOW + 30)])
 
 
+def test_a_status_says_that_calls_wait_until_somebody_answers_a_question() -> None:
+    assert "somebody has been asked a question for 42s" in " ".join(cards([row("a", asked_since=NOW - 42)]))
+
+
 def test_those_that_need_attention_are_named_with_what_helps() -> None:
     rows = [row("a", "failed"), row("b", "respawning"), row("c", "failed", wanted="stopped"), row("d")]
     first, second = (line.plain for line in status.attention(status.ordered(rows)))
