@@ -79,7 +79,7 @@ def measured(query: str, answer: Any, tokenizer: Tiktoken) -> Measured:
         rows=len(rows),
         complete=len(shown),
         first_complete=bool(rows) and "inputSchema" in rows[0],
-        weak=answer.get("notice", "").startswith("Nothing fits"),
+        weak=answer.get("notice", "").startswith("No description matches"),
         invalid=tuple(f"{path}: {text}" for path, text in invalid if text),
     )
 

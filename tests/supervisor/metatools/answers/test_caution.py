@@ -91,10 +91,14 @@ def test_a_need_that_names_no_destruction_gets_none_first(query: str) -> None:
     assert first(answer) not in ("git:git_clean", "memory:delete_entities")
 
 
-def test_what_files_shall_contain_is_not_what_is_looked_for() -> None:
-    answer = ask("find all text files containing TODO")
+@pytest.mark.parametrize(
+    "query",
+    ["find all text files containing TODO", "find the files containing TODO", "search all files containing TODO marks"],
+)
+def test_a_mark_that_files_shall_contain_asks_for_no_tool_of_that_name(query: str) -> None:
+    answer = ask(query)
     assert first(answer) == "files:search_files"
-    assert "todoist:add_todo" not in [row["tool_path"] for row in answer["tools"][:2]]
+    assert not {"todoist:add_todo", "todoist:list_todos"} & {row["tool_path"] for row in answer["tools"]}
 
 
 def test_where_only_what_destroys_is_found_the_doubt_is_said() -> None:
@@ -105,3 +109,9 @@ def test_where_only_what_destroys_is_found_the_doubt_is_said() -> None:
     answer = discovered(alone, {}, wanted, DiscoverySettings(), lambda: 0.0)
     assert first(answer) == "git:git_clean"
     assert answer["notice"].startswith("Not sure that anything fits")
+
+
+def test_a_need_that_no_description_matches_well_gets_the_nearest_servers_and_their_tools() -> None:
+    answer = ask("find a person in wikipedia")
+    assert answer["notice"].startswith("No description matches well; nearest servers: ")
+    assert answer["tools"][0]["server_name"] in answer["notice"].partition(". Servers:")[0]
