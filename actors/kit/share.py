@@ -88,6 +88,19 @@ async def _whole(work: Callable[..., Awaitable[T]], args: tuple[Any, ...], named
     return await work(*args, **named)
 
 
+class _Kept:
+    """Keeps what is raised in its block, for whoever waits inside."""
+
+    error: BaseException | None = None
+
+    def __enter__(self) -> None:
+        self.error = None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self.error = error
+        return True
+
+
 class _Metered(Generic[T]):
     """Awaits something: what it computes between two waits is counted, and it goes on in its turn."""
 
@@ -106,10 +119,11 @@ class _Metered(Generic[T]):
                 return result
             finally:
                 self._share.end()
-            try:
+            kept = _Kept()
+            with kept:
                 step = partial(self._work.send, (yield trap))
-            except BaseException as error:  # noqa: BLE001  (it is for whoever waits)
-                step = partial(self._work.throw, error)
+            if kept.error is not None:
+                step = partial(self._work.throw, kept.error)
             if self._share.over():
                 yield from self._share.rest().__await__()
 

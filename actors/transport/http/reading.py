@@ -20,8 +20,8 @@ TOO_MANY_INTERIM: Final = "too many interim responses"
 _receive_event = AsyncHTTP11Connection._receive_event
 
 
-async def _receive_bounded(self: AsyncHTTP11Connection, timeout: float | None = None) -> Any:
-    event = await _receive_event(self, timeout)
+async def _receive_bounded(self: AsyncHTTP11Connection, *args: Any, **named: Any) -> Any:
+    event = await _receive_event(self, *args, **named)
     if isinstance(event, h11.InformationalResponse):
         count = getattr(self, "_interim", 0) + 1
         if count > MAX_INTERIM:
