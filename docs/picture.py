@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -19,14 +20,16 @@ PICTURE = Path(__file__).with_name("demo.svg")
 RECORDED_COLUMNS = 119
 """As wide as the servers are still shown as on a narrow terminal."""
 COLUMNS = 112
-LEFT_OUT = (
+LEFT_OUT: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r", score [\d.]+ \(0 is best\), in [\d.]+ ms", ""),
     (r"(listens on http://127\.0\.0\.1):\d+ after [\d.]+ s", r"\1:3001"),
     (r"arrived over WebSocket \d+ ms after", "arrived over WebSocket after"),
     (r" after \d+ ms, process \d+", ""),
     (r"(All steps worked), in [\d.]+ s", r"\1"),
     # How long each server is ready: the column SINCE.
-    (r"(\S +)\d+s( +\d)", r"\1 -\2"),
+    (r"(\S +)(\d+[smh])( +\d)", lambda found: f"{found[1]}{'-'.rjust(len(found[2]))}{found[3]}"),
+    # Whoever is idle may sleep before the others are up, where that takes longer.
+    (r"^(calculator +(?:\x1b\[[\d;]*m)?)dormant((?:\x1b\[0m)?)", r"\1ready\2  "),
 )
 """Patterns of what is measured, and what is shown instead."""
 MEASURED = re.compile(r"\b[\d.]+ ?m?s\b")

@@ -48,7 +48,7 @@ class Rig:
 @asynccontextmanager
 async def running(max_in_flight: int = 10, capacity: int = 10) -> AsyncIterator[Rig]:
     rig = Rig(max_in_flight, capacity)
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             await nursery.start(rig.router.run)
             with rig.box, rig.directory.registered("s", rig.box.address):

@@ -49,7 +49,7 @@ def with_httpx2(words: list[str]) -> bytes:
         elif option == "-d":
             content = value.encode()
     method = "POST" if content else "GET"
-    with httpx2.Client(verify=False, trust_env=False, timeout=20) as client:
+    with httpx2.Client(verify=False, trust_env=False, timeout=30) as client:
         request = httpx2.Request(method, url, headers=headers, content=content)
         return client.send(request).raise_for_status().content
 

@@ -174,6 +174,6 @@ async def serving(app: McpHttp) -> AsyncIterator[httpx2.AsyncClient]:
     async with running(app) as server, trio.open_nursery() as nursery:
         nursery.start_soon(app.run)
         url = f"http://127.0.0.1:{server.port}"
-        async with httpx2.AsyncClient(base_url=url, timeout=5, trust_env=False) as client:
+        async with httpx2.AsyncClient(base_url=url, timeout=30, trust_env=False) as client:
             yield client
         nursery.cancel_scope.cancel()

@@ -98,7 +98,7 @@ class WebSocketDoor:
         for text in (message.decode(), legacy("ping", id_=mark["id"]).decode()):
             self._events.append({"type": "websocket.receive", "text": text})
         self._moved.unpark_all()
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             while mark not in self._sent:
                 await self._moved.park()
         await wait_all_tasks_blocked()  # what it has begun is performed

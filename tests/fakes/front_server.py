@@ -29,7 +29,7 @@ class Started:
         self._event.set()
 
     async def urls(self) -> list[str]:
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await self._event.wait()
         return self._urls
 
@@ -96,14 +96,14 @@ class Ticker:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until something is so that nobody tells of."""
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         while not condition():
             await wait_all_tasks_blocked(0.005)
 
 
 async def read_all(stream: trio.SocketStream) -> bytes:
     data = bytearray()
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         try:
             while part := await stream.receive_some(65536):
                 data += part
@@ -153,5 +153,5 @@ async def running(
         assert await started.urls() == [f"http://127.0.0.1:{port}"]
         yield server
         closing.set()
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await server.stopped.wait()

@@ -71,14 +71,14 @@ def remembered(server: DeployedServer) -> MemoryTransport:
 
 @asynccontextmanager
 async def running(
-    config: Configuration, data: DataDir, patience_s: float = 30, **more: Any
+    config: Configuration, data: DataDir, patience_s: float = 120, **more: Any
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Run a daemon in this loop; everything of it has ended at the end of the block."""
     daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), **more)
     with trio.fail_after(patience_s):
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)
-            async with httpx2.AsyncClient(base_url=url) as client:
+            async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
                 yield client
             daemon.closing.set()
 

@@ -99,7 +99,7 @@ async def test_the_tools_of_a_server_that_went_away_are_found_and_marked(tmp_pat
             await until_ready(client)
             server.faults["POST"] = status(503, b"")
             await called(client, "weather:forecast")
-            with trio.fail_after(10):
+            with trio.fail_after(30):
                 await until_away(client, "weather")
             found = await called(client, "discover_mcp_tools", query="what the weather will be")
             (row,) = found["result"]["structuredContent"]["tools"]

@@ -67,7 +67,7 @@ async def running(directory: Path, hints: Mapping[str, Any] = NO_HINTS, **settin
         )
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)
-            async with httpx2.AsyncClient(base_url=url) as client:
+            async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
                 while not (await client.get("/readyz")).json()["ready"]:
                     await wait_all_tasks_blocked(0.01)
             yield Ending(daemon, server, url)
@@ -88,7 +88,7 @@ def assert_told(answer: dict[str, Any], id_: int, *, repeatable: bool = False) -
 async def by_json(ending: Ending, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
     """Ask, end the daemon when the call runs, and return the answer."""
     answers: list[httpx2.Response] = []
-    async with httpx2.AsyncClient(base_url=ending.url, timeout=20) as client, trio.open_nursery() as nursery:
+    async with httpx2.AsyncClient(base_url=ending.url, timeout=30) as client, trio.open_nursery() as nursery:
 
         async def ask() -> None:
             answers.append(await client.post("/mcp", json=body, headers=headers))
@@ -103,7 +103,7 @@ async def by_json(ending: Ending, body: dict[str, Any], headers: dict[str, str])
 async def by_stream(ending: Ending, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
     """Ask, end the daemon when the answer is late and has become a stream, and return the one event of that."""
     async with (
-        httpx2.AsyncClient(base_url=ending.url, timeout=20) as client,
+        httpx2.AsyncClient(base_url=ending.url, timeout=30) as client,
         client.stream("POST", "/mcp", json=body, headers=headers) as answer,
     ):
         assert answer.headers["content-type"] == "text/event-stream"

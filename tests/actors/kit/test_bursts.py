@@ -60,7 +60,7 @@ async def test_a_burst_is_handled_in_order_and_others_have_their_turn_after_its_
 async def test_what_came_after_the_last_message_is_not_handled_and_its_asker_is_told() -> None:
     actor = Listener()
     actor.last = 1
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             await nursery.start(actor.run)
             replies = [actor.address.request(Say(number)) for number in range(3)]

@@ -278,7 +278,7 @@ async def test_watch_connects_again_and_says_so(monkeypatch: pytest.MonkeyPatch)
 
     shown: list[int] = []
     said: list[str] = []
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             server = await nursery.start(trio_websocket.serve_websocket, serve, "127.0.0.1", 0, None)
 
@@ -297,7 +297,7 @@ async def test_a_refused_websocket_is_no_daemon() -> None:
     async def refuse(request: trio_websocket.WebSocketRequest) -> None:
         await request.reject(403)
 
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             server = await nursery.start(trio_websocket.serve_websocket, refuse, "127.0.0.1", 0, None)
             with pytest.raises(DaemonUnreachable, match="refused with status 403"):
@@ -402,7 +402,7 @@ async def test_watch_shows_a_new_tool_and_ends_quietly_with_ctrl_c(tmp_path: Pat
 async def test_every_curl_line_of_the_documents_gets_an_answer(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
     lines = [shlex.split(line) for line in page.splitlines() if line.startswith("curl -X POST")]
-    async with small_daemon(tmp_path) as url, httpx2.AsyncClient(trust_env=False, timeout=10) as http:
+    async with small_daemon(tmp_path) as url, httpx2.AsyncClient(trust_env=False, timeout=30) as http:
         for words in lines:
             request = json.loads(words[-1])
             headers = {"content-type": "application/json", "accept": "*/*"}

@@ -33,7 +33,7 @@ async def invoke(line: str, view: View | None = None) -> Result:
     routes(shown)(app)
     tool_routes(shown)(app)
     async with running(app) as server:
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             words = [*shlex.split(line), "--url", f"http://127.0.0.1:{server.port}"]
             return await trio.to_thread.run_sync(CliRunner().invoke, cli, words)
 
@@ -136,7 +136,7 @@ async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
     app = QuartTrio(__name__, static_folder=None)
     tool_routes(view_of())(app)
     async with running(app) as server, connect(f"http://127.0.0.1:{server.port}") as daemon:
-        with trio.fail_after(10), pytest.raises(RequestRefused) as caught:
+        with trio.fail_after(30), pytest.raises(RequestRefused) as caught:
             await daemon.page("/api/tools", [("limit", "none")])
     assert (caught.value.code, caught.value.data["parameter"]) == (400, "limit")
 

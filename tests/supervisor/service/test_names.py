@@ -302,7 +302,7 @@ async def test_a_tool_that_is_called_otherwise_now_is_named_and_not_called() -> 
         refreshed = await found.router.address.ask(RefreshServer(server="desk"))
         assert refreshed.renamed == {"open_ticket": "create_ticket"}
         catalogue = found.registry.catalogue
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             while "create_ticket" not in catalogue.value.entries["desk"].tools:
                 await catalogue.changed(catalogue.version)
         for path in ("desk:open_ticket", "desk-open_ticket"):

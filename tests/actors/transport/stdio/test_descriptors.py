@@ -65,7 +65,7 @@ async def test_a_start_waits_until_there_are_enough() -> None:
         async with StartShare(conditions).start():
             started.set()
 
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             with leaving(SPAWN - 1):
                 nursery.start_soon(start)

@@ -57,7 +57,7 @@ async def test_a_full_queue_holds_up_who_puts_until_something_is_taken(autojump_
 async def test_nobody_waits_for_an_application_that_has_finished() -> None:
     queue = _ApplicationQueue(1)
     await queue.put(part(b"one", more_body=True))
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(queue.put, part(b"two", more_body=True))
             await wait_all_tasks_blocked()
@@ -72,7 +72,7 @@ async def test_who_waits_for_an_event_gets_the_next_one() -> None:
     async def take() -> None:
         found.append(await queue.receive())
 
-    with trio.fail_after(5):
+    with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(take)
             await wait_all_tasks_blocked()

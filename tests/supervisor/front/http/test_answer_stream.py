@@ -290,7 +290,7 @@ async def test_a_client_that_reads_nothing_over_a_real_socket_holds_up_nobody_el
             with trio.fail_after(20):
                 await flooding.wait()
                 url = f"http://127.0.0.1:{server.port}/mcp"
-                async with httpx2.AsyncClient(trust_env=False, timeout=5) as client:
+                async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
                     answer = await client.post(url, headers=JSON_HEADERS, content=legacy("work", id_="other"))
         assert answer.text.count("notifications/progress") == 2
         assert '"id":"other"' in answer.text

@@ -793,7 +793,7 @@ async def test_other_paths_belong_to_the_application_inside(path: str) -> None:
 
 async def test_a_whole_session_over_a_real_server() -> None:
     front = front_of(tools__list=returning(b'{"tools":[]}'))
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with serving(front.app) as client:
             opened_ = await client.post(
                 "/mcp", content=legacy("initialize", {"protocolVersion": "2025-06-18"}), headers=JSON_HEADERS
@@ -815,7 +815,7 @@ async def test_a_whole_session_over_a_real_server() -> None:
 
 
 async def test_too_much_is_refused_over_a_real_server_without_reading_it() -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with serving(Front(FakeService(), max_body_bytes=1000).app) as client:
             answer = await client.post("/mcp", content=b" " * 1001, headers=JSON_HEADERS)
             assert answer.status_code == 413
@@ -833,7 +833,7 @@ async def test_a_late_answer_over_a_real_server_is_a_stream() -> None:
     lines: list[str] = []
     front = Front(FakeService(late=late), sse_keepalive_s=0.01)
     call: dict[str, Any] = {"content": legacy("late"), "headers": JSON_HEADERS}
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with serving(front.app) as client, client.stream("POST", "/mcp", **call) as stream:
             async for line in stream.aiter_lines():
                 lines.append(line)
@@ -858,7 +858,7 @@ async def test_a_client_that_leaves_a_real_server_before_or_after_the_stream_beg
     request = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     request += b"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
     front = Front(FakeService(late=late), sse_keepalive_s=interval_s)
-    with trio.fail_after(10):
+    with trio.fail_after(30):
         async with running(front.app) as server, keeping_alive(front):
             async with await server.connect() as stream:
                 await stream.send_all(request % (len(legacy("late")), legacy("late")))

@@ -184,7 +184,7 @@ async def test_a_follower_gets_what_it_has_not_seen_and_then_each_line() -> None
     journal = filled(3)
     async with pages(shown(Obeys(), journal)) as server:
         url = f"ws://127.0.0.1:{server.port}/api/servers/a/logs"
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             async with trio_websocket.open_websocket_url(f"{url}?after=1") as socket:
                 first = json.loads(await socket.get_message())
                 assert (first["missed"], [line["text"] for line in first["lines"]]) == (0, ["line 1", "line 2"])
@@ -198,7 +198,7 @@ async def test_following_ends_with_the_daemon() -> None:
     async with pages(followed) as server, await server.connect() as stream:
         await stream.send_all(server.upgrade().replace(b"/ws", b"/api/servers/a/logs?after=0", 1))
         data = b""
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             while b"line 0" not in data:
                 data += await stream.receive_some()
             followed.closing.set()

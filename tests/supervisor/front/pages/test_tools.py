@@ -28,8 +28,10 @@ async def pages(view: View) -> AsyncIterator[httpx2.AsyncClient]:
     routes(view)(app)
     tool_routes(view)(app)
     async with running(app) as server:
-        with trio.fail_after(10):
-            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
+        with trio.fail_after(30):
+            async with httpx2.AsyncClient(
+                base_url=f"http://127.0.0.1:{server.port}", trust_env=False, timeout=30
+            ) as client:
                 yield client
 
 

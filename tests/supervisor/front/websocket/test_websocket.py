@@ -71,7 +71,7 @@ class FakeService:
 
     async def left_one(self) -> str:
         """Wait until the first subscription has ended; return to what it was."""
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await self.left.changed(0)
         return self.left.value
 
@@ -118,7 +118,7 @@ class Peer:
         await self.socket.send_message(message if isinstance(message, str | bytes) else json.dumps(message))
 
     async def receive(self) -> Any:
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             return json.loads(await self.socket.get_message())
 
     async def request(self, method: str, id_: Any = 1, **params: Any) -> None:
@@ -145,7 +145,7 @@ class Peer:
     async def closed(self) -> tuple[int, list[Any]]:
         """Read until the connection is closed; return the code and what came before."""
         messages: list[Any] = []
-        with trio.fail_after(10), suppress(ConnectionClosed):
+        with trio.fail_after(30), suppress(ConnectionClosed):
             while True:
                 messages.append(json.loads(await self.socket.get_message()))
         reason = self.socket.closed
@@ -167,7 +167,7 @@ class Front:
             host = f"127.0.0.1:{self.server.port}"
             socket = await wrap_client_stream(nursery, stream, host, path, **options)
             yield Peer(socket, stream)
-            with trio.fail_after(5):
+            with trio.fail_after(30):
                 await socket.aclose()
             nursery.cancel_scope.cancel()
 
@@ -270,7 +270,7 @@ async def test_a_cancelled_request_is_stopped_and_not_answered() -> None:
         await here.service.held.wait()
         await peer.notify("notifications/cancelled", requestId=1)
         assert (await peer.ask("echo", 2, _meta=META))["id"] == 2
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await here.service.cancelled.wait()
 
 
@@ -302,7 +302,7 @@ async def test_closing_the_connection_cancels_what_is_in_flight() -> None:
         async with here.connect() as peer:
             await peer.request("hold", 1, _meta=META)
             await here.service.held.wait()
-        with trio.fail_after(5):
+        with trio.fail_after(30):
             await here.service.cancelled.wait()
 
 
@@ -589,7 +589,7 @@ async def test_a_client_that_does_not_read_its_answers_is_closed_with_1008() -> 
         for id_, method in enumerate(["hold"] + ["big"] * 400):
             request = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
             await stream.send_all(frame(json.dumps(request).encode()))
-        with trio.fail_after(10):
+        with trio.fail_after(30):
             await here.service.cancelled.wait()  # the connection was given up
         assert b"\x03\xf0answers are waiting and nobody reads them" in await read_all(stream)
 
