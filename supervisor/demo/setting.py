@@ -21,8 +21,8 @@ import supervisor
 from supervisor.commands.run import LISTENING
 from supervisor.demo.office import DEPARTMENTS
 
-START_S = 15.0
-END_S = 15.0
+START_S = 60.0
+END_S = 60.0
 IDLE_S = 1.5
 """How long the calculator is idle before it sleeps."""
 SMALL = {"notes": "notes", "calculator": "calculator", "weather-desk": "weather_desk"}

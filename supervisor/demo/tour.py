@@ -22,7 +22,7 @@ from supervisor.commands.status import savings_line, servers_shown
 from supervisor.demo.setting import IDLE_S, LOG_NAME, DemoDaemon, TourFailed, configuration, last_lines, running_daemon
 from supervisor.metatools.definitions import DISCOVER, EXECUTE
 
-STEP_S = 15.0
+STEP_S = 60.0
 POLL_S = 0.1
 LIST_CHANGED = "notifications/tools/list_changed"
 

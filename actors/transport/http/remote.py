@@ -23,7 +23,7 @@ def server_of(url: str) -> str:
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of one connection. How long an answer may take is the business of the call, up to `call_max_s`.
 
-    At its end, and when its session is over, what is under way has `stop_s`.
+    At its end what is under way has `stop_s`; when its session is over, so long after each answer to some of it.
     """
 
     max_line_bytes: int = 16 * 1024 * 1024
