@@ -64,7 +64,8 @@ class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
 class Journal:
     """The lines of one server. `clock` gives unix time in seconds, `mask` hides secrets.
 
-    `tell` gets each note of ours, for the daemon's log.
+    `tell` gets each note of ours, for the daemon's log. `now` gives seconds of a clock that is never set back, by which
+    a line without an end becomes one; without it that is `clock`.
     """
 
     def __init__(
@@ -74,9 +75,11 @@ class Journal:
         mask: Mask | None = None,
         tell: Tell = lambda level, text: None,
         max_bytes: int = MAX_BYTES,
+        now: Callable[[], float] | None = None,
     ) -> None:
         self.newest = Latest(0)
         self._clock = clock
+        self._now = now or clock
         self._mask = mask or Mask({})
         self._tell = tell
         self._max_bytes = max_bytes
@@ -94,7 +97,7 @@ class Journal:
 
     def fresh(self) -> Journal:
         """Return an empty journal that nobody is told of."""
-        return Journal(self._clock, mask=self._mask, max_bytes=self._max_bytes)
+        return Journal(self._clock, mask=self._mask, max_bytes=self._max_bytes, now=self._now)
 
     def note(self, text: str, level: Level = "info", *, aloud: bool = True) -> None:
         """Add a line of ours, cut at 2000 characters; names that a server gave are masked in it, too.
@@ -131,7 +134,7 @@ class Journal:
 
     def _begin(self, rest: bytes) -> None:
         """Keep the beginning of a line, or the line if it is too long already."""
-        self._begun, self._begun_at = rest, self._clock()
+        self._begun, self._begun_at = rest, self._now()
         if len(rest) > self._longest_line:
             self.end_line()
             self._skipping = True
@@ -166,7 +169,7 @@ class Journal:
             self.newest.set(self._number)
 
     def _tell_noise(self, data: bytes) -> None:
-        now = self._clock()
+        now = self._now()
         if self._noise_told_at is not None and now < self._noise_told_at + NOISE_TOLD_S:
             return
         self._noise_told_at = now
@@ -179,7 +182,7 @@ class Journal:
 
     def end_quiet_line(self) -> None:
         """Count what was written without an end of line as a line, if nothing followed for a second."""
-        if self._begun and self._clock() >= self._begun_at + QUIET_S:
+        if self._begun and self._now() >= self._begun_at + QUIET_S:
             self.end_line()
 
     def last(self, count: int) -> list[KeptLine]:

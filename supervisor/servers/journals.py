@@ -59,7 +59,7 @@ class Journals:
         """Return the journal of a configured server; `mask` hides its secrets."""
         if server not in self._journals:
             voice = JournalLog(server, self._now)
-            self._journals[server] = Journal(self._clock, mask=mask, tell=voice.tell)
+            self._journals[server] = Journal(self._clock, mask=mask, tell=voice.tell, now=self._now)
         return self._journals[server]
 
     def find(self, server: str) -> Journal | None:

@@ -42,13 +42,14 @@ def listening(python: str) -> Iterator[dict[str, str]]:
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     python_1, python_2 = environments.python_1(), environments.python_2()
     with listening(python_1) as one, listening(python_2) as two:
-        servers = {
+        servers: dict[str, dict[str, Any]] = {
             "one-stdio": {"command": python_1, "args": [SERVER, "stdio"]},
             "one-http": one,
             "two-stdio": {"command": python_2, "args": [SERVER, "stdio"]},
             "two-http": two,
         }
-        with running(tmp_path_factory.mktemp("fifty"), servers) as daemon:
+        patient = {name: {**entry, "call_timeout_s": 600} for name, entry in servers.items()}
+        with running(tmp_path_factory.mktemp("fifty"), patient) as daemon:
             trio.run(daemon.ready)
             yield daemon
 
@@ -149,7 +150,7 @@ class Modern(Client):
 
 async def play(daemon: Daemon, server: str, kind: type[Legacy | Modern]) -> None:
     limits = httpx2.Limits(max_connections=200)
-    async with httpx2.AsyncClient(timeout=60, trust_env=False, limits=limits) as http:
+    async with httpx2.AsyncClient(timeout=600, trust_env=False, limits=limits) as http:
         url = f"{daemon.url}/mcp/servers/{server}"
         clients = [kind(f"{kind.__name__}{number}", url, http) for number in range(CLIENTS)]
         for client in clients:

@@ -84,7 +84,7 @@ class EraClient:
         return str(result["content"][0]["text"])
 
     async def _post(self, body: bytes, headers: dict[str, str]) -> httpx2.Response:
-        return await self._http.post(self._path, content=body, headers=headers, timeout=30)
+        return await self._http.post(self._path, content=body, headers=headers, timeout=120)
 
     def _checked(self, method: str, answer: httpx2.Response) -> dict[str, Any]:
         *notes, message = said(answer)

@@ -130,7 +130,7 @@ async def look_before(entries: dict[str, Any], directory: Path) -> dict[str, See
     seen = {name: Seen() for name in entries}
     config = configuration(directory, entries, starts_per_s=100, cold_starts=8)
     with open_data_dir(directory / "data", {}) as data:
-        async with running(config, data, patience_s=100) as http:
+        async with running(config, data, patience_s=600) as http:
             await until_ready(http)
             for name, row in (await rows(http)).items():
                 seen[name].row = row

@@ -183,3 +183,14 @@ def test_a_token_that_nobody_configured_is_not_in_the_log_of_a_server() -> None:
     journal.overhear("stderr", b"request failed: {'Authorization': 'Bearer sk-proj-abcdefghijklmnopqrst'}\n")
     (line,) = journal.shown(journal.last(10))
     assert line.text == "request failed: {'Authorization': 'Bearer ***'}"
+
+
+@pytest.mark.parametrize("set_by_s", [-7200.0, 7200.0])
+def test_a_line_without_an_end_is_shown_after_a_second_wherever_the_clock_was_set_to(set_by_s: float) -> None:
+    clock, steady = Clock(), Clock()
+    journal = Journal(clock, now=steady)
+    journal.overhear("stderr", b"Enter your key: ")
+    clock.now += set_by_s
+    assert texts(journal) == []
+    steady.now += 1.0
+    assert texts(journal) == ["Enter your key:"]

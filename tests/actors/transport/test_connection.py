@@ -23,7 +23,7 @@ from actors.transport.side_output import Source
 from actors.transport.stdio.process import Launch, ProcessLimits, ProcessTransport
 from tests.actors.transport.stdio.children import send, whole
 
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 MAX_LINE_BYTES = 1000
 WRITE_TIMEOUT_S = 1.0
 ONE, TWO = b'{"jsonrpc":"2.0","id":1}', b'{"jsonrpc":"2.0","id":2}'

@@ -28,7 +28,7 @@ from tests.fakes.remote_server import RemoteServer
 from tests.fakes.socket_server import SocketServer
 from tests.fakes.sse_server import SseServer
 
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 LIMITS = HttpLimits(connect_timeout_s=5.0, stop_s=1.0)
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 SCRIPT = """

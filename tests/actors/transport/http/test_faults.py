@@ -37,7 +37,7 @@ from tests.fakes.remote_server import Fault, RemoteServer, Request
 LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=50_000, connect_timeout_s=2)
 DEADLINE_S = 0.3
 """Of a call whose answer does not come."""
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 """For everything else: the machine may be busy."""
 ERAS: tuple[Era, ...] = ("legacy", "modern")
 
