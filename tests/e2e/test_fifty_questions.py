@@ -46,7 +46,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
             "one-stdio": {"command": python_1, "args": [SERVER, "stdio"]},
             "one-http": one,
             "two-stdio": {"command": python_2, "args": [SERVER, "stdio"]},
-            "two-http": two,
+            "two-http": {**two, "era": "modern"},  # it speaks both, and its tool asks by results alone
         }
         patient = {name: {**entry, "call_timeout_s": 600} for name, entry in servers.items()}
         with running(tmp_path_factory.mktemp("fifty"), patient) as daemon:

@@ -387,3 +387,12 @@ def test_a_sign_of_life_that_is_lost_means_nothing() -> None:
     line.talk.ask_for_life()
     (ping,) = line.sent()
     assert line.talk.lost(failure(ping)) is None
+
+
+def test_a_server_that_was_asked_for_a_sign_of_life_is_not_asked_again_unless_that_is_wanted() -> None:
+    line = Line()
+    line.greet("legacy")
+    assert line.talk.ask_for_life(again=False)
+    assert not line.talk.ask_for_life(again=False)
+    assert [message["method"] for message in line.sent()] == ["ping"]
+    assert line.talk.ask_for_life()

@@ -239,3 +239,17 @@ def test_what_can_be_meant_as_json_rpc_may_be_a_message(line: Line) -> None:
 )
 def test_anything_else_is_noise(line: Line) -> None:
     assert not may_be_message(line)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_long_last_line_without_its_end_is_read_if_it_is_whole(whole: bool) -> None:
+    splitter = LineSplitter(4 * LONG_BYTES)
+    line = b'{"a":"' + b"x" * LONG_BYTES + b'"}'
+    said = line if whole else line[:-2]
+    for start in range(0, len(said), 400_000):
+        assert splitter.feed(said[start : start + 400_000]) == []
+    if whole:
+        assert splitter.close() == [line]
+    else:
+        with pytest.raises(TruncatedMessage):
+            splitter.close()

@@ -7,7 +7,14 @@ import pytest
 
 from actors.protocol.facts import CallAsked, QuestionWithdrawn
 from actors.protocol.jsonrpc import ErrorObject
-from actors.protocol.questions import MAX_FORM_BYTES, MAX_OPEN, MAX_QUESTION_BYTES, Questions, cancelled_id
+from actors.protocol.questions import (
+    MAX_FORM_BYTES,
+    MAX_OPEN,
+    MAX_OPEN_BYTES,
+    MAX_QUESTION_BYTES,
+    Questions,
+    cancelled_id,
+)
 
 PARAMS = msgspec.Raw(b'{"message":"Sure?"}')
 METHOD = "elicitation/create"
@@ -94,3 +101,16 @@ def test_a_server_may_take_its_own_questions_back() -> None:
     assert open_.withdrawn(cancelled_id(msgspec.Raw(b"[]"))) is None
     assert open_.withdrawn(cancelled_id(msgspec.Raw(b'{"requestId":"q"}'))) == QuestionWithdrawn(b'"q"')
     assert open_.withdrawn(cancelled_id(msgspec.Raw(b'{"requestId":"q"}'))) is None
+
+
+def test_questions_of_many_bytes_that_wait_are_refused_and_make_room_when_they_are_settled() -> None:
+    open_ = Questions(frozenset({"sampling"}))
+    params = msgspec.Raw(b'{"messages":"' + b"x" * (MAX_QUESTION_BYTES - 100) + b'"}')
+    most = MAX_OPEN_BYTES // len(params)
+    for number in range(most):
+        assert isinstance(open_.take(b"%d" % number, "sampling/createMessage", params, 5), CallAsked)
+    refused = open_.take(b"99", "sampling/createMessage", params, 5)
+    assert isinstance(refused, ErrorObject)
+    assert "bytes of questions wait for answers already" in refused.message
+    assert open_.settle(b"0")
+    assert isinstance(open_.take(b"99", "sampling/createMessage", params, 5), CallAsked)

@@ -98,3 +98,9 @@ def test_small_and_large_texts_are_judged_alike(value: Any, ascii_only: bool) ->
             assert repeats(value)
         else:
             assert not repeats(value)
+
+
+@pytest.mark.parametrize("text", ['"a":1,"a":2', '{"a":"' + "\\" * 3, '{"a":"\\"x'])
+def test_nothing_is_said_of_what_is_no_json(text: str) -> None:
+    check_keys(text.encode())
+    check_keys(("[" + " " * LARGE_BYTES + text).encode())

@@ -215,6 +215,14 @@ def test_a_product_of_two_words_is_one_name() -> None:
     assert searched("create a card in Power BI")[0][1] >= 0.5
 
 
+def test_another_word_for_what_a_product_does_is_not_its_name() -> None:
+    def distance(text: str) -> float:
+        document = Document(key="run:list_all", kind="tool", server="run", name="list_all", description=text)
+        return Index.build([analyse("run", [document])]).search("list docker boxes").hits[0].distance
+
+    assert distance("List every container.") > distance("List every container of docker.")
+
+
 def test_a_fair_second_hit_is_far_from_the_worst() -> None:
     first, second = searched("list the messages of a channel")[:2]
     assert first[1] <= second[1] < 0.9

@@ -277,6 +277,14 @@ def test_of_the_settings_file_of_a_known_client_the_servers_are_taken_which_is_s
     assert 'single projects, in "projects"' in note.hint
 
 
+def test_nothing_is_noted_of_a_clients_file_that_has_servers_alone_or_no_projects_with_any() -> None:
+    for more, notes in (("", 0), (', "zzz": {}', 1)):
+        text = '{"mcpServers": {"fs": {"command": "c"}}' + more + "}"
+        configuration = parse(text, Path("/home/me/.claude.json"), {}, read_file=no_file)
+        assert len(configuration.notes) == notes
+        assert not any(note.hint for note in configuration.notes)
+
+
 def test_every_unknown_key_of_another_file_is_named_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_text(OF_A_CLIENT)

@@ -209,3 +209,10 @@ def test_no_error_says_that_a_call_may_be_repeated_that_may_have_run_unless_its_
         ("completed", False): False,
         ("completed", True): False,
     }
+
+
+def test_of_a_call_that_may_have_run_it_is_said_whether_its_tool_may_be_called_again() -> None:
+    error = CallTimedOut("late", server="s", outcome="unknown")
+    assert "look before you call it again" in failures.advice(error)
+    error.idempotent = True
+    assert "it says that it may be called again" in failures.advice(error)

@@ -398,7 +398,7 @@ async def test_a_request_that_is_under_way_when_the_daemon_ends_is_told_so() -> 
         drain.end()
         await call.end()
     told = msgspec.json.decode(call.body)["error"]
-    assert (call.status, told["data"]["outcome"]) == (200, "unknown")
+    assert (call.status, told["data"]["outcome"]) == (200, "not_sent")
 
 
 # Over a real server ---------------------------------------------------------------------------------------------------

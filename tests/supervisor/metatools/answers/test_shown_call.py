@@ -110,3 +110,7 @@ def test_every_key_is_shown_or_the_call_is_refused(value: dict[str, str]) -> Non
     assert len(text) <= MAX_CALL_CHARS < MAX_MESSAGE_CHARS
     keys = re.sub(r' \([^"]*?\)(?=:")', "", text)
     assert all(f"{json.dumps(key)}:" in keys for key in value if key.isascii() and key.isprintable())
+
+
+def test_of_an_endless_number_its_beginning_is_shown_and_how_much_is_left_out() -> None:
+    assert f"{'9' * 1000} (500 more digits)" in shown('{"n":' + "9" * 1500 + "}")
