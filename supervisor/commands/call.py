@@ -8,7 +8,9 @@ from typing import Any
 import click
 import msgspec
 
+from actors.errors import InvalidArguments
 from actors.protocol.input_required import KIND, RESPONSES, STATE
+from actors.protocol.repeated_keys import check_keys
 from supervisor.client import RequestRefused, connect
 from supervisor.commands import questions
 from supervisor.commands.common import ask, json_option, print_json, readable, url_option
@@ -86,6 +88,10 @@ def _stdin() -> str:
 
 def _object(text: str) -> dict[str, msgspec.Raw]:
     """Return the members of the arguments, as they were written. Raises `click.UsageError`."""
+    try:
+        check_keys(text.encode(errors="surrogatepass"))
+    except InvalidArguments as error:
+        raise click.UsageError(error.message) from None
     try:
         return msgspec.json.decode(text.strip() or "{}", type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, RecursionError) as error:

@@ -122,6 +122,13 @@ def test_run_refuses_a_data_directory_in_use(tmp_path: Path) -> None:
     assert "the data directory cannot be used" in result.stderr
 
 
+@pytest.mark.parametrize("arguments", ['{"path": "/tmp", "path": "/etc"}', '{"a": [{"b": 1, "\\u0062": 2}]}'])
+def test_a_call_whose_arguments_have_a_key_twice_is_refused_before_anybody_is_asked(arguments: str) -> None:
+    result = invoke("call", "a:b", arguments, "--url", NOWHERE)
+    assert result.exit_code == 2
+    assert "is there twice" in result.stderr
+
+
 @pytest.mark.parametrize("arguments", ["status", "search notes", "call a:b {}", "watch"])
 def test_without_a_daemon_a_command_says_how_to_start_one_and_exits_with_69(arguments: str) -> None:
     result = invoke(*arguments.split(), "--url", NOWHERE)
