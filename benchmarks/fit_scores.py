@@ -32,8 +32,10 @@ from benchmarks import meanings
 from benchmarks.search import Query, Tool, build
 from supervisor.metatools.servers.unavailable import FITS
 
-WRONG_REFUSAL = 6.0
-"""How many weak offers are as bad as one refusal of what is there."""
+WRONG_REFUSAL = {"off": 6.0, "neural": 3.0}
+"""How many weak offers are as bad as one refusal of what is there, without and with meanings: words alone refuse many a
+need that is only said in other words, and there what is refused is still the likelier to be what was meant.
+"""
 TAKEN_AWAY = 0.2
 """The weight of the queries whose servers were taken away, among all that nothing serves."""
 _NAMED = "exact_name qualified_name typo_rawname case_variant server abbreviation morphology partial_name prefix"
@@ -65,7 +67,7 @@ def cases(catalog: Path, queries: Path, options: argparse.Namespace) -> Iterator
     tools = msgspec.json.Decoder(Tool).decode_lines(catalog.read_bytes())
     asked = msgspec.json.Decoder(Query).decode_lines(queries.read_bytes())
     index = meanings.with_meanings(build(tools).index, options)
-    corpus = Corpus.of(index.segments, embedder=index.embedder)
+    corpus = index.corpus
     without: dict[frozenset[str], Corpus] = {}
     for number, query in enumerate(asked):
         if query.kind in NAMED | NOISE:
@@ -94,16 +96,23 @@ def _case(corpus: Corpus, query: Query, kind: str, *, served: bool) -> Iterator[
     wanted = {path for group in query.groups for path in group}
     if served and wanted.isdisjoint(found):
         return
-    cosines = corpus.meanings.cosines(query_levels(corpus.embedder, query.query)) if corpus.embedder else np.zeros(1)
-    nearest = float(cosines.max())
+    near = _near(corpus, query.query)
     server = query.groups[0][0][0] if query.groups and kind != AWAY else query.query
     fold = zlib.crc32(server.encode()) % FOLDS
-    yield Case(kind, fold, served, found[0] in wanted, [evidence.of(first[0], nearest) for evidence in scores.evidence])
+    yield Case(kind, fold, served, found[0] in wanted, [evidence.of(first[0], *near) for evidence in scores.evidence])
 
 
-def fitted(given: Sequence[Case], start: Matrix) -> Matrix:
+def _near(corpus: Corpus, query: str) -> tuple[float, float]:
+    """Return how near the nearest tool is to a query, and how near what else is done; zeros without meanings."""
+    if corpus.embedder is None:
+        return 0.0, 0.0
+    asked = query_levels(corpus.embedder, query)
+    return float(corpus.meanings.cosines(asked).max()), corpus.world.nearest(asked) or 0.0
+
+
+def fitted(given: Sequence[Case], start: Matrix, refusal: float) -> Matrix:
     """Return the weights of the logistic function that tells served queries from others (Newton's method)."""
-    weights, cost = start, costs(given)
+    weights, cost = start, costs(given, refusal)
     served = np.array([case.served for case in given], float)
 
     def loss(at: Matrix) -> float:
@@ -124,8 +133,8 @@ def fitted(given: Sequence[Case], start: Matrix) -> Matrix:
     return weights
 
 
-def costs(given: Sequence[Case]) -> Matrix:
-    """Return how much each case counts: kinds alike; what is served `WRONG_REFUSAL` times as much as the rest."""
+def costs(given: Sequence[Case], refusal: float) -> Matrix:
+    """Return how much each case counts: kinds alike; what is served `refusal` times as much as the rest."""
     held: dict[tuple[str, bool], int] = defaultdict(int)
     for case in given:
         held[case.kind, case.served] += 1
@@ -135,7 +144,7 @@ def costs(given: Sequence[Case]) -> Matrix:
     def cost(case: Case) -> float:
         number = held[case.kind, case.served]
         if case.served:
-            return WRONG_REFUSAL / kinds / number
+            return refusal / kinds / number
         return TAKEN_AWAY / number if case.kind == AWAY else (1 - TAKEN_AWAY) / unserved
 
     return np.array([cost(case) for case in given])
@@ -181,14 +190,15 @@ def main() -> None:
     pairs = zip(options.files[::2], options.files[1::2], strict=True)
     given = [case for catalog, queries in pairs for case in cases(catalog, queries, options)]
     start = np.array(msgspec.structs.astuple(WORDS if options.rerank == "off" else MEANINGS))
+    refusal = WRONG_REFUSAL[options.rerank]
     print("The curve in use:")
     report(given, [chance(case, start) for case in given])
-    parts = [fitted([case for case in given if case.fold != fold], start) for fold in range(FOLDS)]
+    parts = [fitted([case for case in given if case.fold != fold], start, refusal) for fold in range(FOLDS)]
     held_out = [chance(case, parts[case.fold]) for case in given]
     print("\nFitted, each query by a curve that did not see its server:")
     report(given, held_out)
     table(given, held_out)
-    values = zip(WORDS.__struct_fields__, fitted(given, start), strict=True)
+    values = zip(WORDS.__struct_fields__, fitted(given, start, refusal), strict=True)
     print(", ".join(f"{name}={value:.2f}" for name, value in values if value))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import trio
 
 from actors.registry.vectors import BATCH
-from actors.search import Embedder, Index, text_of
+from actors.search import WORLD, Embedder, Index, Levels, text_of
 from benchmarks.meanings import load_embedder, memory_mb
 from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile
@@ -56,11 +56,12 @@ def rows(index: Index, queries: Sequence[str], folder: Path) -> list[Row]:
 def with_random_vectors(index: Index, embedder: Embedder) -> Index:
     """Return the index with vectors that mean nothing."""
     chance = np.random.default_rng(1)
-    made = {
-        segment.server: chance.integers(-127, 128, (len(segment), embedder.dimensions)).astype(np.int8)
-        for segment in index.segments
-    }
-    return index.with_meanings(embedder, made)
+
+    def vectors(texts: int) -> Levels:
+        return chance.integers(-127, 128, (texts, embedder.dimensions)).astype(np.int8)
+
+    made = {segment.server: vectors(len(segment)) for segment in index.segments}
+    return index.with_meanings(embedder, made, vectors(len(WORLD)))
 
 
 def _took_ms(index: Index, query: str) -> float:

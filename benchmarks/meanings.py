@@ -5,12 +5,13 @@ from __future__ import annotations
 import resource
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from actors.search import Embedder, Index, Levels, digest_of, levels, text_of
+from actors.search import WORLD, Embedder, Index, Levels, digest_of, levels, text_of
 from benchmarks import peers
 from supervisor import neural
 
@@ -25,7 +26,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def with_meanings(index: Index, options: Namespace) -> Index:
-    """Return the index with the vectors of all its documents, if the options say so; print what they cost.
+    """Return the index with the vectors of its documents and of `WORLD`, if the options say so; print what they cost.
 
     Exits if the model is not installed.
     """
@@ -40,11 +41,12 @@ def with_meanings(index: Index, options: Namespace) -> Index:
     made = {
         segment.server: _rows(embedder, list(map(text_of, segment.documents)), vectors) for segment in index.segments
     }
+    world = _rows(embedder, WORLD, vectors)
     took, new = time.perf_counter() - begun, len(vectors) - before
     if new:
         kept.write_bytes(msgspec.msgpack.encode(vectors))
-    print(f"{new} of {len(index)} tools embedded in {took:.1f} s, {memory_mb():.0f} MB resident")
-    return index.with_meanings(embedder, made)
+    print(f"{new} of {len(index) + len(WORLD)} texts embedded in {took:.1f} s, {memory_mb():.0f} MB resident")
+    return index.with_meanings(embedder, made, world)
 
 
 def load_embedder(folder: Path) -> Embedder:
@@ -63,7 +65,7 @@ def memory_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _rows(embedder: Embedder, texts: list[str], vectors: dict[bytes, bytes]) -> Levels:
+def _rows(embedder: Embedder, texts: Sequence[str], vectors: dict[bytes, bytes]) -> Levels:
     """Return the vectors of some texts; those that are new are added to `vectors`."""
     digests = [digest_of(embedder, text) for text in texts]
     for digest, text in zip(digests, texts, strict=True):

@@ -159,7 +159,7 @@ def _with_meanings(index: Index, made: Embedded) -> Index:
     """Return the index with the vectors of documents that are still the same. Runs in a worker thread."""
     now = {segment.server: segment.documents for segment in index.segments}
     rows = {name: rows for name, (documents, rows) in made.servers.items() if now.get(name) is documents}
-    return index.with_meanings(made.embedder, rows)
+    return index.with_meanings(made.embedder, rows, made.world)
 
 
 def _analysed(entry: Entry, tools_only: bool) -> Segment:
@@ -169,7 +169,7 @@ def _analysed(entry: Entry, tools_only: bool) -> Segment:
 
 
 def _built(segments: Collection[Segment], before: Index) -> Index:
-    index = Index.build(segments, embedder=before.embedder)
+    index = before.rebuilt(segments)
     index.search("what a first search costs")  # expressions and word lists are made ready here, not on the loop
     return index
 

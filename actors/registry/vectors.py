@@ -18,7 +18,7 @@ import numpy as np
 import trio
 
 from actors.kit import is_want
-from actors.search import Document, Embedder, Index, Levels, Segment, digest_of, levels, text_of
+from actors.search import WORLD, Document, Embedder, Index, Levels, Segment, digest_of, levels, text_of
 
 log = logging.getLogger(__name__)
 
@@ -45,18 +45,27 @@ class Vectors(Protocol):
 
 
 Documents = tuple[Document, ...]
+Text = tuple[bytes, str]
+"""A text that is embedded, after its digest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
-    """By server the vectors of its documents, a row each, for exactly these documents; and what made them."""
+    """By server the vectors of its documents, a row each, for exactly these documents; and what made them.
+
+    `world`: those of `WORLD`, once they are made.
+    """
 
     embedder: Embedder
     servers: Mapping[str, tuple[Documents, Levels]]
+    world: Levels | None = None
 
     def after(self, older: Embedded | None) -> Embedded:
         """Return these and the older ones; of a server's the newer count."""
-        return self if older is None else Embedded(self.embedder, {**older.servers, **self.servers})
+        if older is None:
+            return self
+        world = older.world if self.world is None else self.world
+        return Embedded(self.embedder, {**older.servers, **self.servers}, world)
 
 
 class Embedding:
@@ -67,6 +76,7 @@ class Embedding:
         self._kept = kept
         self._broken: dict[str, Documents] = {}
         self._embedder: Embedder | None = None
+        self._world_tried = False
 
     async def open(self) -> bool:
         """Load the embedder; return whether there is one. Raises only what `is_want` tells."""
@@ -86,26 +96,35 @@ class Embedding:
         begun = trio.current_time()
         made: dict[str, tuple[Documents, Levels]] = {}
         for some in _gathered(waiting):
-            digests = await trio.to_thread.run_sync(_digests, embedder, some)
-            known = await self._kept.load([digest for own in digests for digest in own])
-            for segment, own in zip(some, digests, strict=True):
-                rows = await self._rows(embedder, segment, own, known)
+            texts = await trio.to_thread.run_sync(_texts, embedder, some)
+            known = await self._kept.load([digest for own in texts for digest, _ in own])
+            for segment, own in zip(some, texts, strict=True):
+                rows = await self._rows(embedder, f"the tools of {segment.server}", own, known)
                 if rows is None:
                     self._broken[segment.server] = segment.documents
                 else:
                     made[segment.server] = segment.documents, rows
                 if made and trio.current_time() - begun >= STEP_S:
                     return Embedded(embedder, made)
-        return Embedded(embedder, made) if made else None
+        return Embedded(embedder, made) if made else await self._world(embedder)
+
+    async def _world(self, embedder: Embedder) -> Embedded | None:
+        """Return the vectors of `WORLD`, once, when all else is done; None after that, and for a bug."""
+        if self._world_tried:
+            return None
+        lines = [(digest_of(embedder, line), line) for line in WORLD]
+        known = await self._kept.load([digest for digest, _ in lines])
+        rows = await self._rows(embedder, "what else is done", lines, known)
+        self._world_tried = True
+        return None if rows is None else Embedded(embedder, {}, rows)
 
     async def _rows(
-        self, embedder: Embedder, segment: Segment, digests: Sequence[bytes], known: Mapping[bytes, bytes]
+        self, embedder: Embedder, what: str, texts: Sequence[Text], known: Mapping[bytes, bytes]
     ) -> Levels | None:
-        """Return the vectors of a server's documents; None for a bug, which is logged."""
+        """Return the vectors of these texts, a row each; None for a bug, which is logged."""
         size = embedder.dimensions
-        vectors = {digest: known[digest] for digest in digests if len(known.get(digest, b"")) == size}
-        missing = {d: text_of(text) for d, text in zip(digests, segment.documents, strict=True) if d not in vectors}
-        waiting = list(missing.items())
+        vectors = {digest: known[digest] for digest, _ in texts if len(known.get(digest, b"")) == size}
+        waiting = list({digest: text for digest, text in texts if digest not in vectors}.items())
         for first in range(0, len(waiting), BATCH):
             batch = waiting[first : first + BATCH]
             begun = trio.current_time()
@@ -114,14 +133,14 @@ class Embedding:
             except Exception as error:
                 if is_want(error):
                     raise
-                log.exception("a bug while embedding the tools of %s", segment.server)
+                log.exception("a bug while embedding %s", what)
                 return None
             new = {digest: row.tobytes() for (digest, _), row in zip(batch, rows, strict=True)}
             self._kept.save(new)
             vectors |= new
             await trio.sleep(REST * (trio.current_time() - begun))
-        joined = b"".join(vectors[digest] for digest in digests)
-        return np.frombuffer(joined, np.int8).reshape(len(digests), size) if digests else np.zeros((0, size), np.int8)
+        joined = b"".join(vectors[digest] for digest, _ in texts)
+        return np.frombuffer(joined, np.int8).reshape(len(texts), size) if texts else np.zeros((0, size), np.int8)
 
 
 def _gathered(segments: Sequence[Segment]) -> list[list[Segment]]:
@@ -137,9 +156,10 @@ def _gathered(segments: Sequence[Segment]) -> list[list[Segment]]:
     return groups
 
 
-def _digests(embedder: Embedder, segments: Sequence[Segment]) -> list[list[bytes]]:
-    """Return the digest of each document of each segment. Runs in a worker thread."""
-    return [[digest_of(embedder, text_of(document)) for document in segment.documents] for segment in segments]
+def _texts(embedder: Embedder, segments: Sequence[Segment]) -> list[list[Text]]:
+    """Return the texts that stand for the documents of each segment. Runs in a worker thread."""
+    texts = [[text_of(document) for document in segment.documents] for segment in segments]
+    return [[(digest_of(embedder, text), text) for text in own] for own in texts]
 
 
 def _embedded(embedder: Embedder, texts: Sequence[str]) -> Levels:

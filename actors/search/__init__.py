@@ -6,6 +6,7 @@ from actors.search.index import EVERYTHING, Index
 from actors.search.schema import parameters_of
 from actors.search.segment import Segment, analyse
 from actors.search.tuning import DEFAULT_TUNING, Field, Tuning
+from actors.search.words.world import WORLD
 
 __all__ = [
     "DEFAULT_TUNING",
@@ -13,6 +14,7 @@ __all__ = [
     "KINDS",
     "MAX_DIMENSIONS",
     "TOOLS",
+    "WORLD",
     "Document",
     "Embedder",
     "Field",

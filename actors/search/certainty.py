@@ -26,11 +26,14 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     unknown: float
     elsewhere: float
     nearest: float = 0.0
+    world: float = 0.0
 
 
 WORDS = Curve(at_zero=-12.26, root_share=14.8, terms=3.69, unknown=-2.84, elsewhere=-4.23)
 """The curve where words alone are compared."""
-MEANINGS = Curve(at_zero=-13.28, root_share=12.7, terms=3.49, unknown=-1.79, elsewhere=-4.38, nearest=5.93)
+MEANINGS = Curve(
+    at_zero=-10.02, root_share=13.9, terms=3.15, unknown=-1.74, elsewhere=-4.14, nearest=10.86, world=-14.46
+)
 """The curve where meanings are compared, too."""
 FALLS = 0.3
 """A hit's chance falls with this power of its share of the best score."""
@@ -51,13 +54,14 @@ class Evidence:
     unknown: float
     elsewhere: Floats
 
-    def of(self, number: int, nearest: float = 0.0) -> tuple[float, ...]:
+    def of(self, number: int, nearest: float = 0.0, world: float = 0.0) -> tuple[float, ...]:
         """Return what a curve weighs for one document, in the order of its weights.
 
-        `nearest` is the cosine of the document that is nearest in meaning.
+        `nearest` is the cosine of the document that is nearest in meaning, `world` that of what else is done in the
+        world (`Meanings.nearest`).
         """
         terms = math.log(max(self.terms, 1))
-        return (1.0, math.sqrt(self.share), terms, self.unknown, float(self.elsewhere[number]), nearest)
+        return (1.0, math.sqrt(self.share), terms, self.unknown, float(self.elsewhere[number]), nearest, world)
 
 
 def chances(values: Floats, evidence: Evidence) -> Floats:
@@ -71,13 +75,14 @@ def chances(values: Floats, evidence: Evidence) -> Floats:
     return out
 
 
-def with_meanings(values: Floats, readings: Sequence[Evidence], nearest: float) -> Floats:
+def with_meanings(values: Floats, readings: Sequence[Evidence], nearest: float, world: float | None) -> Floats:
     """Return the same where meanings were compared, too; of several readings of the query the surest counts.
 
-    `nearest` is the cosine of the document that is nearest in meaning.
+    `nearest` and `world` are those of `Evidence.of`; as long as the world's is not known (None), words alone say it.
     """
     first = int(values.argmax())
-    sure = max(_logit(MEANINGS, evidence.of(first, nearest)) for evidence in readings)
+    curve = WORDS if world is None else MEANINGS
+    sure = max(_logit(curve, evidence.of(first, nearest, world or 0.0)) for evidence in readings)
     return falling(values) * np.float32(1 / (1 + math.exp(-sure)))
 
 

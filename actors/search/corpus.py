@@ -52,10 +52,12 @@ class Corpus:
     copied: Floats  # per segment: the share of its documents that others have, too
     embedder: Embedder | None
     meanings: Meanings
+    world: Meanings  # the vectors of `WORLD`; none until they are made
 
     @staticmethod
     def empty(tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
         """Return the corpus of no server."""
+        no_vectors = Meanings.empty(embedder.dimensions if embedder is not None else 0)
         none, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
         return Corpus(
             tuning=tuning,
@@ -81,14 +83,19 @@ class Corpus:
             prints=np.zeros((0, 2), np.int64),
             copied=nothing,
             embedder=embedder,
-            meanings=Meanings.empty(embedder.dimensions if embedder is not None else 0),
+            meanings=no_vectors,
+            world=no_vectors,
         )
 
     @staticmethod
     def of(segments: Sequence[Segment], tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
         """Return the corpus of these segments, of different servers."""
+        return Corpus.empty(tuning, embedder).rebuilt(segments)
+
+    def rebuilt(self, segments: Sequence[Segment]) -> Corpus:
+        """Return the corpus of these segments, of different servers, tuned and compared as this one."""
         ordered = tuple(sorted(segments, key=lambda segment: segment.server))
-        return _changed(Corpus.empty(tuning, embedder), ordered, (), ordered, 0)
+        return _changed(replace(Corpus.empty(self.tuning, self.embedder), world=self.world), ordered, (), ordered, 0)
 
     def changed(self, server: str, segment: Segment | None) -> Corpus:
         """Return the corpus with this server's segment replaced, added, or (None) removed."""
@@ -100,14 +107,17 @@ class Corpus:
             return self
         segments = self.segments[:place] + new + self.segments[place + len(old) :]
         if len(self.counts) > 2 * len(self.term_of) + _SPARE_TERMS:  # numbers of forgotten terms are never re-used
-            return Corpus.of(segments, self.tuning, self.embedder)
+            return self.rebuilt(segments)
         low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
         return _changed(self, segments, old, new, low)
 
-    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels]) -> Corpus:
+    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None) -> Corpus:
         """Return the corpus with the vectors of these servers' documents, a row each, put in; unknown servers do not
-        count. With another embedder than before all older vectors are left out.
+        count. `world` are those of `WORLD`, if they are made. With another embedder than before all older vectors are
+        left out.
         """
+        none = Meanings.empty(embedder.dimensions)
+        same = self.embedder is not None and self.embedder.name == embedder.name
         segments = tuple(
             replace(segment, meanings=made[segment.server], embedder=embedder.name)
             if segment.server in made and len(made[segment.server]) == len(segment)
@@ -115,8 +125,8 @@ class Corpus:
             for segment in self.segments
         )
         rows = [_comparable(segment, embedder) for segment in segments]
-        meanings = Meanings.empty(embedder.dimensions).spliced(0, 0, rows)
-        return replace(self, segments=segments, embedder=embedder, meanings=meanings)
+        known = none.spliced(0, 0, [world]) if world is not None else self.world if same else none
+        return replace(self, segments=segments, embedder=embedder, meanings=none.spliced(0, 0, rows), world=known)
 
     def place(self, server: str) -> int:
         """Return the number of a server's segment, or the one it would get."""
@@ -179,6 +189,7 @@ def _changed(
         copied=copied_shares(prints, segment_of, np.array(sizes, np.int32)),
         embedder=base.embedder,
         meanings=base.meanings.spliced(low, high, [_comparable(segment, base.embedder) for segment in new]),
+        world=base.world,
     )
 
 

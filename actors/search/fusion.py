@@ -42,7 +42,8 @@ def fused(
     known = corpus.meanings.known
     if not matching.any() or not known.any():
         return scores
-    cosines = corpus.meanings.cosines(query_levels(corpus.embedder, query))
+    asked = query_levels(corpus.embedder, query)
+    cosines = corpus.meanings.cosines(asked)
     near = _nearest(corpus, cosines, matching, mask, allowed)
     taking_part = matching | near
     greatest = max(_LEAST_NEAREST, float(cosines[taking_part].max()))
@@ -54,7 +55,8 @@ def fused(
     values = (scores.values + nearness * weight * np.float32(top)) / (1 + weight)
     fused: Floats = np.where(taking_part, values, 0).astype(np.float32)
     visible = cosines if mask is None else cosines[mask]
-    chances = with_meanings(fused, scores.evidence, float(visible.max(initial=0.0)))
+    nearest, world = float(visible.max(initial=0.0)), corpus.world.nearest(asked)
+    chances = with_meanings(fused, scores.evidence, nearest, world)
     return replace(scores, values=fused, chances=chances, words=scores.values, near=near)
 
 

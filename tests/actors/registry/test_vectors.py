@@ -10,10 +10,12 @@ import numpy.typing as npt
 import pytest
 
 from actors.registry.vectors import BATCH, Embedding
-from actors.search import Document, Index, analyse, digest_of, text_of
+from actors.search import Document, Index, analyse, digest_of, levels, text_of
 from actors.search.embedding import document_levels
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.vectors import KeptVectors
+
+WORLD = ("bake bread", "fly a kite", "mow the lawn")
 
 
 class SlowEmbedder(FakeEmbedder):
@@ -39,6 +41,7 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [0.0]
     monkeypatch.setattr("actors.registry.vectors.trio.current_time", lambda: now[0])
     monkeypatch.setattr("actors.registry.vectors.REST", 0.0)
+    monkeypatch.setattr("actors.registry.vectors.WORLD", WORLD)
     return now
 
 
@@ -75,8 +78,14 @@ async def test_vectors_are_made_in_small_batches_kept_and_handed_over_server_by_
     made = await embedding.step(index)
     assert made is not None
     assert {name: rows.shape for name, (_, rows) in made.servers.items()} == {"none": (0, 64)}
-    assert await embedding.step(index.with_meanings(embedder, {"none": made.servers["none"][1]})) is None
+    index = index.with_meanings(embedder, {"none": made.servers["none"][1]})
     assert len(kept.vectors) == BATCH + 3
+    made = await embedding.step(index)
+    assert made is not None
+    assert made.servers == {}
+    assert made.world is not None
+    assert made.world.tolist() == levels(FakeEmbedder().embed(WORLD)).tolist(), "what else is done comes last"
+    assert await embedding.step(index) is None
 
 
 async def test_what_is_kept_is_not_made_again_unless_it_is_of_another_form(moments: list[float]) -> None:
@@ -118,7 +127,9 @@ async def test_a_bug_with_one_server_leaves_it_to_its_words_until_it_changes(
     assert set(made.servers) == {"b"}
     assert "a bug while embedding the tools of a" in caplog.text
     index = index.with_meanings(embedder, {"b": made.servers["b"][1]})
+    embedder.failures = [ZeroDivisionError("another")]
     assert await embedding.step(index) is None
+    assert "a bug while embedding what else is done" in caplog.text
     made = await embedding.step(index.replace(analyse("a", documents("a", 2))))
     assert made is not None
     assert set(made.servers) == {"a"}

@@ -83,7 +83,7 @@ def test_a_query_that_is_a_name_or_a_path_is_not_embedded() -> None:
 
 
 def test_the_less_the_words_say_and_the_more_of_them_are_known_the_more_a_meaning_counts() -> None:
-    corpus = built(FakeEmbedder(SAME))._corpus
+    corpus = built(FakeEmbedder(SAME)).corpus
     full = corpus.tuning.semantic
     assert _weight(corpus, "feed animals", 0.0) == full
     assert [_weight(corpus, "feed animals", share) for share in (0.5, 1.0, 7.0)] == [0.75 * full, full / 2, full / 2]
@@ -96,11 +96,11 @@ def test_the_less_the_words_say_and_the_more_of_them_are_known_the_more_a_meanin
 def test_a_meaning_counts_less_the_more_of_the_words_a_rule_of_paraphrase_explains() -> None:
     query = "find articles about animals"  # the first three are the cue of a rule
     index = {part: built(FakeEmbedder(SAME), Tuning(semantic_explained=part)) for part in (0.0, 0.5, 1.0)}
-    without, half, whole = (_weight(found._corpus, query, 0.0) for found in index.values())
+    without, half, whole = (_weight(found.corpus, query, 0.0) for found in index.values())
     assert 0 < whole < half < without
     assert half == pytest.approx(without * (1 - 0.5 * 3 / 4))
     assert whole == pytest.approx(without / 4)
-    unruled = built(FakeEmbedder(SAME), Tuning(intents=0))._corpus
+    unruled = built(FakeEmbedder(SAME), Tuning(intents=0)).corpus
     assert _weight(unruled, query, 0.0) == without
 
 
@@ -136,15 +136,42 @@ def test_a_document_whose_vector_is_still_to_come_is_neither_first_nor_last_for_
 
 
 def test_both_together_say_which_document_fits_and_how_sure_that_is() -> None:
-    corpus = built(FakeEmbedder(SAME))._corpus
+    corpus = built(FakeEmbedder(SAME)).corpus
     words = score(corpus, "melody on paper", None)
     found = fused(corpus, "melody on paper", words, None, None)
     assert words is not None
     assert found is not None
-    far = with_meanings(found.values, words.evidence, nearest=0.0)
-    assert far.max() < found.chances.max() < with_meanings(found.values, words.evidence, nearest=1.0).max()
+    by_words = with_meanings(found.values, words.evidence, nearest=1.0, world=None)
+    assert found.chances.tolist() == by_words.tolist(), "as long as nothing else is known"
+    assert by_words.max() == pytest.approx(words.chances.max())
+    sure = [with_meanings(found.values, words.evidence, *at).max() for at in ((0.0, 0.9), (0.9, 0.9), (0.9, 0.0))]
+    assert sure == sorted(set(sure)), "a near document speaks for a hit, and what is near in the world against it"
     assert found.chances.argmax() == found.values.argmax()
     assert (found.chances[found.values == 0] == 0).all()
+
+
+def test_what_is_nearer_to_other_things_that_are_done_in_the_world_is_doubted_until_a_tool_does_it() -> None:
+    embedder = FakeEmbedder(SAME)
+    index, world = built(embedder), levels(embedder.embed(["paint a page", "paint on paper", "paint paper red"]))
+    beside = index.with_meanings(embedder, {}, world)
+    asked, done = "paint on paper", "print a page"
+    assert beside.search(asked).hits[0].distance > index.search(asked).hits[0].distance
+    assert keys(beside.search(asked)) == keys(index.search(asked)), "what comes first stays"
+    assert beside.search(done).hits[0].distance < 0.5 < beside.search(asked).hits[0].distance
+    painter = analyse("studio", [document("studio", "paint", "Paint on paper")], embedder=embedder)
+    assert beside.replace(painter).search(asked).hits[0].distance < 0.5
+
+
+def test_vectors_of_the_world_stay_with_the_embedder_that_made_them() -> None:
+    embedder, other = FakeEmbedder(SAME), FakeEmbedder(SAME, name="other")
+    world = levels(embedder.embed(["fly a kite", "bake bread", "mow the lawn"]))
+    index = built(embedder).with_meanings(embedder, {}, world)
+    for kept in (index.with_meanings(embedder, {}), index.rebuilt(index.segments), index.remove("zoo")):
+        assert kept.corpus.world.rows.tolist() == world.tolist()
+    assert len(index.with_meanings(other, {}).corpus.world.rows) == 0
+    asked = query_levels(embedder, "fly a kite")
+    assert index.corpus.world.nearest(asked) == pytest.approx(index.corpus.world.cosines(asked).mean())
+    assert index.with_meanings(embedder, {}, world[:2]).corpus.world.nearest(asked) is None
 
 
 @pytest.mark.parametrize("tuning", [Tuning(semantic=0), Tuning()])
