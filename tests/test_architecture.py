@@ -206,6 +206,7 @@ UNSENT = {"ServerRemoved": "a reload sends it for what the diff of two deploymen
 LONG_MODULES = {
     "actors.search.words.intents": "a table of rules",
     "actors.search.words.synonyms": "a table of words",
+    "actors.search.words.world": "a table of lines",
 }
 
 
