@@ -60,8 +60,13 @@ def without_quotes(query: str) -> str:
 
 def argument_words(query: str) -> frozenset[str]:
     """Return the words that are written as names within a sentence, and those that say what something is about."""
+    return topic_words(query).union(map(str.lower, _PROPER.findall(query)))
+
+
+def topic_words(query: str) -> frozenset[str]:
+    """Return the words that say what something is about."""
     topics = " ".join(_TOPIC.findall(query))
-    return frozenset([*map(str.lower, _PROPER.findall(query)), *(words(topics) if topics else ())])
+    return frozenset(words(topics) if topics else ())
 
 
 def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[Weighted]:

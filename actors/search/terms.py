@@ -15,7 +15,7 @@ from actors.search.corpus import Corpus
 from actors.search.forms import NO_TERM, Forms, Weights
 from actors.search.intents import understood
 from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS
-from actors.search.spans import Weighted, argument_words, weighted_words, without_quotes
+from actors.search.spans import Weighted, argument_words, topic_words, weighted_words, without_quotes
 from actors.search.text import is_cjk
 from actors.search.words.common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 from actors.search.words.everyday import WEAK
@@ -55,16 +55,19 @@ class Reader:
         self._forms = Forms(corpus)
         self._possible: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = PHRASE_PATTERNS
         self._proper: frozenset[str] = frozenset()
+        self._topics: frozenset[str] = frozenset()
 
     def terms(self, text: str) -> list[Term]:
         """Return the terms of a text; one without matches says that something was asked which nothing here has."""
         lowered, unquoted, known = text.lower(), without_quotes(text).lower(), self._forms.written
-        self._proper = argument_words(text)
+        self._proper, topics = argument_words(text), topic_words(text)
         text = IDIOM_PATTERN.sub(" ", text)
         pairs = weighted_words(text, known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [pair for pair in pairs if pair[0] in known]
         out = self._hyphenated(pairs, lowered) + self._products(pairs)
         meant = self._meant(text, out)
+        has_object = any(not term.word and term.thing for term in out)
+        self._topics = topics if "about" in meant and has_object else frozenset()
         seen = {term.word for term in out}
         out += self._phrases(unquoted)
         glued = [NO_TERM, *(self._forms.glued(used) if self.tuning.joining else ()), NO_TERM]  # with the word before
@@ -79,10 +82,13 @@ class Reader:
         return out
 
     def _names_something(self, word: str) -> bool:
-        """Say whether a server, a tool or a product is called that; else what is written as a name is an argument."""
+        """Say whether a server, a tool or a product is called that; else what is written as a name is an argument.
+
+        Of what is known, noted or said about something the words of tools are no names either.
+        """
         forms = self._forms
-        named = word in PRODUCTS or forms.is_in_a_name(forms.number(word))
-        return named or forms.reduced(word) in self.corpus.server_words
+        named = word in PRODUCTS or forms.reduced(word) in self.corpus.server_words
+        return named or (word not in self._topics and forms.is_in_a_name(forms.number(word)))
 
     def _role(self, word: str) -> float:
         if word.isdigit():
@@ -90,7 +96,7 @@ class Reader:
         if word in WEAK:
             return self.tuning.weak
         if word in self._proper and not self._names_something(word):
-            return self.tuning.argument
+            return self.tuning.argument * (self.tuning.explained if word in self._topics else 1.0)
         return self.tuning.low_information if word in LOW_INFORMATION else 1.0
 
     def _term(self, word: str, own: int, matches: Weights, weight: float) -> Term:

@@ -145,8 +145,8 @@ tidy|clean .. up .. notes => notes update
 
 remember|memorise|memorize|store|save|keep|note .. fact|facts|preference|preferences|detail|details => add create /
   memory observation entity
-recall|recollect|retrieve ... memory|memories|known|know|fact|facts|knowledge|about => search read /
-  memory knowledge graph
+recall|recollect ... memory|memories|known|know|fact|facts|knowledge|about => search read / memory knowledge graph
+retrieve ... memory|memories|known|know|knowledge => search read / memory knowledge graph
 known|remembered|stored about => search read / memory knowledge graph
 look up|at .. memory|memories|knowledge|facts => search read / memory knowledge graph
 save|keep|write .. note|notes about => create write / note memory

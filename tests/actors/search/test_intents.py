@@ -112,6 +112,11 @@ def test_words_of_a_cue_are_explained_unless_the_meaning_has_them() -> None:
     assert found.taken == {"job"}
 
 
+def test_who_retrieves_information_does_not_ask_what_is_remembered() -> None:
+    needs = understood("retrieve all information about seismic activity in London").needs
+    assert not [need for need in needs if "memory" in need]
+
+
 def test_a_text_in_other_words_means_no_more_than_it_says() -> None:
     assert understood("zebra crossing", compiled(["put me down => event"])) is NOTHING_MEANT
 

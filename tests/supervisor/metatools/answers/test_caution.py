@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.catalogue.snapshot import Catalogue
 from actors.protocol.jsonrpc import encode
 from supervisor.metatools.arguments.tools import discover
 from supervisor.metatools.discovery import DiscoverySettings, discovered
@@ -48,9 +49,31 @@ SEEN = catalogue(
 )
 
 
-def ask(query: str) -> Any:
+ABOUT_PEOPLE = catalogue(
+    hub=[
+        tool("search_users", "Search for users."),
+        tool("user_info", "Get comprehensive user information including user ID, name, email, timezone and goals."),
+        tool("update_user_preferences", "Change the preferences of a user."),
+        tool("delete_user", "Delete a user and all preferences.", annotations=DESTROYS),
+    ],
+    calendar=[
+        tool("list_meetings", "List meetings."),
+        tool("delete_meeting", "Delete a meeting.", annotations=DESTROYS),
+    ],
+    notes=[tool("search_notes", "Search all notes."), tool("create_note", "Create a note.")],
+    memory=[
+        tool("create_entities", "Create multiple new entities in the knowledge graph"),
+        tool("add_observations", "Add new observations to existing entities in the knowledge graph"),
+        tool("delete_entities", "Delete multiple entities and their associated relations", annotations=DESTROYS),
+        tool("read_graph", "Read the entire knowledge graph"),
+        tool("search_nodes", "Search for nodes in the knowledge graph based on a query"),
+    ],
+)
+
+
+def ask(query: str, seen: Catalogue = SEEN) -> Any:
     wanted = discover(msgspec.Raw(json.dumps({"query": query}).encode()), 50)
-    return json.loads(encode(discovered(SEEN, {}, wanted, DiscoverySettings(), lambda: 0.0)))
+    return json.loads(encode(discovered(seen, {}, wanted, DiscoverySettings(), lambda: 0.0)))
 
 
 def first(answer: Any) -> str:
@@ -99,6 +122,31 @@ def test_a_mark_that_files_shall_contain_asks_for_no_tool_of_that_name(query: st
     answer = ask(query)
     assert first(answer) == "files:search_files"
     assert not {"todoist:add_todo", "todoist:list_todos"} & {row["tool_path"] for row in answer["tools"]}
+
+
+@pytest.mark.parametrize(
+    ("query", "seen"),
+    [
+        ("what do I know about the user preferences", SEEN),
+        ("what do I know about the user preferences", ABOUT_PEOPLE),
+        ("what do we know about this user?", SEEN),
+        ("what do we know about the branches", SEEN),
+    ],
+)
+def test_what_is_known_about_somebody_is_read_from_memory_and_nothing_is_written(query: str, seen: Catalogue) -> None:
+    assert first(ask(query, seen)) in ("memory:search_nodes", "memory:read_graph")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what did we write about the deleted users",
+        "what did I write about deleting a meeting",
+        "what did I write about updating preferences",
+    ],
+)
+def test_what_was_written_about_a_deed_is_read_from_notes_and_the_deed_is_not_done(query: str) -> None:
+    assert first(ask(query, ABOUT_PEOPLE)) == "notes:search_notes"
 
 
 def test_where_only_what_destroys_is_found_the_doubt_is_said() -> None:
