@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx2
+import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -122,6 +123,39 @@ def test_what_was_shown_is_what_the_server_received(calls: list[tuple[Call, bool
                         assert decoded_call(said) == ("one:tool1", received)
 
     trio.run(scenario)
+
+
+@asynccontextmanager
+async def guarded(tmp_path: Path) -> AsyncIterator[tuple[httpx2.AsyncClient, WholeServer]]:
+    """Run a daemon before a server none of whose tools runs without a yes."""
+    server = WholeServer()
+    with open_data_dir(tmp_path / "data", {}) as data:
+        config = configuration(tmp_path, {"one": {"command": "x", "confirm": ["*"]}})
+        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
+            await until_ready(client)
+            yield client, server
+
+
+@pytest.mark.parametrize("door", ["/mcp/servers/one", "/mcp/all"])
+async def test_a_person_is_asked_about_the_path_that_is_deleted_and_not_about_one_that_stands_before_it(
+    tmp_path: Path, door: str
+) -> None:
+    async with guarded(tmp_path) as (client, server):
+        said = await confirmed_in_modern_era(client, (door, DOORS[door], '{"path":"/etc"}'))
+        assert server.last()[1]["arguments"] == {"path": "/etc"}
+        assert unlabelled(said) == 'Run one:tool1 with {"path":"/etc"}?'
+
+
+@pytest.mark.parametrize("shape", ["object", "text"])
+async def test_nobody_says_yes_to_a_path_whose_second_value_is_too_far_behind_to_be_shown(
+    tmp_path: Path, shape: str
+) -> None:
+    async with guarded(tmp_path) as (client, server):
+        twice = f'''{{"path": "/tmp/harmless"{" " * 1100}, "path": "/etc"}}'''
+        answer = await post(client, ("/mcp", "execute_mcp_tool", in_execute(twice, shape)))
+        assert "inputRequests" not in answer.get("result", {}), answer
+        assert "there twice" in str(answer)
+        assert "tools/call" not in server.methods()
 
 
 TWICE = '{"path": "/tmp/harmless",%s "pa\\u0074h": "/etc"}' % (" " * 1100)

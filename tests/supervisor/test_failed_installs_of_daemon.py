@@ -1,0 +1,66 @@
+"""Entries as READMEs of servers have them, whose package manager fails: the status says why, and what to do."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from supervisor.host.datadir import open_data_dir
+from tests.actors.server.test_last_words import TOO_OLD, TOO_OLD_BEFORE
+from tests.actors.transport.stdio.test_npm_log import HEAD, SAID, SCRIPT_FAILED
+from tests.supervisor.test_daemon import configuration, running
+
+pytestmark = pytest.mark.process
+
+
+def program(path: Path, script: str) -> str:
+    """Write a program that a package manager of this name may be."""
+    path.write_text(f"#!/bin/sh\n{script}\nexit 1\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+async def gave_up(client: httpx2.AsyncClient) -> str:
+    """Poll until the only server is given up, and return why."""
+    while True:
+        (row,) = (await client.get("/api/status")).json()["servers"]
+        if row["state"] == "failed":
+            return str(row["last_error"])
+        await trio.sleep(0.02)
+
+
+async def why_it_failed(directory: Path, command: str, **entry: Any) -> str:
+    servers = {"a": {"command": command, "args": ["-y", "a-server"], "max_restarts": 0, **entry}}
+    with open_data_dir(directory / "data", {}) as data:
+        async with running(configuration(directory, servers), data) as client:
+            return await gave_up(client)
+
+
+@pytest.mark.parametrize("said", [TOO_OLD, TOO_OLD_BEFORE])
+async def test_a_server_for_a_newer_python_says_which_to_ask_for(tmp_path: Path, said: str) -> None:
+    uvx = program(tmp_path / "uvx", f"printf %s {shlex.quote(said)} >&2")
+    assert (await why_it_failed(tmp_path, uvx)).endswith(
+        "; last words: the current Python version (3.11.7) does not satisfy Python>=3.12; "
+        'put "--python", "3.12" first into its args'
+    )
+
+
+async def test_a_package_whose_script_fails_in_silence_is_told_from_npms_log(tmp_path: Path) -> None:
+    log = shlex.quote(HEAD.format(package="a-server") + SCRIPT_FAILED)
+    name = "2026-01-01T00_00_01_000Z-debug-0.log"
+    npx = program(
+        tmp_path / "npx", f'mkdir -p "$npm_config_cache/_logs"; printf %s {log} >"$npm_config_cache/_logs/{name}"'
+    )
+    error = await why_it_failed(tmp_path, npx, env={"npm_config_cache": str(tmp_path / "npm")})
+    assert error.endswith(f"; npx: {SAID}; to see why: npx --foreground-scripts -y a-server")
+
+
+async def test_where_npm_notes_nothing_either_the_command_that_shows_more_is_named(tmp_path: Path) -> None:
+    npx = program(tmp_path / "npx", "")
+    error = await why_it_failed(tmp_path, npx, env={"npm_config_cache": str(tmp_path / "npm")})
+    assert error.endswith("; to see why: npx --foreground-scripts -y a-server")

@@ -1,0 +1,126 @@
+"""What a running daemon says of its servers and tools: for how long, when to come back, and how long calls take."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from actors.transport.memory import MemoryTransport
+from supervisor.host.datadir import DataDir, open_data_dir
+from tests.fakes.failures import failure
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.want import no_threads
+from tests.supervisor.test_daemon import configuration, running, settled, until_ready
+
+LATEST_S = 600.0
+"""No test takes as long, and every wrong figure is further off."""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+class SetClock:
+    """The clock on the wall, which somebody sets."""
+
+    ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead_s
+
+
+async def called(client: httpx2.AsyncClient, name: str, **arguments: Any) -> Any:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    return (await client.post("/mcp", json=message)).json()
+
+
+async def status(client: httpx2.AsyncClient) -> Any:
+    return (await client.get("/api/status")).json()
+
+
+async def until(client: httpx2.AsyncClient, state: str) -> Any:
+    """Poll until the only server is in a state, and return its row."""
+    while True:
+        (row,) = (await status(client))["servers"]
+        if row["state"] == state:
+            return row
+        await trio.sleep(0.02)
+
+
+@pytest.mark.parametrize("set_s", [-7200.0, 7200.0])
+async def test_how_long_servers_are_in_a_state_is_right_after_the_clock_was_set(
+    tmp_path: Path, data: DataDir, set_s: float
+) -> None:
+    clock = SetClock()
+    config = configuration(tmp_path, {"desk": {"command": "x"}})
+    connect = MemoryTransport(FakeServer().serve)
+    async with running(config, data, clock=clock, connect=lambda _: connect) as client:
+        await until_ready(client)
+        clock.ahead_s = set_s
+        page = await status(client)
+        (row,) = page["servers"]
+        ages = [page["uptime_s"], row["since_s"], clock() - row["since"]]
+        assert [age for age in ages if not 0 <= age < LATEST_S] == []
+
+
+@pytest.mark.parametrize("set_s", [-7200.0, 7200.0])
+async def test_how_long_something_is_degraded_is_right_after_the_clock_was_set(
+    tmp_path: Path, data: DataDir, set_s: float
+) -> None:
+    clock = SetClock()
+    config = configuration(tmp_path, {"desk": {"command": "x"}}, tokenizer_timeout_s=0)
+    connect = MemoryTransport(FakeServer().serve)
+    async with running(config, data, clock=clock, connect=lambda _: connect) as client:
+        with no_threads():
+            while not (await status(client))["degraded"]:
+                pass
+            clock.ahead_s = set_s
+            rows = (await status(client))["degraded"]
+            assert [row for row in rows if not 0 <= clock() - row["since"] < LATEST_S] == []
+        await until_ready(client)
+        assert await settled(client) == []
+
+
+async def test_a_search_and_a_call_say_the_same_of_when_to_come_back_to_a_server_that_crashes(
+    tmp_path: Path, data: DataDir
+) -> None:
+    fake = FakeServer(tools=[tool("crash", "Crashes the desk.")])
+    config = configuration(tmp_path, {"desk": {"command": "x", "backoff_initial_s": 1000, "backoff_max_s": 1000}})
+    connect = MemoryTransport(fake.serve)
+    async with running(config, data, connect=lambda _: connect) as client:
+        await until_ready(client)
+        fake.exits_at = "initialize"
+        await called(client, "execute_mcp_tool", tool_path="desk:crash", arguments={})
+        next_start = (await until(client, "respawning"))["next_start"]
+        error = failure(await called(client, "execute_mcp_tool", tool_path="desk:crash", arguments={}))
+        found = await called(client, "discover_mcp_tools", query="crash the desk")
+        (row,) = found["result"]["structuredContent"]["tools"]
+        left_s = next_start - time.time()
+        assert left_s > 300
+        said_s = [row["retry_after_ms"] / 1000, error["data"]["retry_after_ms"] / 1000]
+        assert said_s == [pytest.approx(left_s, abs=100)] * 2
+
+
+async def test_how_long_a_tool_takes_does_not_count_how_long_its_server_took_to_wake(
+    tmp_path: Path, data: DataDir
+) -> None:
+    fake = FakeServer()
+    config = configuration(tmp_path, {"desk": {"command": "x"}})
+    connect = MemoryTransport(fake.serve)
+    async with running(config, data, connect=lambda _: connect) as client:
+        await until_ready(client)
+        assert (await client.post("/api/servers/desk/sleep")).status_code == 200
+        await until(client, "dormant")
+        fake.start_s = 2.0
+        await called(client, "execute_mcp_tool", tool_path="desk:echo", arguments={})
+        (row,) = (await client.get("/api/tools")).json()["tools"]
+        assert row["calls"] == 1
+        assert row["avg_ms"] < 1000 * fake.start_s
+        assert row["avg_wait_ms"] >= 1000 * fake.start_s
