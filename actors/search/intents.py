@@ -1,6 +1,7 @@
 """What people say, told in the words of tools: rules of paraphrase, and what they make of a sentence. Pure.
 
-A rule is a line `cue => meaning`. The cue is what is said, word by word, in any form of each word:
+A rule is a line `cue => meaning`. The cue is what is said, word by word, in any form of each word - but a past participle
+is met by itself alone, as it tells what happened and the other forms what is to be done:
 
 - `a|b`: one of these; `..`: up to four words in between; `...`: up to ten; `^` and `$`: the ends of the sentence;
 - `#time`: "Tuesday", "5pm"; `#number`; `#file`: a word with an extension; `#who`: people and pronouns.
@@ -100,6 +101,11 @@ def compiled(lines: Iterable[str]) -> Rules:
     return out
 
 
+def _asked(word: str) -> str:
+    """Return what a word of a cue asks for: any form of the word, but a past participle itself."""
+    return word if word.endswith("ed") else stem(word)
+
+
 def _rule(number: int, cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -> _Rule:
     steps: list[_Step] = []
     gap = 0
@@ -111,7 +117,7 @@ def _rule(number: int, cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -
             if said & _PASSED_OVER or any(word.startswith("#") for word in said - _CLASSES):
                 raise ValueError(f"not a rule: {element!r} is never looked at")
             kinds = said & _CLASSES
-            steps.append(_Step(frozenset(map(stem, said - kinds)) | kinds, gap))
+            steps.append(_Step(frozenset(map(_asked, said - kinds)) | kinds, gap))
             gap = 0
     return _Rule(number, tuple(steps), cue[:1] == [_START], cue[-1:] == [_END], needs)
 
@@ -171,7 +177,7 @@ def _read(text: str) -> list[_Word]:
 
 
 def _names(word: str) -> frozenset[str]:
-    names = {stem(word)}
+    names = {stem(word), _asked(word)}
     if word in TIMES or _CLOCK.fullmatch(word):
         names.add("#time")
     if word in _WHO:

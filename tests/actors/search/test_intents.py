@@ -117,6 +117,14 @@ def test_who_retrieves_information_does_not_ask_what_is_remembered() -> None:
     assert not [need for need in needs if "memory" in need]
 
 
+def test_who_orders_something_to_be_deleted_does_not_tell_that_it_was() -> None:
+    rules = compiled(["deleted .. branch => recover", "delete .. file => remove"])
+    assert understood("I deleted the branch", rules).needs == (("recover",),)
+    assert understood("delete the branch", rules) is NOTHING_MEANT
+    assert understood("files were deleted, deleting a file", rules).needs == (("remove",),)
+    assert not [need for need in understood("delete a git branch").needs if "recover" in need]
+
+
 def test_a_text_in_other_words_means_no_more_than_it_says() -> None:
     assert understood("zebra crossing", compiled(["put me down => event"])) is NOTHING_MEANT
 
