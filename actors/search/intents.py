@@ -1,7 +1,7 @@
 """What people say, told in the words of tools: rules of paraphrase, and what they make of a sentence. Pure.
 
-A rule is a line `cue => meaning`. The cue is what is said, word by word, in any form of each word - but a past participle
-is met by itself alone, as it tells what happened and the other forms what is to be done:
+A rule is a line `cue => meaning`. The cue is what is said, word by word, in any form of each word - but a past
+participle is met by itself alone, as it tells what happened and the other forms what is to be done:
 
 - `a|b`: one of these; `..`: up to four words in between; `...`: up to ten; `^` and `$`: the ends of the sentence;
 - `#time`: "Tuesday", "5pm"; `#number`; `#file`: a word with an extension; `#who`: people and pronouns.
