@@ -32,10 +32,8 @@ from benchmarks import meanings
 from benchmarks.search import Query, Tool, build
 from supervisor.metatools.servers.unavailable import FITS
 
-WRONG_REFUSAL = {"off": 6.0, "neural": 3.0}
-"""How many weak offers are as bad as one refusal of what is there, without and with meanings: words alone refuse many a
-need that is only said in other words, and there what is refused is still the likelier to be what was meant.
-"""
+WRONG_REFUSAL = 6.0
+"""How many weak offers are as bad as one refusal of what is there."""
 TAKEN_AWAY = 0.2
 """The weight of the queries whose servers were taken away, among all that nothing serves."""
 _NAMED = "exact_name qualified_name typo_rawname case_variant server abbreviation morphology partial_name prefix"
@@ -110,9 +108,9 @@ def _near(corpus: Corpus, query: str) -> tuple[float, float]:
     return float(corpus.meanings.cosines(asked).max()), corpus.world.nearest(asked) or 0.0
 
 
-def fitted(given: Sequence[Case], start: Matrix, refusal: float) -> Matrix:
+def fitted(given: Sequence[Case], start: Matrix) -> Matrix:
     """Return the weights of the logistic function that tells served queries from others (Newton's method)."""
-    weights, cost = start, costs(given, refusal)
+    weights, cost = start, costs(given)
     served = np.array([case.served for case in given], float)
 
     def loss(at: Matrix) -> float:
@@ -133,8 +131,8 @@ def fitted(given: Sequence[Case], start: Matrix, refusal: float) -> Matrix:
     return weights
 
 
-def costs(given: Sequence[Case], refusal: float) -> Matrix:
-    """Return how much each case counts: kinds alike; what is served `refusal` times as much as the rest."""
+def costs(given: Sequence[Case]) -> Matrix:
+    """Return how much each case counts: kinds alike; what is served `WRONG_REFUSAL` times as much as the rest."""
     held: dict[tuple[str, bool], int] = defaultdict(int)
     for case in given:
         held[case.kind, case.served] += 1
@@ -144,7 +142,7 @@ def costs(given: Sequence[Case], refusal: float) -> Matrix:
     def cost(case: Case) -> float:
         number = held[case.kind, case.served]
         if case.served:
-            return refusal / kinds / number
+            return WRONG_REFUSAL / kinds / number
         return TAKEN_AWAY / number if case.kind == AWAY else (1 - TAKEN_AWAY) / unserved
 
     return np.array([cost(case) for case in given])
@@ -190,15 +188,14 @@ def main() -> None:
     pairs = zip(options.files[::2], options.files[1::2], strict=True)
     given = [case for catalog, queries in pairs for case in cases(catalog, queries, options)]
     start = np.array(msgspec.structs.astuple(WORDS if options.rerank == "off" else MEANINGS))
-    refusal = WRONG_REFUSAL[options.rerank]
     print("The curve in use:")
     report(given, [chance(case, start) for case in given])
-    parts = [fitted([case for case in given if case.fold != fold], start, refusal) for fold in range(FOLDS)]
+    parts = [fitted([case for case in given if case.fold != fold], start) for fold in range(FOLDS)]
     held_out = [chance(case, parts[case.fold]) for case in given]
     print("\nFitted, each query by a curve that did not see its server:")
     report(given, held_out)
     table(given, held_out)
-    values = zip(WORDS.__struct_fields__, fitted(given, start, refusal), strict=True)
+    values = zip(WORDS.__struct_fields__, fitted(given, start), strict=True)
     print(", ".join(f"{name}={value:.2f}" for name, value in values if value))
 
 

@@ -32,7 +32,7 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
 WORDS = Curve(at_zero=-12.26, root_share=14.8, terms=3.69, unknown=-2.84, elsewhere=-4.23)
 """The curve where words alone are compared."""
 MEANINGS = Curve(
-    at_zero=-10.02, root_share=13.9, terms=3.15, unknown=-1.74, elsewhere=-4.14, nearest=10.86, world=-14.46
+    at_zero=-9.02, root_share=14.51, terms=3.24, unknown=-1.75, elsewhere=-4.48, nearest=10.58, world=-16.8
 )
 """The curve where meanings are compared, too."""
 FALLS = 0.3
@@ -57,8 +57,8 @@ class Evidence:
     def of(self, number: int, nearest: float = 0.0, world: float = 0.0) -> tuple[float, ...]:
         """Return what a curve weighs for one document, in the order of its weights.
 
-        `nearest` is the cosine of the document that is nearest in meaning, `world` that of what else is done in the
-        world (`Meanings.nearest`).
+        `nearest` is the cosine of the document that is nearest in meaning, `world` that of what is done elsewhere
+        (`World.nearest`).
         """
         terms = math.log(max(self.terms, 1))
         return (1.0, math.sqrt(self.share), terms, self.unknown, float(self.elsewhere[number]), nearest, world)

@@ -20,6 +20,7 @@ from actors.search.postings import Bools, Floats, Ints, Postings, Triples
 from actors.search.segment import Segment
 from actors.search.tuning import DEFAULT_TUNING, Tuning
 from actors.search.vocabulary import Vocabulary
+from actors.search.world import World
 
 _SPARE_TERMS = 4096
 
@@ -52,12 +53,12 @@ class Corpus:
     copied: Floats  # per segment: the share of its documents that others have, too
     embedder: Embedder | None
     meanings: Meanings
-    world: Meanings  # the vectors of `WORLD`; none until they are made
+    world: World
 
     @staticmethod
     def empty(tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
         """Return the corpus of no server."""
-        no_vectors = Meanings.empty(embedder.dimensions if embedder is not None else 0)
+        dimensions = embedder.dimensions if embedder is not None else 0
         none, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
         return Corpus(
             tuning=tuning,
@@ -83,8 +84,8 @@ class Corpus:
             prints=np.zeros((0, 2), np.int64),
             copied=nothing,
             embedder=embedder,
-            meanings=no_vectors,
-            world=no_vectors,
+            meanings=Meanings.empty(dimensions),
+            world=World.unknown(dimensions),
         )
 
     @staticmethod
@@ -95,7 +96,8 @@ class Corpus:
     def rebuilt(self, segments: Sequence[Segment]) -> Corpus:
         """Return the corpus of these segments, of different servers, tuned and compared as this one."""
         ordered = tuple(sorted(segments, key=lambda segment: segment.server))
-        return _changed(replace(Corpus.empty(self.tuning, self.embedder), world=self.world), ordered, (), ordered, 0)
+        nothing = Corpus.empty(self.tuning, self.embedder)
+        return _changed(replace(nothing, world=self.world.changed(self.all_servers, {})), ordered, (), ordered, 0)
 
     def changed(self, server: str, segment: Segment | None) -> Corpus:
         """Return the corpus with this server's segment replaced, added, or (None) removed."""
@@ -116,17 +118,21 @@ class Corpus:
         count. `world` are those of `WORLD`, if they are made. With another embedder than before all older vectors are
         left out.
         """
-        none = Meanings.empty(embedder.dimensions)
-        same = self.embedder is not None and self.embedder.name == embedder.name
         segments = tuple(
             replace(segment, meanings=made[segment.server], embedder=embedder.name)
             if segment.server in made and len(made[segment.server]) == len(segment)
             else segment
             for segment in self.segments
         )
-        rows = [_comparable(segment, embedder) for segment in segments]
-        known = none.spliced(0, 0, [world]) if world is not None else self.world if same else none
-        return replace(self, segments=segments, embedder=embedder, meanings=none.spliced(0, 0, rows), world=known)
+        rows = {segment.server: _comparable(segment, embedder) for segment in segments}
+        meanings = Meanings.empty(embedder.dimensions).spliced(0, 0, list(rows.values()))
+        if world is not None:
+            following = World.of(world).changed((), rows)
+        elif self.embedder is not None and self.embedder.name == embedder.name:
+            following = self.world.changed((), {server: rows[server] for server in made.keys() & rows.keys()})
+        else:
+            following = World.unknown(embedder.dimensions)
+        return replace(self, segments=segments, embedder=embedder, meanings=meanings, world=following)
 
     def place(self, server: str) -> int:
         """Return the number of a server's segment, or the one it would get."""
@@ -164,6 +170,7 @@ def _changed(
     prints = np.concatenate([base.prints[:low], *[s.prints for s in new], base.prints[high:]])
     kinds = np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]])
     idf = _rarity(counts, total, base.tuning.idf_floor)
+    vectors = {segment.server: _comparable(segment, base.embedder) for segment in new}
     return Corpus(
         tuning=base.tuning,
         segments=segments,
@@ -188,8 +195,8 @@ def _changed(
         prints=prints,
         copied=copied_shares(prints, segment_of, np.array(sizes, np.int32)),
         embedder=base.embedder,
-        meanings=base.meanings.spliced(low, high, [_comparable(segment, base.embedder) for segment in new]),
-        world=base.world,
+        meanings=base.meanings.spliced(low, high, list(vectors.values())),
+        world=base.world.changed([segment.server for segment in old], vectors),
     )
 
 

@@ -28,7 +28,6 @@ _MAX_DESCRIPTION_CHARS = 300
 _MAX_NAME_CHARS = 300
 _MAX_QUERY_CHARS = 2000
 _FULL = 127
-_NEAREST = 3
 _TINY = 1e-30
 
 
@@ -121,12 +120,6 @@ class Meanings:
         """Which documents have a vector."""
         out: Bools = self.scales > 0
         return out
-
-    def nearest(self, vector: Floats) -> float | None:
-        """Return the mean cosine of the three that are nearest to this one; None if there are not so many."""
-        if len(self.rows) < _NEAREST:
-            return None
-        return float(np.partition(self.cosines(vector), -_NEAREST)[-_NEAREST:].mean())
 
     def cosines(self, vector: Floats) -> Floats:
         """Return the cosine of the angle between each document's vector and this one; 0 where there is none."""

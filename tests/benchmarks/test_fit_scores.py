@@ -24,7 +24,7 @@ def test_evidence_has_a_value_for_each_weight_of_a_curve() -> None:
 
 def test_what_matches_better_is_surer_after_the_fit() -> None:
     given = [case(0.1 * n, served=served) for n in range(1, 10) for served in ([n > 4] if n % 4 else [True, False])]
-    weights = fitted(given, START, 6.0)
+    weights = fitted(given, START)
     chances = [chance(case(0.1 * n, served=True), weights) for n in range(1, 10)]
     assert chances == sorted(chances)
     assert chances[0] < 0.5 < chances[-1]
@@ -33,7 +33,7 @@ def test_what_matches_better_is_surer_after_the_fit() -> None:
 def test_to_refuse_what_is_served_costs_more_and_a_kind_as_much_as_another() -> None:
     given = [case(0.5, served=True, kind="many")] * 9 + [case(0.5, served=True, kind="few")]
     given += [case(0.5, served=False), case(0.5, served=False, kind=AWAY)]
-    cost = costs(given, 6.0)
+    cost = costs(given)
     assert cost[:9].sum() == pytest.approx(cost[9])
     assert cost[:10].sum() > 2 * cost[10:].sum()
     assert cost[10] > cost[11]

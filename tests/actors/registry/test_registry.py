@@ -418,7 +418,7 @@ async def test_servers_are_found_by_words_at_once_and_by_meaning_once_they_are_e
         catalogue = await rig.until(lambda catalogue: len(catalogue.index) == 3 and embedded(catalogue))
         assert loads == [False]
         assert catalogue.index.embedder is embedder
-        await rig.until(lambda catalogue: bool(catalogue.index.corpus.world.known.any()))
+        await rig.until(lambda catalogue: bool(len(catalogue.index.corpus.world.elsewhere)))
         assert len(embedder.texts) == len(set(embedder.texts)) == 3 + len(WORLD), "what is kept is not embedded again"
         nursery.cancel_scope.cancel()
 
@@ -437,7 +437,7 @@ async def test_vectors_of_documents_that_are_gone_meanwhile_are_not_shown() -> N
     held.put(Embedded(embedder, {"s": (new, document_levels(embedder, new))}))
     made = await held.take(held.piece({}))
     assert made.index.corpus.meanings.known.all(), "the newer vectors of a server count"
-    assert len(made.index.corpus.world.rows) == len(WORLD), "and what came before stays"
+    assert len(made.index.corpus.world.elsewhere) == len(WORLD), "and what came before stays"
     assert made.changes == {}
     again = await held.take(held.piece({}))
     assert again.index is made.index

@@ -169,11 +169,31 @@ def test_vectors_of_the_world_stay_with_the_embedder_that_made_them() -> None:
     world = levels(embedder.embed(["fly a kite", "bake bread", "mow the lawn"]))
     index = built(embedder).with_meanings(embedder, {}, world)
     for kept in (index.with_meanings(embedder, {}), index.rebuilt(index.segments), index.remove("zoo")):
-        assert kept.corpus.world.rows.tolist() == world.tolist()
-    assert len(index.with_meanings(other, {}).corpus.world.rows) == 0
+        assert kept.corpus.world.lines.rows.tolist() == world.tolist()
+    assert index.with_meanings(other, {}).corpus.world.nearest(query_levels(other, "fly a kite")) is None
+
+
+def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() -> None:
+    embedder = FakeEmbedder(SAME)
+    lines = ["fly a kite", "bake bread", "mow the lawn", "paint a wall"]
+    world = levels(embedder.embed(lines))
+    index = built(embedder).with_meanings(embedder, {}, world)
     asked = query_levels(embedder, "fly a kite")
-    assert index.corpus.world.nearest(asked) == pytest.approx(index.corpus.world.cosines(asked).mean())
-    assert index.with_meanings(embedder, {}, world[:2]).corpus.world.nearest(asked) is None
+    cosines = sorted(index.corpus.world.lines.cosines(asked).tolist())
+    assert index.corpus.world.nearest(asked) == pytest.approx(sum(cosines[-3:]) / 3)
+    park = analyse("park", [document("park", "kite", "fly a kite")])
+    later = index.replace(park).with_meanings(embedder, {"park": document_levels(embedder, park.documents)})
+    sooner = index.replace(analyse("park", park.documents, embedder=embedder))
+    at_once = index.replace(park).with_meanings(
+        embedder, {s.server: document_levels(embedder, s.documents) for s in (*index.segments, park)}, world
+    )
+    for there in (later, sooner, at_once, later.rebuilt(later.segments)):
+        assert there.corpus.world.elsewhere.tolist() == [False, True, True, True]
+        assert there.corpus.world.nearest(asked) == pytest.approx(sum(cosines[:3]) / 3)
+        assert there.remove("park").corpus.world.elsewhere.all()
+    few = index.with_meanings(embedder, {}, world[:2]).corpus.world
+    assert few.nearest(asked) == 0, "of two lines none is near enough to be three"
+    assert index.replace(park).corpus.world.elsewhere.all(), "as long as its vectors are not there"
 
 
 @pytest.mark.parametrize("tuning", [Tuning(semantic=0), Tuning()])
