@@ -213,10 +213,8 @@ class ServerActor(Actor[ServerMessage]):
             return
         now = trio.current_time()
         life = self._course.life
-        if self._legacy.takes(message, life):
-            self._legacy.call(message, reply)
+        if self._legacy.possible and self._legacy.take(message, reply, life):
             return
-        self._legacy.follow(message)
         serving = life.state is State.READY
         if message.run and (message.run != self._server.processes.run or not serving):
             reply.fail(gone(self.name))

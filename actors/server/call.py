@@ -24,7 +24,8 @@ class Call(msgspec.Struct, eq=False):
 
     `asks`: a question was about it, or may have been; `asked_at` is when the first of those came that are open.
     `told`: its client knows that it waits for its turn.
-    `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent.
+    `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent, before
+    which it waited for `waited_s`.
     `unreached`: how often it found nobody who could have carried it out. `refused`: its headers were not those that the
     server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
     """
@@ -41,6 +42,7 @@ class Call(msgspec.Struct, eq=False):
     told: bool = False
     left_s: float = 0.0
     sent_at: float | None = None
+    waited_s: float = 0.0
     mark: Mark | None = None
     unreached: int = 0
     refused: RemoteError | None = None
@@ -50,11 +52,6 @@ class Call(msgspec.Struct, eq=False):
     def left(self) -> bool:
         """Whether the server may know of it: it was sent, and bytes of it were written."""
         return self.mark is not None and self.mark.passed
-
-    @property
-    def waited_s(self) -> float:
-        """How long it waited to be sent."""
-        return 0.0 if self.sent_at is None else self.sent_at - self.began
 
     def may_wait(self, failure: Failure) -> bool:
         """Say whether it is sent again after this: nothing of it was done, as its session is over or nobody was found.

@@ -8,7 +8,7 @@ A call whose client went away keeps its place until the server answers, its dead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from actors.errors import SupervisorError
 from actors.kit import Mark, Reply
@@ -35,7 +35,8 @@ _ENVELOPE_BYTES = 512
 class Calls:
     """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock.
 
-    `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last.
+    `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last. `waiting`
+    are those to be sent, by number, the oldest first.
     """
 
     def __init__(
@@ -51,16 +52,12 @@ class Calls:
         self._max_s = settings.call_max_s
         self._question_s = settings.question_timeout_s
         self._number = 0
-        self._waiting = CallQueue()
+        self._queue = CallQueue()
+        self.waiting: Mapping[int, Call] = self._queue.calls
         self._in_flight: dict[int, Call] = {}
         self._deadlines = Deadlines(self._is_due)
-        self.turns = CallTurns(server, lambda: self._waiting.calls, lambda: self._in_flight)
+        self.turns = CallTurns(server, self.waiting, self._in_flight)
         self.total = self.failures = self.unheard = 0
-
-    @property
-    def waiting(self) -> int:
-        """How many wait to be sent."""
-        return len(self._waiting)
 
     @property
     def in_flight(self) -> int:
@@ -70,7 +67,7 @@ class Calls:
     @property
     def open(self) -> int:
         """How many calls wait or are in flight."""
-        return len(self._waiting) + len(self._in_flight)
+        return len(self.waiting) + len(self._in_flight)
 
     # Coming and going -----------------------------------------------------------------------------------------------
 
@@ -82,23 +79,23 @@ class Calls:
         size = len(message.members) + len(message.meta) + len(message.retry) + len(message.interest.capabilities)
         if size > self._max_bytes:
             raise oversized(self._server, size, self._max_bytes)
-        others = len(self._waiting) + len(self._in_flight)
+        others = len(self.waiting) + len(self._in_flight)
         if others >= self._max_open:
-            raise busy(self._server, f"{self.in_flight} calls are in flight, {self.waiting} wait")
-        if self._waiting.size + size > self._max_bytes:
-            raise busy(self._server, f"{self.waiting} calls of {self._waiting.size} bytes wait for it")
+            raise busy(self._server, f"{self.in_flight} calls are in flight, {len(self.waiting)} wait")
+        if self._queue.size + size > self._max_bytes:
+            raise busy(self._server, f"{len(self.waiting)} calls of {self._queue.size} bytes wait for it")
         self.last_activity = now
         self._number += 1
         call = Call(self._number, message, reply, size + _ENVELOPE_BYTES, now, now + message.deadline_s)
         self._deadlines.note(call.deadline, call.number, others)
-        self._waiting.add(call)
+        self._queue.add(call)
         self.total += 1
         return call
 
     def send(self, link: Link, now: float) -> None:
         """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
         for call in self.sendable(self.window.size, now, link.place):
-            self.window.sent()
+            self.window.sent += 1
             bound = call.message.run or call.message.resumes
             if bound and (error := misdirected(call.message, link.talk.era, link.run)) is not None:
                 self._in_flight.pop(call.number)
@@ -112,13 +109,13 @@ class Calls:
         `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
         first.
         """
-        while len(self._in_flight) < limit and (call := self.turns.next()) is not None:
+        while self.waiting and len(self._in_flight) < limit and (call := self.turns.next()) is not None:
             number, wanted = call.number, not call.reply.settled
             if wanted and (mark := place(call.size)) is None:
                 return
-            self._waiting.take(number)
+            self._queue.take(number)
             if wanted:
-                call.sent_at, call.mark = now, mark
+                call.sent_at, call.waited_s, call.mark = now, now - call.began, mark
                 self._in_flight[number] = call
                 yield call
 
@@ -131,8 +128,8 @@ class Calls:
         if call is None:
             return False
         self.last_activity = now
-        if not isinstance(fact, CallLost):
-            self.window.answered()
+        if not (self.window.proven or isinstance(fact, CallLost)):
+            self.window.prove()
         match fact:
             case CallAnswered(result=result):
                 self.turns.ended(call)
@@ -148,7 +145,7 @@ class Calls:
                 self.fail(call, unusable(self._server, fact, self._hide))
             case CallLost(failure=failure) if call.may_wait(failure):
                 self.window.lose(failure)
-                self._waiting.add_again([call])
+                self._queue.add_again([call])
             case CallLost(failure=failure):
                 self.fail(call, lost(self._server, failure, self._hide))
         return False
@@ -164,7 +161,7 @@ class Calls:
 
     def drop(self, number: int) -> bool:
         """Forget a call that nobody waits for; return whether it was in flight."""
-        self._waiting.take(number)
+        self._queue.take(number)
         return self._in_flight.pop(number, None) is not None
 
     def fail(self, call: Call, error: Exception) -> None:
@@ -178,14 +175,15 @@ class Calls:
 
         What certainly did not leave waits for the next process.
         """
-        calls, self._in_flight = self._in_flight, {}
-        for call in filter(lambda call: call.left, calls.values()):
+        calls = list(self._in_flight.values())
+        self._in_flight.clear()
+        for call in filter(lambda call: call.left, calls):
             self.fail(call, stopped(self._server, reason))
-        self._waiting.add_again(call for call in calls.values() if not call.left)
+        self._queue.add_again(call for call in calls if not call.left)
 
     def fail_unreached(self, failure: Failure) -> None:
         """Calls found nobody, and nor did the question for a sign of life, though others may still be answered."""
-        for call in [call for call in self._waiting.calls.values() if call.unreached]:
+        for call in [call for call in self.waiting.values() if call.unreached]:
             self.drop(call.number)
             self.fail(call, lost(self._server, failure, self._hide))
 
@@ -196,7 +194,7 @@ class Calls:
         """
         refused = [call for call in self._in_flight.values() if call.refused is not None]
         changed = [call for call in refused if self._mirrors_of(call.message.name) != call.mirrors]
-        self._waiting.add_again([self._in_flight.pop(call.number) for call in changed])
+        self._queue.add_again([self._in_flight.pop(call.number) for call in changed])
         for call in refused:
             reason, call.refused = call.refused, None
             if reason is not None and self._in_flight.pop(call.number, None) is not None:
@@ -204,7 +202,7 @@ class Calls:
 
     def fail_waiting(self, error: Callable[[], SupervisorError]) -> None:
         """The server will not come up: nothing of those calls was sent. Each gets an error object of its own."""
-        for call in self._waiting.take_all():
+        for call in self._queue.take_all():
             self.fail(call, error())
 
     # What is said meanwhile -----------------------------------------------------------------------------------------
@@ -253,7 +251,7 @@ class Calls:
     # Deadlines ------------------------------------------------------------------------------------------------------
 
     def _is_due(self, moment: float, number: int) -> bool:
-        call = self._in_flight.get(number) or self._waiting.calls.get(number)
+        call = self._in_flight.get(number) or self.waiting.get(number)
         return call is not None and call.deadline == moment
 
     def next_deadline(self) -> float | None:
@@ -280,7 +278,7 @@ class Calls:
         sent: list[Call] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             number = self._deadlines.pop()
-            call = self._in_flight.get(number) or self._waiting.calls.get(number)
+            call = self._in_flight.get(number) or self.waiting.get(number)
             if call is not None:
                 took_s = None if call.sent_at is None else now - call.began
                 turn = self.turns.reason(call, now)

@@ -63,7 +63,7 @@ class LegacySession:
     """The session of one server, made when a call needs it.
 
     `known` gives what the catalogue has of the server, `make` makes the actor, `main` is the mailbox of the server's
-    own.
+    own. `possible`: it is no process, and not pinned to an era.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class LegacySession:
         main: Address[ServerMessage],
         start_soon: StartSoon,
     ) -> None:
+        self.possible = server.transport.kind not in BESIDE_US and server.settings.terms.only is None
         self._server = server
         self._known = known
         self._make = make
@@ -84,18 +85,25 @@ class LegacySession:
         self._refused = False
         self._not_before = 0.0
 
-    def takes(self, message: CallServer, life: Life) -> bool:
-        """Say whether a call goes there; `life` is that of the modern conversation."""
+    def take(self, message: CallServer, reply: Reply[Result], life: Life) -> bool:
+        """Take a call that goes there; False for all others. `life` is that of the modern conversation."""
+        if taken := self._is_for(message, life):
+            self._send(message, reply)
+        elif message.method in OF_RESOURCES:
+            self._follow(message)
+        return taken
+
+    def _is_for(self, message: CallServer, life: Life) -> bool:
         if not message.by_requests or message.interest.capabilities == NOBODY or message.method not in ASKING:
             return False
         if message.retry or message.as_task or message.run or life.state not in (State.READY, State.DORMANT):
             return False
-        if self._refused or self._server.transport.kind in BESIDE_US or self._server.settings.terms.only is not None:
+        if self._refused or not self.possible:
             return False
         known = self._known()
         return known is not None and known.era == "modern" and trio.current_time() >= self._not_before
 
-    def call(self, message: CallServer, reply: Reply[Result]) -> None:
+    def _send(self, message: CallServer, reply: Reply[Result]) -> None:
         """Send a call there; one for which there is no session comes back to the mailbox of the server's actor."""
         actor = self._actor
         if actor is None:
@@ -153,14 +161,14 @@ class LegacySession:
         self._not_before = trio.current_time() + PAUSE_S
         self._server.journal.note(f"no session of the legacy era: {error.message}")
 
-    def follow(self, message: CallServer) -> None:
+    def _follow(self, message: CallServer) -> None:
         """Subscribe the session to what the modern conversation is subscribed to: each tells of what happens in it.
 
         A session that is to be opened subscribes to everything by itself.
         """
-        if message.method not in OF_RESOURCES or (actor := self._actor) is None:
+        if self._actor is None:
             return
-        if actor.life.resting:
+        if self._actor.life.resting:
             self.end()
         else:
             self._order(replace(message, interest=NOTHING, exchange=None, by_requests=False))

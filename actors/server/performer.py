@@ -154,7 +154,7 @@ class Performer:
             case ef.Report(previous=previous):
                 self._report(previous)
             case ef.Spawn(incarnation=number):
-                self.processes.spawn(number, urgent=self.calls.waiting > 0 or self.orders.urgent)
+                self.processes.spawn(number, urgent=bool(self.calls.waiting) or self.orders.urgent)
             case ef.Greet():
                 self.processes.greet()
             case ef.ListAll():

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from actors.server.call import Call
 
 
 class CallQueue:
-    """`size`: bytes to be written for all of them."""
+    """`calls` are those that wait, by number, the oldest first: to be read; `size`: bytes to be written for them."""
 
     def __init__(self) -> None:
-        self._calls: dict[int, Call] = {}
+        self.calls: dict[int, Call] = {}
         self.size = 0
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    @property
-    def calls(self) -> Mapping[int, Call]:
-        """Those that wait, by number, the oldest first."""
-        return self._calls
 
     def add(self, call: Call) -> None:
         """Add the newest one."""
-        self._calls[call.number] = call
+        self.calls[call.number] = call
         self.size += call.size
 
     def add_again(self, calls: Iterable[Call]) -> None:
@@ -32,15 +24,18 @@ class CallQueue:
         for call in calls:
             call.sent_at = call.mark = call.refused = None
             self.add(call)
-        self._calls = dict(sorted(self._calls.items()))
+        ordered = sorted(self.calls.items())
+        self.calls.clear()
+        self.calls.update(ordered)
 
     def take(self, number: int) -> Call | None:
         """Take one out; None if it does not wait."""
-        if (call := self._calls.pop(number, None)) is not None:
+        if (call := self.calls.pop(number, None)) is not None:
             self.size -= call.size
         return call
 
     def take_all(self) -> list[Call]:
         """Take all out."""
-        calls, self._calls, self.size = list(self._calls.values()), {}, 0
+        calls, self.size = list(self.calls.values()), 0
+        self.calls.clear()
         return calls

@@ -152,7 +152,7 @@ class Record:
             last_error=self.last_error,
             last_error_at=self._last_error_at,
             in_flight=calls.in_flight,
-            waiting=calls.waiting,
+            waiting=len(calls.waiting),
             calls=calls.total,
             failures=calls.failures,
             noise=self.noise + (link.noise if link is not None else 0),

@@ -80,7 +80,7 @@ class Traffic:
         for line in received.lines:
             for message, spoiled_by in link.messages(line):
                 self._take(link, partial(link.receive, message, spoiled_by, received.stream))
-        if received.lines:
+        if received.lines and self._calls.window.doubted:
             self._calls.window.trust()
         if received.failure is not None:
             self._take(link, partial(link.talk.lost, received.failure))
@@ -212,7 +212,7 @@ class Traffic:
         link = self._processes.link
         if self._calls.waiting and link is not None and self._course.life.state is State.READY:
             self._calls.send(link, trio.current_time() if now is None else now)
-            if self._calls.turns.taken and self._calls.turns.tell(trio.current_time()):
+            if self._calls.waiting and self._calls.turns.taken and self._calls.turns.tell(trio.current_time()):
                 self._dialogue.others_wait()
         self._processes.flush()
         if self._course.life.state is State.DRAINING and not self._calls.in_flight:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -46,7 +46,7 @@ class _Suspicion(msgspec.Struct):
 class CallTurns:
     """Chooses, for as long as the actor of a server lives. `waiting` and `in_flight` are its calls, by number."""
 
-    def __init__(self, server: str, waiting: Callable[[], _Calls], in_flight: Callable[[], _Calls]) -> None:
+    def __init__(self, server: str, waiting: _Calls, in_flight: _Calls) -> None:
         self._server = server
         self._waiting = waiting
         self._in_flight = in_flight
@@ -63,7 +63,7 @@ class CallTurns:
 
     def next(self) -> Call | None:
         """Return the call to be sent now; None if there is none, or all have to wait for another one to end."""
-        waiting = self._waiting().values()
+        waiting = self._waiting.values()
         if self._held or self._suspected:
             busy = self._blocking()
             return next((call for call in waiting if not (busy and self._apply_to(call))), None)
@@ -76,13 +76,13 @@ class CallTurns:
 
     def _blocking(self) -> Call | None:
         """Return the call in flight that others wait for; None if there is none."""
-        return next((call for call in self._in_flight().values() if self._apply_to(call)), None)
+        return next((call for call in self._in_flight.values() if self._apply_to(call)), None)
 
     # What is known of them ------------------------------------------------------------------------------------------
 
     def asked(self, number: int, now: float) -> None:
         """A question is about this call for certain."""
-        if (call := self._in_flight().get(number)) is None:
+        if (call := self._in_flight.get(number)) is None:
             return
         self._askers[subject := _subject(call)] = None
         if len(self._askers) > MAX_KNOWN:
@@ -122,13 +122,12 @@ class CallTurns:
 
     def ended(self, call: Call) -> None:
         """A call has its result."""
-        suspicion = None if call.asks else self._suspected.get(_subject(call))
+        suspicion = self._suspected.get(_subject(call)) if self._suspected and not call.asks else None
         if suspicion is not None and suspicion.calls_left:
             suspicion.calls_left -= 1
 
     def _those(self, numbers: Iterable[int]) -> list[Call]:
-        in_flight = self._in_flight()
-        return [in_flight[number] for number in numbers if number in in_flight]
+        return [self._in_flight[number] for number in numbers if number in self._in_flight]
 
     # What is told of it ---------------------------------------------------------------------------------------------
 
@@ -147,13 +146,13 @@ class CallTurns:
         blocking = self._blocking() if self.taken else None
         if blocking is None or not blocking.questions:
             return None
-        return blocking.asked_at if any(self._apply_to(call) for call in self._waiting().values()) else None
+        return blocking.asked_at if any(self._apply_to(call) for call in self._waiting.values()) else None
 
     def tell(self, now: float) -> bool:
         """Tell clients whose calls wait for such an answer, once each; return whether there are any."""
         if self.asked_at() is None:
             return False
-        for call in self._waiting().values():
+        for call in self._waiting.values():
             caller = call.message.exchange
             if not call.told and caller is not None and (why := self.reason(call, now)):
                 call.told = True

@@ -17,47 +17,50 @@ MAX_IN_VAIN: Final = 6
 
 
 class Window:
-    """The window of one server; `most` calls are in flight at the most."""
+    """The window of one server; `most` calls are in flight at the most.
+
+    `size`: how many may be now, `sent`: how many were sent to this incarnation. `proven`: it has answered one, and
+    `doubted`: it may carry nothing out; whoever hears from it tells of that what is not known yet.
+    """
 
     def __init__(self, most: int) -> None:
-        self._most = self._size = most
-        self._closed = self._doubted = self._answered = False
-        self._sent = self._in_vain = 0
+        self._most = self._open = self.size = most
+        self._closed = self.doubted = self.proven = False
+        self.sent = self._in_vain = 0
 
-    @property
-    def size(self) -> int:
-        """How many calls may be in flight now."""
-        return 0 if self._closed or self._doubted else self._size
-
-    def sent(self) -> None:
-        """A call was sent."""
-        self._sent += 1
-
-    def answered(self) -> None:
+    def prove(self) -> None:
         """A call has its answer."""
-        self._answered, self._size, self._in_vain = True, self._most, 0
+        self.proven, self._open, self._in_vain = True, self._most, 0
+        self._resize()
 
     def close(self) -> None:
         """Send nothing more to this incarnation."""
         self._closed = True
+        self._resize()
 
     def lose(self, failure: Failure) -> None:
         """A call found its session over, or nobody: send nothing in that, or before the server gives a sign of life."""
         if failure.cause == "expired":
             self.close()
         else:
-            self._doubted = True
+            self.doubted = True
+            self._resize()
 
     def trust(self) -> None:
         """The server lives."""
-        self._doubted = False
+        self.doubted = False
+        self._resize()
 
     def end(self, *, renewable: bool) -> bool:
         """The incarnation is over. Return whether the next one may begin at once, where only the session has ended."""
-        if renewable and not self._answered:
+        if renewable and not self.proven:
             self._in_vain += 1
-            if self._sent and self._in_vain > 1:
-                self._size = max(1, min(self._size, self._sent) // 2)
-        self._closed = self._doubted = self._answered = False
-        self._sent = 0
+            if self.sent and self._in_vain > 1:
+                self._open = max(1, min(self._open, self.sent) // 2)
+        self._closed = self.doubted = self.proven = False
+        self.sent = 0
+        self._resize()
         return renewable and self._in_vain < MAX_IN_VAIN
+
+    def _resize(self) -> None:
+        self.size = 0 if self._closed or self.doubted else self._open
