@@ -62,6 +62,32 @@ class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
         return self.config.kind in ("http", "sse") and self.config.oauth.enabled and not given
 
 
+class CallRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for the calls of one server; where a default is, it holds for those of a server that there is not.
+
+    `timeout_s`: how long one may take, waiting for the server included; `max_s`: all questions to its client included.
+    `task_max_s`: for how long a task of a client is known, from its beginning. `question_timeout_s`: how long a client
+    may take to answer what the server asks, which else gets `question_fallback`; it may ask so many questions per call,
+    and so many per minute during all calls. `asks`: it may ask anything at all, `asks_everyone`: also through the
+    results of meta-tools, where a client cannot be asked. `confirm`: patterns of the tools that need a yes to run.
+    """
+
+    timeout_s: float
+    max_s: float
+    task_max_s: float = 0.0
+    question_timeout_s: float = 0.0
+    question_fallback: Fallback = "cancel"
+    questions_per_call: int = 0
+    questions_per_min: int = 0
+    asks: bool = False
+    asks_everyone: bool = False
+    confirm: tuple[str, ...] = ()
+
+    def confirms(self, tool: str) -> bool:
+        """Say whether the user of a client has to say yes before a tool runs."""
+        return bool(self.confirm) and any(fnmatchcase(tool, each) for each in self.confirm)
+
+
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
     """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off."""
 
@@ -75,7 +101,8 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """All servers of a configuration, by name in the order of the file, and what is set for the whole daemon.
 
     `entries` are all that could be read, `resting` says of some of them, and of the others, why they do not run;
-    `described` is what is configured to be said of servers, `digests` are those of the launches of `servers`.
+    `described` is what is configured to be said of servers; `digests` are those of the launches of `servers`, `rules`
+    those of their calls.
     """
 
     path: Path = Path()
@@ -87,69 +114,23 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     names: ServerNames = ServerNames({})
     described: Mapping[str, str] = {}
     digests: Mapping[str, str] = {}
+    rules: Mapping[str, CallRules] = {}
 
     @property
     def configured(self) -> frozenset[str]:
         """Every server there is in the file, also those that cannot run."""
         return frozenset(self.entries) | {resting.name for resting in self.resting}
 
-    def call_timeout_s(self, server: str) -> float:
-        """Return how long a call of a server may take, waiting for the server included."""
-        deployed = self.servers.get(server)
-        own = deployed.config.call_timeout_s if deployed is not None else None
-        return self.settings.call_timeout_s if own is None else own
-
-    def call_max_s(self, server: str) -> float:
-        """Return how long a call of a server may take, all questions to its client included."""
-        deployed = self.servers.get(server)
-        return max(self.call_timeout_s(server), 0.0 if deployed is None else deployed.config.call_max_s)
-
-    def task_max_s(self, server: str) -> float:
-        """Return for how long a task of a client is known, from its beginning."""
-        deployed = self.servers.get(server)
-        return 0.0 if deployed is None else deployed.config.task_max_s
+    def rules_of(self, server: str) -> CallRules:
+        """Return what holds for the calls of a server."""
+        rules = self.rules.get(server)
+        timeout_s = self.settings.call_timeout_s
+        return CallRules(timeout_s=timeout_s, max_s=timeout_s) if rules is None else rules
 
     def is_remote(self, server: str) -> bool:
         """Say whether a server lives on without a connection of ours."""
         deployed = self.servers.get(server)
         return deployed is not None and deployed.config.kind != "stdio"
-
-    def question_timeout_s(self, server: str) -> float:
-        """Return how long a client may take to answer what a server asks."""
-        deployed = self.servers.get(server)
-        return 0.0 if deployed is None else deployed.config.question_timeout_s
-
-    def question_fallback(self, server: str) -> Fallback:
-        """Return what a server gets for a question that nobody answers in time."""
-        deployed = self.servers.get(server)
-        return "cancel" if deployed is None else deployed.config.question_fallback
-
-    def questions_per_call(self, server: str) -> int:
-        """Return how many questions a server may ask during one call."""
-        deployed = self.servers.get(server)
-        return 0 if deployed is None else deployed.config.max_questions_per_call
-
-    def questions_per_min(self, server: str) -> int:
-        """Return how many questions a server may ask within a minute, during all calls."""
-        deployed = self.servers.get(server)
-        return 0 if deployed is None else deployed.config.max_questions_per_min
-
-    def asks(self, server: str) -> bool:
-        """Say whether a server may ask anything at all."""
-        deployed = self.servers.get(server)
-        return deployed is not None and deployed.config.ask != "none"
-
-    def confirms(self, server: str, tool: str) -> bool:
-        """Say whether the user of a client has to say yes before a tool runs."""
-        deployed = self.servers.get(server)
-        if deployed is None or not deployed.config.confirm:
-            return False
-        return any(fnmatchcase(tool, each) for each in deployed.config.confirm)
-
-    def asks_everyone(self, server: str) -> bool:
-        """Say whether a server may ask through the results of meta-tools, where a client cannot be asked."""
-        deployed = self.servers.get(server)
-        return deployed is not None and deployed.config.ask == "everyone"
 
     def mask(self, server: str) -> Callable[[str], str]:
         """Return what hides the secrets of a server."""
@@ -190,6 +171,23 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
         names=ServerNames(configuration.server_names),
         described={name: config.description for name, config in entries.items() if config.description},
         digests={name: server.digest for name, server in servers.items()},
+        rules={name: _rules(server.config, configuration.settings) for name, server in servers.items()},
+    )
+
+
+def _rules(config: ServerConfig, settings: Settings) -> CallRules:
+    timeout_s = settings.call_timeout_s if config.call_timeout_s is None else config.call_timeout_s
+    return CallRules(
+        timeout_s=timeout_s,
+        max_s=max(timeout_s, config.call_max_s),
+        task_max_s=config.task_max_s,
+        question_timeout_s=config.question_timeout_s,
+        question_fallback=config.question_fallback,
+        questions_per_call=config.max_questions_per_call,
+        questions_per_min=config.max_questions_per_min,
+        asks=config.ask != "none",
+        asks_everyone=config.ask == "everyone",
+        confirm=config.confirm,
     )
 
 

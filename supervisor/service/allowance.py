@@ -39,13 +39,9 @@ class Allowances:
         self._asked: dict[str, deque[float]] = {}
         self._bytes = Quota(0)
 
-    def of_call(self, server: str) -> CallAllowance:
-        """Return what may be asked during one more call of a server."""
-        return CallAllowance(self, server)
-
     def count(self, server: str, questions: int) -> None:
         """Count questions that are asked now. Raises `TooManyQuestions`, and then counts none of them."""
-        most = self._deployment.value.questions_per_min(server)
+        most = self._deployment.value.rules_of(server).questions_per_min
         now, asked = trio.current_time(), self._asked.setdefault(server, deque())
         while asked and asked[0] <= now - MINUTE_S:
             asked.popleft()
@@ -57,7 +53,7 @@ class Allowances:
 
     def per_call(self, server: str) -> int:
         """Return how many questions a server may ask during one call."""
-        return self._deployment.value.questions_per_call(server)
+        return self._deployment.value.rules_of(server).questions_per_call
 
     def keep(self, server: str, size: int, reply: Reply[msgspec.Raw]) -> None:
         """Count the bytes of a question until it is settled. Raises `TooManyQuestions`."""
@@ -70,37 +66,37 @@ class Allowances:
         reply.on_settled(partial(self._bytes.remove, server, size))
 
 
-class CallAllowance:
-    """What one call of a server may still ask its client, over all its rounds."""
+class CallAllowance(msgspec.Struct, eq=False):
+    """What one call of a server may still ask its client, over all its rounds.
 
-    __slots__ = ("_all", "_asked", "_bytes", "_server")
+    `of_all`: what all calls of all servers may; `asked` so many questions, of which so many `bytes` have no answer.
+    """
 
-    def __init__(self, all_: Allowances, server: str) -> None:
-        self._all = all_
-        self._server = server
-        self._asked = 0
-        self._bytes = 0
+    of_all: Allowances
+    server: str
+    asked: int = 0
+    bytes: int = 0
 
     def take(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
         """Count a question whose answer will be in `reply`. Raises `TooManyQuestions` if it may not be asked."""
         size = len(question.params)
-        if self._bytes + size > MAX_CALL_BYTES:
-            text = f"{self._bytes} bytes of questions of this call wait for answers, {MAX_CALL_BYTES} are the most"
-            raise TooManyQuestions(text, server=self._server, outcome="unknown", retry_after_s=1.0)
+        if self.bytes + size > MAX_CALL_BYTES:
+            text = f"{self.bytes} bytes of questions of this call wait for answers, {MAX_CALL_BYTES} are the most"
+            raise TooManyQuestions(text, server=self.server, outcome="unknown", retry_after_s=1.0)
         self.count_all([question])
-        self._all.keep(self._server, size, reply)
-        self._bytes += size
+        self.of_all.keep(self.server, size, reply)
+        self.bytes += size
         reply.on_settled(partial(self._give_back, size))
 
     def count_all(self, questions: Iterable[Question | InputRequest]) -> None:
         """Count questions that are asked together. Raises `TooManyQuestions`, and then counts none of them."""
         costly = sum(question.method != LIST_ROOTS for question in questions)
-        most = self._all.per_call(self._server)
-        if self._asked + costly > most:
-            text = f"{self._asked} questions were asked during this call, of {most} (max_questions_per_call)"
-            raise TooManyQuestions(text, server=self._server, outcome="unknown")
-        self._all.count(self._server, costly)
-        self._asked += costly
+        most = self.of_all.per_call(self.server)
+        if self.asked + costly > most:
+            text = f"{self.asked} questions were asked during this call, of {most} (max_questions_per_call)"
+            raise TooManyQuestions(text, server=self.server, outcome="unknown")
+        self.of_all.count(self.server, costly)
+        self.asked += costly
 
     def _give_back(self, size: int) -> None:
-        self._bytes -= size
+        self.bytes -= size

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from time import perf_counter
 
 from actors.catalogue.offer import Tool
@@ -19,13 +18,12 @@ REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
 """Errors of ours that say nothing about the tool that was called."""
 
 
-@contextmanager
-def counted(used: Used, exchange: Exchange, server: str, tool: Tool) -> Iterator[None]:
-    """Call a tool in the block, and tell how that ended; one that was refused or cancelled is not counted."""
+async def counted(used: Used, exchange: Exchange, server: str, tool: Tool, call: Awaitable[bytes]) -> bytes:
+    """Await the call of a tool, and tell how that ended; one that was refused or cancelled is not counted."""
     exchange.tool = tool
     principal, started = exchange.client.principal, perf_counter()
     try:
-        yield
+        body = await call
     except (SupervisorError, RemoteError) as error:
         if isinstance(error, SupervisorError):
             error.idempotent = exchange.idempotent
@@ -36,3 +34,4 @@ def counted(used: Used, exchange: Exchange, server: str, tool: Tool) -> Iterator
         raise
     took_s = max(0.0, perf_counter() - started - exchange.waited_s)
     used(principal, server, tool.name, True, took_s * 1000, exchange.waited_s * 1000)
+    return body

@@ -56,12 +56,8 @@ class Forwarder:
         self._deployment = deployment
 
     def timeout_s(self, server: str) -> float:
-        """Return how long a call of a server may take; see `Deployment.call_timeout_s`."""
-        return self._deployment.value.call_timeout_s(server)
-
-    def _patience_s(self, server: str, method: str) -> float:
-        deployment = self._deployment.value
-        return deployment.call_max_s(server) if method == RESULT else deployment.call_timeout_s(server)
+        """Return how long a call of a server may take; see `CallRules`."""
+        return self._deployment.value.rules_of(server).timeout_s
 
     async def ask(
         self,
@@ -92,31 +88,31 @@ class Forwarder:
         also `AskedByResult`, where the server may. `labelled`: questions say who asks. `as_task`: see `CallServer`;
         `task`: the one that it is about. A checkpoint.
         """
-        client, deployment = exchange.client, self._deployment.value
+        client, rules = exchange.client, self._deployment.value.rules_of(server)
         if as_task and not self._tasks.admits(client):
             if client.era == "legacy":  # it asked for a task; of a modern one any call may become one, and need not
                 raise self._tasks.refusal(client)
             as_task = False
         exchange.asked_by = server if labelled else ""
-        everyone = deployment.asks_everyone(server)
-        patience_s = deployment.question_timeout_s(server)
+        everyone = rules.asks_everyone
         exchange.elicitations = CallElicitations(
-            self._elicitations, server, name, patience_s, everyone, client.principal
+            self._elicitations, server, name, rules.question_timeout_s, everyone, client.principal
         )
         if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
             await self._bench.run(len(members) // CHECKED_COST, check, members, meta)
+        by = since + (rules.max_s if method == RESULT else rules.timeout_s)
         message = CallServer(
             server=server,
             method=method,
             members=members,
             meta=travelling_meta(meta) if len(meta) > len(b"{}") else b"",
             name=name,
-            interest=exchange.interest(meta, asked=deployment.asks(server), everyone=everyone),
+            interest=exchange.interest(meta, asked=rules.asks, everyone=everyone),
             exchange=exchange if task is None else TaskVoice(exchange, task),
             as_task=as_task,
             by_requests=client.era == "legacy" and not (by_result and everyone),
             run=task.run if task is not None else "",
-            deadline_s=max(0.0, since + self._patience_s(server, method) - trio.current_time()),
+            deadline_s=max(0.0, by - trio.current_time()),
             principal=client.principal,
         )
         refused: RemoteError | None = None

@@ -41,13 +41,13 @@ class Questionnaire:
                 if (wrong := refusal(request.method, request.params)) is not None:
                     raise ProtocolViolation(f"server {server!r} asked {wrong}", server=server, outcome="unknown")
                 replies[key] = exchange.ask(Question(request.method, _for_legacy(request)))
-            with trio.move_on_after(self._deployment.value.question_timeout_s(server)):
+            with trio.move_on_after(self._deployment.value.rules_of(server).question_timeout_s):
                 for key, reply in replies.items():
                     answers[key] = await _answer(requests[key].method, reply, server)
         finally:
             for reply in replies.values():
                 reply.abandon()
-        fallback = self._deployment.value.question_fallback(server)
+        fallback = self._deployment.value.rules_of(server).question_fallback
         for key, request in requests.items():
             if key not in answers:
                 given = replies[key].given

@@ -28,8 +28,8 @@ from actors.protocol.jsonrpc import RemoteError, encode
 from actors.protocol.questions import refusal
 from actors.router import Message as RouterMessage
 from supervisor.host.workbench import Workbench
-from supervisor.servers.deployment import Deployment
-from supervisor.service.allowance import Allowances
+from supervisor.servers.deployment import CallRules, Deployment
+from supervisor.service.allowance import Allowances, CallAllowance
 from supervisor.service.confirmations import Confirmations
 from supervisor.service.exchange import OVER, Exchange
 from supervisor.service.labels import labelled_result
@@ -89,10 +89,11 @@ class RoundTrips:
                 return await self._gone_on(exchange, message, parked, answers)
             exchange.retry = None
             self._confirmations.go_on(exchange, message, parked, answers)
-        if parked is None:
-            await self._confirm(exchange, message, by_result=by_result)
-        exchange.allowance = self._allowances.of_call(message.server)
-        by_result = by_result and self._deployment.value.asks_everyone(message.server)
+        rules = self._deployment.value.rules_of(message.server)
+        if parked is None and message.method == "tools/call" and rules.confirms(message.name):
+            await self._confirm(exchange, message, rules, by_result=by_result)
+        exchange.allowance = CallAllowance(self._allowances, message.server)
+        by_result = by_result and rules.asks_everyone
         if by_result or exchange.client.era == "modern":
             if (retry := exchange.retry) is not None:
                 resumes = bool(input_required.state_of(retry))
@@ -101,15 +102,12 @@ class RoundTrips:
         result = await self._router.ask(message)
         return await self._completed(exchange, message, result) if result.era == "modern" else result
 
-    async def _confirm(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> None:
-        """Return if a call needs no yes of its user, or has it."""
-        deployment, retry = self._deployment.value, exchange.retry
-        if message.method != "tools/call" or not deployment.confirms(message.server, message.name):
-            return
-        digest = await self._digest(message)
+    async def _confirm(self, exchange: Exchange, message: CallServer, rules: CallRules, *, by_result: bool) -> None:
+        """Return if a call that needs a yes of its user has it."""
+        retry, digest = exchange.retry, await self._digest(message)
         if retry is not None and self._confirmations.knows(exchange, digest, retry.state):
             return
-        timeout_s, everyone = deployment.question_timeout_s(message.server), deployment.asks_everyone(message.server)
+        timeout_s, everyone = rules.question_timeout_s, rules.asks_everyone
         ask = self._confirmations.ask
         await ask(exchange, message, digest, timeout_s, by_result=by_result, everyone=everyone)
 
@@ -156,11 +154,10 @@ class RoundTrips:
         required = await self._read(result, message.server) if everyone or rounds.by_result else None
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
             if exchange.client.era == "modern":
-                if self._deployment.value.confirms(message.server, message.name):
+                rules = self._deployment.value.rules_of(message.server)
+                if rules.confirms(message.name):
                     state, digest = (await self._read(result, message.server)).state, await self._digest(message)
-                    self._confirmations.remember(
-                        exchange, digest, state, self._deployment.value.call_max_s(message.server)
-                    )
+                    self._confirmations.remember(exchange, digest, state, rules.max_s)
                 raise InputNeeded(await self._passed(exchange, result, message.server))
             return await self._completed(exchange, message, result)
         if not rounds.by_result:  # a person is asked on a page, and its client waits
@@ -223,7 +220,8 @@ class RoundTrips:
         reply: Reply[Result] | None,
         required: InputRequired | None = None,
     ) -> Parked:
-        expires = trio.current_time() + self._deployment.value.question_timeout_s(message.server) + GRACE_S
+        timeout_s = self._deployment.value.rules_of(message.server).question_timeout_s
+        expires = trio.current_time() + timeout_s + GRACE_S
         return Parked(exchange.client.principal, await self._digest(message), expires, reply, rounds, required)
 
     async def _incomplete(self, result: Result) -> bool:
@@ -257,8 +255,9 @@ class RoundTrips:
 
     async def _completed(self, exchange: Exchange, message: CallServer, result: Result) -> Result:
         """Ask the client whatever the server wants to know, until a result is complete."""
-        deployment, server = self._deployment.value, message.server
-        with trio.move_on_after(deployment.call_max_s(server)):
+        server = message.server
+        rules = self._deployment.value.rules_of(server)
+        with trio.move_on_after(rules.max_s):
             for _ in range(MAX_ROUNDS):
                 if not await self._incomplete(result):
                     return result
@@ -269,14 +268,13 @@ class RoundTrips:
                     retry = Retry(responses=msgspec.Raw(encode(answers)), state=required.state)
                 else:
                     await trio.sleep(PACE_S)
-                deadline_s = deployment.call_timeout_s(server)
-                again = msgspec.structs.replace(message, retry=retry.members(), deadline_s=deadline_s)
+                again = msgspec.structs.replace(message, retry=retry.members(), deadline_s=rules.timeout_s)
                 result = await self._router.ask(again)
             if not await self._incomplete(result):
                 return result
             text = f"server {server!r} asked for input {MAX_ROUNDS} times during one call"
             raise ProtocolViolation(text, server=server, outcome="unknown")
-        text = f"server {server!r} asked for input, and had no result in {deployment.call_max_s(server):.0f} s"
+        text = f"server {server!r} asked for input, and had no result in {rules.max_s:.0f} s"
         raise CallTimedOut(text, server=server, outcome="unknown")
 
 

@@ -133,7 +133,7 @@ class HeldTasks:
         if task is None:
             return None
         deployment = self._deployment.value
-        lifetime_s = min(task.lifetime_s, deployment.task_max_s(server))
+        lifetime_s = min(task.lifetime_s, deployment.rules_of(server).task_max_s)
         name = self._name(secrets.token_bytes(_NONCE_BYTES))
         run = "" if result.era == "modern" and deployment.is_remote(server) else result.run
         self._held[name] = HeldTask(

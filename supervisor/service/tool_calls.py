@@ -65,17 +65,10 @@ class ToolCalls:
         if (continuation := wanted.continuation) is not None:
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
         try:
-            with counted(self._used, exchange, entry.server, tool):
-                body = await self._forward.ask(
-                    exchange,
-                    entry.server,
-                    "tools/call",
-                    members,
-                    meta,
-                    name=tool.name,
-                    since=since,
-                    by_result=by_result,
-                )
+            call = self._forward.ask(
+                exchange, entry.server, "tools/call", members, meta, name=tool.name, since=since, by_result=by_result
+            )
+            body = await counted(self._used, exchange, entry.server, tool, call)
         except RemoteError as error:
             if approved.remark and not is_for_client(error):
                 raise _remarked(error, approved.remark) from None

@@ -144,8 +144,8 @@ class Everything:
             raise await beside(partial(unknown_tool, seen, await self._names.of(seen), name))
         server, own = meaning
         entry = seen.entries[server]
-        with counted(self._means.used, exchange, server, entry.tools[own]):
-            return await self._asked(exchange, entry, server, {**members, "name": own}, own, since)
+        call = self._asked(exchange, entry, server, {**members, "name": own}, own, since)
+        return await counted(self._means.used, exchange, server, entry.tools[own], call)
 
     async def _get_prompt(self, exchange: Exchange) -> bytes:
         since = trio.current_time()

@@ -149,8 +149,8 @@ class OneServer:
             raise refused
         if entry is None or parts.name not in entry.tools:
             return await self._answered(exchange, parts, since)
-        with counted(self._means.used, exchange, self._server, entry.tools[parts.name]):
-            return await self._answered(exchange, parts, since)
+        call = self._answered(exchange, parts, since)
+        return await counted(self._means.used, exchange, self._server, entry.tools[parts.name], call)
 
     async def _answered(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Ask the server, and say in the modern era for how long the answer of a legacy one holds: it may not."""

@@ -24,7 +24,7 @@ def read(
 
 
 def call_s(configuration: Configuration) -> float:
-    return deploy(configuration, key=b"k" * 16).call_timeout_s("s")
+    return deploy(configuration, key=b"k" * 16).rules_of("s").timeout_s
 
 
 def listing_s(configuration: Configuration) -> float:

@@ -48,7 +48,7 @@ def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
 
 def test_a_server_has_its_own_deadline_or_that_of_the_daemon() -> None:
     found = read({"a": {"command": "x", "call_timeout_s": 5}, "b": {"command": "x"}}, call_timeout_s=7)
-    assert [found.call_timeout_s(name) for name in ("a", "b", "unknown")] == [5, 7, 7]
+    assert [found.rules_of(name).timeout_s for name in ("a", "b", "unknown")] == [5, 7, 7]
 
 
 def test_secrets_and_placeholders_are_those_of_the_server_that_has_them() -> None:
@@ -127,14 +127,14 @@ def test_what_a_server_may_ask_is_what_its_entry_says() -> None:
         "c": {"command": "x", "ask": "everyone", "era": "legacy", "roots": ["/srv"]},
     }
     found = read(entries)
-    names = ("a", "b", "c", "unknown")
-    assert [found.asks(name) for name in names] == [False, True, True, False]
-    assert [found.asks_everyone(name) for name in names] == [False, False, True, False]
-    assert [found.confirms("b", tool) for tool in ("drop_all", "send", "sender")] == [True, True, False]
-    assert not found.confirms("a", "drop_all")
-    assert not found.confirms("unknown", "drop_all")
-    assert [found.question_timeout_s(name) for name in names] == [300, 7, 300, 0]
-    assert found.call_max_s("b") == found.call_timeout_s("b")
+    a, b, c, unknown = (found.rules_of(name) for name in ("a", "b", "c", "unknown"))
+    assert [each.asks for each in (a, b, c, unknown)] == [False, True, True, False]
+    assert [each.asks_everyone for each in (a, b, c, unknown)] == [False, False, True, False]
+    assert [b.confirms(tool) for tool in ("drop_all", "send", "sender")] == [True, True, False]
+    assert not a.confirms("drop_all")
+    assert not unknown.confirms("drop_all")
+    assert [each.question_timeout_s for each in (a, b, c, unknown)] == [300, 7, 300, 0]
+    assert b.max_s == b.timeout_s
     terms = {name: found.servers[name].settings.terms for name in "abc"}
     assert [terms[name].capabilities for name in "abc"] == [NOBODY, OF_CLIENTS, OF_CLIENTS]
     assert terms["b"].only is None
