@@ -93,7 +93,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     # meanings, if the index has an embedder
     semantic: float = 0.65  # weight of the nearness of meanings beside 1 for the words, where these match nothing
     semantic_sure: float = 0.3  # share of that weight that is lost where the words match perfectly
-    semantic_explained: float = 0.8  # share that is lost where rules of paraphrase explain every word
+    semantic_explained: float = 0.9  # share that is lost where rules of paraphrase explain every word
     semantic_words: int = 24  # in a query of more words it is lowered: so many are about as much as is embedded
     semantic_nearest: int = 10  # so many documents are found by their meaning alone
 
