@@ -1,7 +1,8 @@
 """`python -m benchmarks.crowd KIND PORT TIMES`: does the worst that a client may do so many times at once.
 
 A process of its own, so that the loop that is measured does nothing for it. It prints `ready`, does it when there is a
-line on stdin, and prints `done` with how many answers it got.
+line on stdin, and prints `done` with how many answers it got. It goes when stdin ends, and not before the daemon has
+noticed: what it leaves behind would otherwise be measured as something else.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from benchmarks.sender import UPGRADE
 ABLE: dict[str, Any] = {"sampling": {}}
 DOOR = "/mcp/servers/asker"
 SOCKETS, IDLE_S = 150, 25.0
+LEFT, GONE_S, LOOK_S = 20, 30.0, 0.05
+"""Connections that may be left when a crowd is gone: those of others, and of looking."""
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 ASKED_S = 4.0
 URIS, TASKS, SEARCHES, POLLS, ROUNDS = 60, 100, 5, 5, 3
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -89,7 +93,7 @@ def polls(port: int) -> int:
 
 
 def opened(port: int) -> list[socket.socket]:
-    """Open WebSockets that say nothing."""
+    """Open WebSockets."""
     sockets = []
     for _ in range(SOCKETS):
         sockets.append(socket.create_connection(("127.0.0.1", port)))
@@ -98,6 +102,32 @@ def opened(port: int) -> list[socket.socket]:
     return sockets
 
 
+def stay(_: int, sockets: list[socket.socket]) -> int:
+    """Say nothing."""
+    time.sleep(IDLE_S)  # noqa: TID251 - a program of its own, without a loop
+    return len(sockets)
+
+
+def speak(_: int, sockets: list[socket.socket]) -> int:
+    """Ask something on each at once; return how many are answered."""
+    for each in sockets:
+        each.sendall(b"\x81" + bytes([0x80 | len(PING)]) + bytes(4) + PING)
+    return sum(bool(each.recv(4096)) for each in sockets)
+
+
+def leave(port: int, sockets: list[socket.socket]) -> int:
+    """Close all, as the end of a process does, and wait until they are gone; return how many."""
+    for each in sockets:
+        each.close()
+    end = time.monotonic() + GONE_S
+    while (left := page(port, "/api/status/debug")["connections"]["open"]) > LEFT and time.monotonic() < end:
+        time.sleep(LOOK_S)  # noqa: TID251 - a program of its own, without a loop
+    return len(sockets) if left <= LEFT else 0
+
+
+SOCKET_KINDS: dict[str, Callable[[int, list[socket.socket]], int]] = {
+    each.__name__: each for each in (stay, speak, leave)
+}
 KINDS: dict[str, Callable[[int], int]] = {
     each.__name__: each for each in (samples, asks, searches, subscriptions, tasks, polls)
 }
@@ -120,24 +150,22 @@ def together(times: int, work: Callable[[], int]) -> int:
 
 
 def main() -> None:
-    """Be ready, wait, and do it."""
+    """Be ready, wait, do it, and go."""
     kind, port, times = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    idle: list[socket.socket] = []
+    sockets: list[socket.socket] = []
 
-    def stay() -> int:
-        idle.extend(opened(port))
+    def open_some() -> int:
+        sockets.extend(opened(port))
         return 0
 
-    if kind == "idle":
-        together(times, stay)
+    if kind in SOCKET_KINDS:
+        together(times, open_some)
     print("ready", flush=True)
     sys.stdin.readline()
-    if kind == "idle":
-        time.sleep(IDLE_S)  # noqa: TID251 - a program of its own, without a loop
-        done = len(idle)
-    else:
-        done = together(times, lambda: KINDS[kind](port))
+    done = SOCKET_KINDS[kind](port, sockets) if sockets else together(times, lambda: KINDS[kind](port))
     print(f"done {done}", flush=True)
+    sys.stdin.read()
+    leave(port, sockets)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 One row an input: the longest gap in the loop's turns while the daemon deals with it, the best of three rounds and their
 median, and how much of it the daemon was computing: the rest is the machine, which does other things as well.
 `--fail-over MS` exits with 1 if the daemon computes longer than that in the best round of a row. What is refused is in
-the table too: refusing must not cost more than doing. Two to three minutes.
+the table too: refusing must not cost more than doing. Nine minutes.
 """
 
 from __future__ import annotations

@@ -79,6 +79,7 @@ async def _crowd(scene: Scene, kind: str) -> Answer:
     try:
         await said()
         scene.gap, answer = await scene.watch.longest(work)
+        await stdin.aclose()
         await process.wait()
         return answer
     finally:
@@ -102,8 +103,16 @@ WORDS = {
     "subscriptions": "sessions, each subscribed to 60 resources with addresses of 4 kB",
     "tasks": "sessions, each with 100 tasks",
 }
+SOCKETS = {
+    "stay": "that say nothing, for 25 s",
+    "speak": "that ask something at once",
+    "leave": "that go at once",
+}
 CROWDS: Sequence[Case] = (
     *(Case(input=f"{TIMES} at once", worst=worst, run=partial(_crowd, kind=kind)) for kind, worst in WORDS.items()),
-    Case(input="3,000 WebSockets", worst="that say nothing, for 25 s", run=partial(_crowd, kind="idle"), once=True),
+    *(
+        Case(input="3,000 WebSockets", worst=worst, run=partial(_crowd, kind=kind), once=kind == "stay")
+        for kind, worst in SOCKETS.items()
+    ),
     Case(input=f"{TIMES} at once", worst=f"polls of the status of {MANY:,} servers", run=_polled),
 )

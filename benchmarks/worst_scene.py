@@ -26,7 +26,7 @@ from supervisor.config import load
 from supervisor.daemon import Daemon
 from supervisor.front.edge.serve import open_sockets
 from supervisor.host.datadir import open_data_dir
-from supervisor.host.pauses import short_searches, switch_often
+from supervisor.host.pauses import short_pauses
 
 TICK_S = 0.001
 SETTLE_S = 0.05
@@ -169,11 +169,9 @@ def write_server(directory: Path, files: Mapping[str, bytes]) -> dict[str, Any]:
 @asynccontextmanager
 async def playing(directory: Path, servers: Mapping[str, Any], tools: int) -> AsyncIterator[Scene]:
     """Run the daemon with these servers; entered once it has so many tools. Ends everything at the end of the block."""
-    switch_often()
     file = directory / "mcp.json"
     file.write_bytes(msgspec.json.encode({"mcpServers": servers, "supervisor": SETTINGS}))
-    soon = trio.lowlevel.current_trio_token().run_sync_soon
-    with open_data_dir(directory / "data", {}) as data, short_searches(soon):
+    with open_data_dir(directory / "data", {}) as data, short_pauses():
         daemon = Daemon(load(file, dict(os.environ)), data, open_sockets("127.0.0.1:0", TCP_USER_TIMEOUT_S))
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)

@@ -38,7 +38,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.logs import records_lost
-from supervisor.host.pauses import keep_catalogue, short_searches, switch_often
+from supervisor.host.pauses import keep_catalogue, short_pauses
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.host.version import VERSION
@@ -290,9 +290,8 @@ def run(
 
 async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: Callable[[], None]) -> None:
     """Run one daemon. Whatever holds up its start or end, it is over in time after `ending`, which needs no loop."""
-    switch_often()
     daemon.ending = ending
-    with short_searches(trio.lowlevel.current_trio_token().run_sync_soon):
+    with short_pauses():
         async with trio.open_nursery() as watching:
             await watching.start(end_on_signals, daemon.closing, ending, partial(os._exit, EXIT_STUCK))
             async with trio.open_nursery() as running:

@@ -1,7 +1,8 @@
-"""Short pauses of the loop while threads work: how Python shares its lock, and how it looks for garbage.
+"""Short pauses of the loop: how Python shares its lock and looks for garbage, and how much has its turn at once.
 
 - A thread that wants to run asks the running one to let go after the switch interval; the loop asks again after each
   of its system calls, three times in a turn. A fifth of the usual 5 ms costs the threads next to nothing.
+- What is ready at once is taken a few in each turn, see `readiness`.
 - A full search for cyclic garbage walks everything that lives, and everything stands still: 1.4 s with ten thousand
   clients. So whatever such a search took long for is kept out of the next ones, as is at once what lives as long as
   the daemon, its code and its catalogue. What is not needed any more is still freed at once, unless it is part of a
@@ -17,8 +18,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+import trio
+
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
+from supervisor.host.readiness import few_at_once
 
 SWITCH_INTERVAL_S = 0.001
 LONG_S = 0.005
@@ -52,7 +56,7 @@ def keep_many() -> None:
 
 
 @contextmanager
-def short_searches(soon: Soon, clock: Callable[[], float] = time.perf_counter) -> Iterator[None]:
+def short_searches(soon: Soon, clock: Callable[[], float] = time.perf_counter) -> Iterator[Callable[[], None]]:
     """Bound the searches for garbage, for the block: often among little, and what took long is kept out of the next.
 
     The interpreter itself searches all only once what is new has grown to a quarter of what the last search left, taken
@@ -78,10 +82,19 @@ def short_searches(soon: Soon, clock: Callable[[], float] = time.perf_counter) -
     gc.callbacks.append(watch)
     gc.set_threshold(*thresholds[:2], NEVER)
     try:
-        yield
+        yield search_all
     finally:
         gc.callbacks.remove(watch)
         gc.set_threshold(*thresholds)
+
+
+@contextmanager
+def short_pauses() -> Iterator[None]:
+    """Do what keeps the pauses of this run of the loop short, for the block."""
+    switch_often()
+    with short_searches(trio.lowlevel.current_trio_token().run_sync_soon) as search:
+        few_at_once(search)
+        yield
 
 
 async def keep_catalogue(catalogue: Latest[Catalogue], keep: Callable[[], None] = keep_what_lives) -> None:

@@ -33,9 +33,11 @@ from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.logs import logging_to_stderr
+from supervisor.host.readiness import READY_PER_TURN
 from supervisor.servers.deployment import DeployedServer, Deployment
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.ready import in_turns, woken
 from tests.fakes.want import no_threads
 
 SECRET = "canary-s3cr3t-value"
@@ -333,6 +335,24 @@ def test_want_before_it_listens_is_no_crash(
 def test_a_signal_ends_it_in_order(tmp_path: Path, data: DataDir, sockets: Any, number: signal.Signals) -> None:
     config = configuration(tmp_path, {"good": {"command": "x"}})
     assert run(config, data, sockets, lambda urls: os.kill(os.getpid(), number)) == 0
+
+
+@in_turns
+@pytest.mark.usefixtures("plain")
+def test_who_waits_does_not_wait_for_all_that_is_ready_at_the_same_moment(
+    tmp_path: Path, data: DataDir, sockets: Any
+) -> None:
+    in_turn: list[int] = []
+
+    async def look() -> None:
+        in_turn.extend((await woken(10 * READY_PER_TURN)).values())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def begin(urls: list[str]) -> None:
+        trio.lowlevel.spawn_system_task(look)
+
+    assert run(configuration(tmp_path, {}), data, sockets, begin) == 0
+    assert max(in_turn) <= READY_PER_TURN
 
 
 @pytest.mark.usefixtures("plain")

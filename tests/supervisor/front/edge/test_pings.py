@@ -11,25 +11,15 @@ from trio.testing import MockClock
 
 from supervisor.front.edge.websocket_frames import WebSocketStream
 from supervisor.host.wakes import PER_TURN
+from tests.fakes.ready import LoopTurns
 
 CLIENTS = 20 * PER_TURN
-
-
-class Turns(trio.abc.Instrument):
-    """Counts the turns of the loop."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def before_io_wait(self, timeout: float) -> None:
-        del timeout
-        self.number += 1
 
 
 async def test_clients_that_came_together_are_pinged_a_few_in_each_turn_and_at_moments_of_their_own(
     autojump_clock: MockClock,
 ) -> None:
-    turns = Turns()
+    turns = LoopTurns()
     in_turn: Counter[int] = Counter()
     moments: list[float] = []
 
