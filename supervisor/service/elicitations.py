@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
 import trio
 
 from actors.errors import CannotAsk, InvalidArguments
-from actors.kit import Feed, Reply
+from actors.kit import Feed, Quota, Reply
 from actors.messages import Question
-from actors.principal import LOCAL, Principal
+from actors.principal import Principal
 from actors.protocol.client_capabilities import ELICIT
 from actors.protocol.forms import Form, read, wrong
 from actors.protocol.jsonrpc import encode
 from actors.protocol.questions import refusal
 from actors.registry.actor import Happening
+from supervisor.service.client import Client
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ ASKED: Final = "elicitation_asked"
 ENDED: Final = "elicitation_ended"
 MAX_OPEN: Final = 1024
 MAX_OPEN_OF_ONE: Final = 256
-"""Of one principal."""
+"""Of one principal, whose clients share it; see `actors.kit.quota`."""
 _ID_BYTES: Final = 16
 
 
@@ -72,6 +75,7 @@ class Elicitations:
         self._clock = clock
         self._base = base
         self._open: dict[str, Elicitation] = {}
+        self._shared: dict[Principal, Quota] = defaultdict(partial(Quota, MAX_OPEN_OF_ONE))
 
     def of(self, principal: Principal) -> list[Elicitation]:
         """Return those that wait for an answer of `principal`, the oldest first."""
@@ -96,15 +100,16 @@ class Elicitations:
         form = read(question.params)
         if form is None:
             raise CannotAsk("a form cannot be read, or is too large for a page")
-        of_one = len(self.of(call.principal))
-        if len(self._open) >= MAX_OPEN or of_one >= MAX_OPEN_OF_ONE:
-            raise CannotAsk(f"{of_one} questions wait for an answer already")
+        shared, program = self._shared[call.client.principal], call.client.program
+        if len(self._open) >= MAX_OPEN or not shared.has_room(program):
+            raise CannotAsk(f"{shared.held(program)} questions of this client wait for an answer already")
+        shared.add(program)
         id_ = secrets.token_urlsafe(_ID_BYTES)
         self._open[id_] = Elicitation(
             id=id_,
             server=call.server,
             about=call.about,
-            principal=call.principal,
+            principal=call.client.principal,
             form=form,
             asked_at=self._clock(),
             expires=trio.current_time() + call.timeout_s,
@@ -136,7 +141,8 @@ class Elicitations:
         self._emit(ASKED, call.server, about)
 
         def ended() -> None:
-            self._open.pop(id_, None)
+            if self._open.pop(id_, None) is not None:
+                self._shared[call.client.principal].remove(call.client.program)
             self._emit(ENDED, call.server, {**about, "action": _action_of(reply.given)})
 
         reply.on_settled(ended)
@@ -153,7 +159,7 @@ class CallElicitations(msgspec.Struct, frozen=True):
     about: str = ""
     timeout_s: float = 0.0
     everyone: bool = False
-    principal: Principal = LOCAL
+    client: Client = Client()
 
     def offer(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
         """See `Elicitations.offer`."""

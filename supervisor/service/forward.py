@@ -96,7 +96,7 @@ class Forwarder:
         exchange.asked_by = server if labelled else ""
         everyone = rules.asks_everyone
         exchange.elicitations = CallElicitations(
-            self._elicitations, server, name, rules.question_timeout_s, everyone, client.principal
+            self._elicitations, server, name, rules.question_timeout_s, everyone, client
         )
         if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
             await self._bench.run(len(members) // CHECKED_COST, check, members, meta)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -61,8 +62,18 @@ class Desk:
         self._feed: Feed[Happening] = Feed(1000)
         self.all = Elicitations(self._feed, lambda: 1000.0, "http://127.0.0.1:1")
 
-    def call(self, principal: Principal = LOCAL, *, everyone: bool = True) -> CallElicitations:
-        return CallElicitations(self.all, "s", "t", QUESTION_S, everyone, principal)
+    def call(self, client: Client = MUTE, *, everyone: bool = True) -> CallElicitations:
+        return CallElicitations(self.all, "s", "t", QUESTION_S, everyone, client)
+
+    def fill(self, client: Client) -> list[Reply[msgspec.Raw]]:
+        """Ask for a client until no more may wait; return who waits."""
+        waiting: list[Reply[msgspec.Raw]] = []
+        with suppress(CannotAsk):
+            while True:
+                reply = Reply[msgspec.Raw]()
+                self.call(client).offer(question(SURE), reply)
+                waiting.append(reply)
+        return waiting
 
     def of(self, client: Client, *, everyone: bool = True, **more: Any) -> Exchange:
         made = request(client, **more)
@@ -149,13 +160,23 @@ async def test_what_cannot_be_shown_on_a_page_is_refused(asked: Question) -> Non
         Desk().call().offer(asked, Reply())
 
 
-async def test_one_principal_has_only_so_many() -> None:
+async def test_a_client_that_asks_much_in_whatever_sessions_leaves_room_for_others_and_other_principals() -> None:
     desk = Desk()
-    for _ in range(MAX_OPEN_OF_ONE):
-        desk.call().offer(question(SURE), Reply())
-    with pytest.raises(CannotAsk, match="wait for an answer already"):
-        desk.call().offer(question(SURE), Reply())
-    desk.call(Principal("another")).offer(question(SURE), Reply())
+    sessions = [Client(name="busy", session=session) for session in ("one", "two")]
+    assert [len(desk.fill(session)) for session in sessions] == [MAX_OPEN_OF_ONE // 2, 0]
+    with pytest.raises(CannotAsk, match=f"{MAX_OPEN_OF_ONE // 2} questions of this client wait for an answer already"):
+        desk.call(sessions[0]).offer(question(SURE), Reply())
+    assert len(desk.fill(Client(name="other"))) == MAX_OPEN_OF_ONE // 4
+    assert len(desk.fill(Client(name="busy", principal=Principal("another")))) == MAX_OPEN_OF_ONE // 2
+
+
+async def test_what_is_answered_leaves_room_for_what_its_client_is_asked_next() -> None:
+    desk = Desk()
+    client = Client(name="busy")
+    waiting = desk.fill(client)
+    desk.all.answer(desk.all.of(LOCAL)[0], "decline", {})
+    waiting[-1].abandon()
+    assert len(desk.fill(client)) == 2
 
 
 # Calls --------------------------------------------------------------------------------------------------------------

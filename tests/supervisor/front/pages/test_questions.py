@@ -17,6 +17,7 @@ from actors.principal import Principal
 from supervisor.front.edge.app import create_app
 from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.questions import question_routes
+from supervisor.service.client import Client
 from supervisor.service.elicitations import CallElicitations, Elicitations
 from tests.fakes.front_server import Running, running
 from tests.supervisor.front.pages.test_api import NOW, ask, no_mcp, page, view
@@ -68,9 +69,9 @@ class Waiting:
         self.reply: Reply[msgspec.Raw] = Reply()
         call = CallElicitations(self.all, "git<hub", "create_issue", 100.0, everyone=True)
         if principal is not None:
-            call = msgspec.structs.replace(call, principal=principal)
+            call = msgspec.structs.replace(call, client=Client(principal=principal))
         call.offer(Question("elicitation/create", msgspec.Raw(json.dumps(params).encode())), self.reply)
-        self.id = next(iter(self.all.of(call.principal))).id
+        self.id = next(iter(self.all.of(call.client.principal))).id
 
     @property
     def answer(self) -> Any:
