@@ -37,6 +37,7 @@ class WholeServer:
     era: Era = "legacy"
     page: int = 100
     tools: list[dict[str, Any]] = field(default_factory=lambda: list(TOOLS))
+    prompts: tuple[str, ...] = ()
     capabilities: dict[str, Any] = field(default_factory=lambda: dict(CAPABILITIES))
     errors: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: list[tuple[str, Any]] = field(default_factory=list)
@@ -100,7 +101,7 @@ class WholeServer:
             case "resources/templates/list":
                 return {**modern, "resourceTemplates": []}
             case "prompts/list":
-                return {**modern, "prompts": []}
+                return {**modern, "prompts": [{"name": name, "x-own": 1} for name in self.prompts]}
             case "resources/read":
                 return {**modern, "contents": [{"uri": params["uri"], "text": "hello"}]}
             case "tools/call" | "x-own/method":

@@ -15,6 +15,7 @@ from tests.fakes.asgi import JSON_HEADERS, legacy
 from tests.fakes.whole_server import INFO, INSTRUCTIONS, TOOLS, WholeServer
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
+LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 PATHS = ("/mcp", "/mcp/all", "/mcp/servers/one", "/mcp/servers/two")
 
 
@@ -28,7 +29,7 @@ class Fleet:
     """Two servers; one of them says more than it must."""
 
     def __init__(self) -> None:
-        self.servers = {"one": WholeServer(), "two": WholeServer()}
+        self.servers = {name: WholeServer(prompts=("prompt0",)) for name in ("one", "two")}
 
     def connect(self, server: DeployedServer) -> MemoryTransport:
         return MemoryTransport(self.servers[server.name].serve)
@@ -49,7 +50,8 @@ async def test_doors_names_and_sessions_outlive_the_daemon_and_wake_nobody(tmp_p
     async with running(config, data, connect=first.connect) as client:
         await until_ready(client)
         opened = {path: await initialize(client, path) for path in PATHS}
-        listed = (await ask(client, "/mcp/all", "tools/list")).json()["result"]
+        listed = {method: (await ask(client, "/mcp/all", method)).json()["result"] for method in LISTS}
+    assert [prompt["name"] for prompt in listed["prompts/list"]["prompts"]] == ["one__prompt0", "two__prompt0"]
     sessions = {path: answer.headers["mcp-session-id"] for path, answer in opened.items()}
     async with running(config, data, connect=second.connect) as client:
         for path in PATHS:
@@ -61,7 +63,7 @@ async def test_doors_names_and_sessions_outlive_the_daemon_and_wake_nobody(tmp_p
         assert (greeting["serverInfo"], greeting["instructions"]) == (INFO, INSTRUCTIONS)
         own = (await ask(client, "/mcp/servers/one", "tools/list", sessions["/mcp/servers/one"])).json()["result"]
         assert own == {"tools": TOOLS}
-        assert (await ask(client, "/mcp/all", "tools/list")).json()["result"] == listed
+        assert {method: (await ask(client, "/mcp/all", method)).json()["result"] for method in LISTS} == listed
         assert [server.starts for server in second.servers.values()] == [0, 0]
         called = await ask(client, "/mcp/all", "tools/call", name="two__tool1", arguments={})
         assert called.json()["result"]["content"] == []

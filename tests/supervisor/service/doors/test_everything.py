@@ -45,8 +45,6 @@ class Library(WholeServer):
 
     def _result(self, method: str, params: Any) -> Any:
         match method:
-            case "prompts/list":
-                return {"prompts": [{"name": name, "x-own": 1} for name in self.prompts]}
             case "resources/list":
                 return {"resources": [{"uri": uri, "name": "r", "x-own": 1} for uri in self.uris]}
             case "resources/templates/list":
