@@ -54,7 +54,7 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A question that a person may answer on its page. `about` is the tool, the prompt or the URI of the call.
 
-    `asked_at` is unix time in seconds, `expires` a moment of the trio clock.
+    `asked_at` and `expires` are moments of the trio clock.
     """
 
     id: str
@@ -111,7 +111,7 @@ class Elicitations:
             about=call.about,
             principal=call.client.principal,
             form=form,
-            asked_at=self._clock(),
+            asked_at=trio.current_time(),
             expires=trio.current_time() + call.timeout_s,
             reply=reply,
         )

@@ -103,7 +103,7 @@ def word(title: str, text: str) -> str:
 
 
 def overview(waiting: Sequence[tuple[Elicitation, str]], now: float) -> str:
-    """Return the list of those that wait, each with its path; `now` is unix time in seconds."""
+    """Return the list of those that wait, each with its path; `now` is a moment of the trio clock."""
     return _templates().get_template("overview").render(title="Questions", waiting=waiting, now=now)
 
 

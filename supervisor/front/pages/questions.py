@@ -95,7 +95,7 @@ class QuestionPages:
     async def overview(self) -> Response:
         """Answer `GET /questions`."""
         waiting = [(each, f"{PAGES}/{each.id}") for each in self._elicitations.of(self._view.principal)]
-        return _html(question_html.overview(waiting, self._view.clock()))
+        return _html(question_html.overview(waiting, trio.current_time()))
 
     async def question(self, question: str) -> Response:
         """Answer `GET /questions/{question}`."""
@@ -139,7 +139,7 @@ class QuestionPages:
             "kind": form.kind,
             "message": form.message,
             **asked,
-            "asked_at": each.asked_at,
+            "asked_at": self._view.now().unix_of(each.asked_at),
             "expires_in_s": round(_left_s(each), 1),
             "page": self._elicitations.address(each.id),
         }

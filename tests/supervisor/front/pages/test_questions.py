@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from html.parser import HTMLParser
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import trio
 
 from actors.kit import Feed, Reply
 from actors.messages import Question
@@ -79,8 +81,13 @@ class Waiting:
 
 
 @asynccontextmanager
-async def pages(waiting: Waiting | None) -> AsyncIterator[Running]:
-    shown = view(elicitations=waiting.all if waiting is not None else None)
+async def pages(waiting: Waiting | None, set_s: float = 0.0) -> AsyncIterator[Running]:
+    """Show what waits. Since it was asked the clock was set by so many seconds."""
+    shown = view(
+        elicitations=waiting.all if waiting is not None else None,
+        clock=lambda: NOW + set_s,
+        elapsed=trio.current_time,
+    )
     app = create_app(
         guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=question_routes(shown)
     )
@@ -270,12 +277,23 @@ async def test_all_that_wait_are_listed_for_people_and_for_programs() -> None:
     assert f'href="/questions/{waiting.id}"'.encode() in body
     assert b"Nobody asks anything" in nothing
     (first,) = listed["questions"]
-    assert first == {**one, "expires_in_s": first["expires_in_s"]}  # a moment earlier there was more of it
+    # a moment earlier there was more of it, and the clock of these pages stands still
+    assert first == {**one, "expires_in_s": first["expires_in_s"], "asked_at": first["asked_at"]}
     assert first["expires_in_s"] >= one["expires_in_s"]
     assert (one["server"], one["about"], one["kind"]) == ("git<hub", "create_issue", "form")
     assert one["page"] == f"http://127.0.0.1:1/questions/{waiting.id}"
     assert 0 < one["expires_in_s"] <= 100
     assert [field["name"] for field in one["fields"]] == list(PROPERTIES)
+
+
+@pytest.mark.parametrize("set_s", [-7200.0, 7200.0])
+async def test_for_how_long_a_server_has_been_asking_is_right_wherever_the_clock_was_set_to(set_s: float) -> None:
+    async with pages(Waiting(), set_s) as server:
+        _, _, overview = await ask(server, "/questions")
+        (row,) = (await page(server, "/api/questions"))["questions"]
+    said = re.search(rb"has been asking for (-?\d+) s", overview)
+    assert said is not None
+    assert [age for age in (int(said[1]), NOW + set_s - row["asked_at"]) if not 0 <= age < 600] == []
 
 
 async def test_a_program_answers_with_json() -> None:
