@@ -2,6 +2,9 @@
 
 A firing that is already in the mailbox cannot be taken back: hence it carries a number, and only the number of the
 newest timer of that name counts (`take`).
+
+A daemon that was stopped, or whose machine was, finds everything overdue when it goes on: also what would have been in
+time, as it lies in a pipe and is not read yet. So a timer that is that late waits until this was read.
 """
 
 from __future__ import annotations
@@ -15,6 +18,11 @@ import trio
 from actors.kit.actor import StartSoon
 
 N = TypeVar("N", bound=str)
+
+STANDSTILL_S = 1.0
+"""A timer fires that late only if nothing at all went on meanwhile."""
+CATCH_UP_S = 1.0
+"""How long it takes to read what came meanwhile."""
 
 
 class _Timer(msgspec.Struct, frozen=True):
@@ -72,4 +80,6 @@ class Timers(Generic[N]):
     async def _run(self, name: N, timer: _Timer) -> None:
         with timer.scope:
             await trio.sleep_until(timer.moment)
+            if trio.current_time() - timer.moment > STANDSTILL_S:
+                await trio.sleep(CATCH_UP_S)
             await self._fire(name, timer.number)

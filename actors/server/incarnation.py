@@ -235,9 +235,10 @@ class Incarnation:
 
     async def _closed(self, connection: Connection, reason: str) -> None:
         """A pipe was closed: mostly because the process is about to exit, which says more, or was asked to."""
-        with trio.move_on_after(DEAF_GRACE_S):
-            await connection.wait()
-            return
+        for _ in range(2):  # a standstill of ours, in which it may have exited, costs one of them at most
+            with trio.move_on_after(DEAF_GRACE_S / 2):
+                await connection.wait()
+                return
         if self._stop.is_set():
             return
         await self._post.tell(Violated(self.number, reason))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
+from wsproto.events import Event, Pong
 
 from actors.errors import ServerExited, SupervisorError
 from actors.life.states import State
@@ -142,6 +145,34 @@ async def test_a_server_that_answers_no_ping_is_lost(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(server.sockets[0], "_send", _never)
         with pytest.raises(ServerExited, match="does not answer a ping"):
             await rig.call("hang")
+
+
+def stand_still(seconds: float) -> None:
+    time.sleep(seconds)  # noqa: TID251  (it is for blocking the loop)
+
+
+async def test_a_server_that_answered_a_ping_while_the_daemon_stood_still_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "PING_S", 0.5)
+    monkeypatch.setattr(connection, "PONG_S", 4.0)
+    server = SocketServer(FakeServer().serve)
+    async with before(server) as rig:
+        await rig.wake()
+        (socket,) = server.sockets
+        send, answered = socket._send, trio.Event()
+
+        async def answer_in_a_standstill(event: Event) -> None:
+            if isinstance(event, Pong) and not answered.is_set():
+                answered.set()
+                stand_still(connection.PONG_S + 0.5)
+            await send(event)
+
+        monkeypatch.setattr(socket, "_send", answer_in_a_standstill)
+        await answered.wait()
+        await wait_all_tasks_blocked(0.1)
+        assert await rig.call("echo", n=1) == {"n": 1}
+        assert rig.actor.life.incarnation == 1
 
 
 @pytest.mark.parametrize(
