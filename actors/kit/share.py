@@ -5,6 +5,10 @@ that read, so a turn of two milliseconds each would be forty in every pass, and 
 passes. So the tasks of a server have one turn together in several passes: when it is used up, all of them wait until
 these are over. Where nobody else has anything to do, they cost next to nothing.
 
+Beside that each task has a little of its own, about what an honest call computes: else sixteen calls at once would
+wait for each other through dozens of passes. It is used up once, so a server that does its worst gains nothing by it
+for long, and all tasks together have no more of it in a turn than the loop can spare.
+
 What a task computes is measured from one moment where it waits to the next: a number of bytes or lines says little, as
 whoever sends them chooses what is expensive.
 """
@@ -23,6 +27,10 @@ T = TypeVar("T")
 
 TURN_S: Final = 0.001
 """How long the tasks of a server may compute in one turn."""
+OWN_S: Final = 0.001
+"""How long each task may compute beside that, once."""
+ALL_OWN_S: Final = 0.010
+"""How long all tasks of a server may compute in one turn of what each has of its own."""
 PASSES: Final = 8
 """In so many passes of the loop a server has one turn; a task that waits for its socket lets them pass, too."""
 LONGEST_REST_S: Final = 1.0
@@ -45,7 +53,7 @@ class LoopShare:
     def __init__(self) -> None:
         self._passes = _counted_passes()
         self._first = self._ended = 0
-        self._spent = 0.0
+        self._spent = self._own_spent = 0.0
         self._began = 0.0
         self._line = trio.Lock()
 
@@ -62,19 +70,23 @@ class LoopShare:
         """Say whether the turn is over, and no other one has begun."""
         since = self._ended if self._spent >= TURN_S else self._first
         if self._passes.count - since >= PASSES:
-            self._first, self._spent = self._passes.count, 0.0
+            self._first, self._spent, self._own_spent = self._passes.count, 0.0, 0.0
         return self._spent >= TURN_S
 
     def begin(self) -> None:
         """Take that a task goes on."""
         self._began = time.perf_counter()
 
-    def end(self) -> None:
-        """Take that a task waits, or is done."""
+    def end(self, own: float) -> float:
+        """Take that a task with so many seconds of its own waits, or is done; return how many of these are left."""
         was_over = self._spent >= TURN_S
-        self._spent += time.perf_counter() - self._began
+        took = time.perf_counter() - self._began
+        paid = min(took, own, ALL_OWN_S - self._own_spent)
+        self._own_spent += paid
+        self._spent += took - paid
         if self._spent >= TURN_S and not was_over:
             self._ended = self._passes.count
+        return own - paid
 
     async def rest(self) -> None:
         """Wait for the next turn, in a line with the other tasks of the server."""
@@ -109,7 +121,7 @@ class _Metered(Generic[T]):
         self._share = share
 
     def __await__(self) -> Generator[Any, Any, T]:
-        step = partial(self._work.send, None)
+        step, own = partial(self._work.send, None), OWN_S
         while True:
             self._share.begin()
             try:
@@ -118,7 +130,7 @@ class _Metered(Generic[T]):
                 result: T = done.value
                 return result
             finally:
-                self._share.end()
+                own = self._share.end(own)
             kept = _Kept()
             with kept:
                 step = partial(self._work.send, (yield trap))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
 import trio
 
 from actors.kit import share as module
-from actors.kit.share import PASSES, TURN_S, LoopShare, share_of
+from actors.kit.share import ALL_OWN_S, OWN_S, PASSES, TURN_S, LoopShare, share_of
 
 
 class Clock:
@@ -71,6 +72,35 @@ async def test_who_computes_little_never_waits(clock: Clock) -> None:
         nursery.start_soon(passes, count)
         assert await share.run(reading) <= 10 * PASSES + 2
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("tasks", [int(ALL_OWN_S / OWN_S), 100])
+async def test_calls_at_once_that_compute_little_do_not_wait_for_each_other_up_to_what_others_can_spare(
+    clock: Clock, tasks: int
+) -> None:
+    share, count, computed = LoopShare(), [0], Counter[int]()
+
+    async def call() -> None:
+        for _ in range(3):  # its request, the head and the body of its answer
+            clock.now += 0.3 * OWN_S
+            computed[count[0]] += 1
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(passes, count)
+        async with trio.open_nursery() as server:
+            for _ in range(tasks):
+                server.start_soon(share.run, call)
+        took = count[0]
+        nursery.cancel_scope.cancel()
+    assert sum(computed.values()) == 3 * tasks
+    if tasks * OWN_S <= ALL_OWN_S:
+        assert took <= 5, "no pass is waited for"
+    later = [
+        number for number in computed if number > 1
+    ]  # in the first pass each begins before it could be told to wait
+    most = max(sum(computed[at] for at in range(first, first + PASSES)) for first in later)
+    assert most * 0.3 * OWN_S <= 2 * (TURN_S + ALL_OWN_S), "any eight passes have parts of two turns at most"
 
 
 async def test_what_comes_of_the_work_and_of_its_waits_is_what_it_would_be_without_turns(clock: Clock) -> None:
