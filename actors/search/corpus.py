@@ -88,11 +88,6 @@ class Corpus:
             world=World.unknown(dimensions),
         )
 
-    @staticmethod
-    def of(segments: Sequence[Segment], tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
-        """Return the corpus of these segments, of different servers."""
-        return Corpus.empty(tuning, embedder).rebuilt(segments)
-
     def rebuilt(self, segments: Sequence[Segment]) -> Corpus:
         """Return the corpus of these segments, of different servers, tuned and compared as this one."""
         ordered = tuple(sorted(segments, key=lambda segment: segment.server))
