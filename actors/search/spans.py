@@ -58,9 +58,9 @@ def without_quotes(query: str) -> str:
     return _SPAN.sub(lambda span: " " if span.lastgroup in ("quote", "content") else span[0], query)
 
 
-def argument_words(query: str) -> frozenset[str]:
-    """Return the words that are written as names within a sentence, and those that say what something is about."""
-    return topic_words(query).union(map(str.lower, _PROPER.findall(query)))
+def named_words(query: str) -> frozenset[str]:
+    """Return the words that are written as names within a sentence."""
+    return frozenset(map(str.lower, _PROPER.findall(query)))
 
 
 def topic_words(query: str) -> frozenset[str]:

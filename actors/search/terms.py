@@ -15,7 +15,7 @@ from actors.search.corpus import Corpus
 from actors.search.forms import NO_TERM, Forms, Weights
 from actors.search.intents import understood
 from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS
-from actors.search.spans import Weighted, argument_words, topic_words, weighted_words, without_quotes
+from actors.search.spans import Weighted, named_words, topic_words, weighted_words, without_quotes
 from actors.search.text import is_cjk
 from actors.search.words.common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
 from actors.search.words.everyday import WEAK
@@ -60,7 +60,8 @@ class Reader:
     def terms(self, text: str) -> list[Term]:
         """Return the terms of a text; one without matches says that something was asked which nothing here has."""
         lowered, unquoted, known = text.lower(), without_quotes(text).lower(), self._forms.written
-        self._proper, topics = argument_words(text), topic_words(text)
+        topics = topic_words(text)
+        self._proper = topics | named_words(text)
         text = IDIOM_PATTERN.sub(" ", text)
         pairs = weighted_words(text, known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [pair for pair in pairs if pair[0] in known]
