@@ -56,4 +56,4 @@ def few_at_once(search: Search) -> None:
         manager = inside._core._run.GLOBAL_RUN_CONTEXT.runner.io_manager
         manager._epoll = _Few(manager._epoll, search)
     except AttributeError:
-        log.debug("trio takes all that is ready in one turn", exc_info=True)
+        log.debug("trio takes all that is ready in one turn")

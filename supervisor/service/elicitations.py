@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final, Literal
 
 import msgspec
@@ -75,7 +73,7 @@ class Elicitations:
         self._clock = clock
         self._base = base
         self._open: dict[str, Elicitation] = {}
-        self._shared: dict[Principal, Quota] = defaultdict(partial(Quota, MAX_OPEN_OF_ONE))
+        self._shared: dict[Principal, Quota] = {}
 
     def of(self, principal: Principal) -> list[Elicitation]:
         """Return those that wait for an answer of `principal`, the oldest first."""
@@ -100,16 +98,18 @@ class Elicitations:
         form = read(question.params)
         if form is None:
             raise CannotAsk("a form cannot be read, or is too large for a page")
-        shared, program = self._shared[call.client.principal], call.client.program
+        principal, program = call.client.principal, call.client.program
+        shared = self._shared.get(principal) or Quota(MAX_OPEN_OF_ONE)
         if len(self._open) >= MAX_OPEN or not shared.has_room(program):
             raise CannotAsk(f"{shared.held(program)} questions of this client wait for an answer already")
         shared.add(program)
+        self._shared[principal] = shared
         id_ = secrets.token_urlsafe(_ID_BYTES)
         self._open[id_] = Elicitation(
             id=id_,
             server=call.server,
             about=call.about,
-            principal=call.client.principal,
+            principal=principal,
             form=form,
             asked_at=trio.current_time(),
             expires=trio.current_time() + call.timeout_s,
@@ -142,10 +142,16 @@ class Elicitations:
 
         def ended() -> None:
             if self._open.pop(id_, None) is not None:
-                self._shared[call.client.principal].remove(call.client.program)
+                self._give_back(call.client)
             self._emit(ENDED, call.server, {**about, "action": _action_of(reply.given)})
 
         reply.on_settled(ended)
+
+    def _give_back(self, client: Client) -> None:
+        shared = self._shared[client.principal]
+        shared.remove(client.program)
+        if not shared.used:
+            del self._shared[client.principal]
 
     def _emit(self, type_: str, server: str, data: dict[str, Any]) -> None:
         self._feed.append(Happening(type=type_, time=self._clock(), server=server, data=data))

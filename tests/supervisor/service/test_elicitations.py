@@ -177,7 +177,11 @@ async def test_what_is_answered_leaves_room_for_what_its_client_is_asked_next() 
     waiting = desk.fill(client)
     desk.all.answer(desk.all.of(LOCAL)[0], "decline", {})
     waiting[-1].abandon()
-    assert len(desk.fill(client)) == 2
+    more = desk.fill(client)
+    assert len(more) == 2
+    for reply in (*waiting, *more):
+        reply.abandon()
+    assert desk.all._shared == {}, "nothing is kept of who is asked nothing"
 
 
 # Calls --------------------------------------------------------------------------------------------------------------
