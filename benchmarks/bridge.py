@@ -52,8 +52,12 @@ def servers(directory: Path) -> Iterator[dict[Era, int]]:
 
 
 def entries(ports: dict[Era, int]) -> dict[str, object]:
-    """Return the configuration of these servers; their names are their eras."""
-    return {era: {"url": f"http://127.0.0.1:{port}/mcp", "idle_timeout_s": 0} for era, port in ports.items()}
+    """Return the configuration of these servers; their names are their eras.
+
+    They ask hundreds of questions a second, which no person is asked.
+    """
+    common = {"idle_timeout_s": 0, "max_questions_per_min": 1_000_000_000}
+    return {era: {"url": f"http://127.0.0.1:{port}/mcp", **common} for era, port in ports.items()}
 
 
 def door(era: Era) -> str:
