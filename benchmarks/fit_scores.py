@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from actors.search.certainty import MEANINGS, WORDS
 from actors.search.corpus import Corpus
-from actors.search.embedding import query_levels
+from actors.search.fusion import query_vector
 from actors.search.rank import score
 from benchmarks import meanings
 from benchmarks.search import Query, Tool, build
@@ -104,7 +104,7 @@ def _near(corpus: Corpus, query: str) -> tuple[float, float]:
     """Return how near the nearest tool is to a query, and how near what else is done; zeros without meanings."""
     if corpus.embedder is None:
         return 0.0, 0.0
-    asked = query_levels(corpus.embedder, query)
+    asked = query_vector(corpus, corpus.embedder, query)
     return float(corpus.meanings.cosines(asked).max()), corpus.world.nearest(asked) or 0.0
 
 

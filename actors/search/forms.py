@@ -86,6 +86,13 @@ class Forms:
                 return ()
         return pieces
 
+    def meant(self, word: str) -> str:
+        """Return the word of the corpus that an unknown one is surely a misspelling of; the word itself if none is."""
+        if word in self.written or word in REAL_WORDS or word in PRODUCTS or self.number(word) >= 0:
+            return word
+        corrected = () if self._vocabulary.pieces(word) else self._corrections(word)
+        return corrected[0][0] if corrected and corrected[0][1] > _SURE_CORRECTION else word
+
     def head(self, word: str, own: int) -> int:
         """Return the first half of a known glued word that is in no name, if that half is in one: "postgresdb"."""
         if len(word) < _MIN_HEADED_CHARS or (own < 0 and word not in self.written) or self.is_in_a_name(own):

@@ -8,21 +8,27 @@ something, so nearness alone says nothing. The few documents nearest in meaning 
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 
 from actors.search.certainty import with_meanings
 from actors.search.corpus import Corpus
-from actors.search.embedding import query_levels
+from actors.search.embedding import Embedder, query_levels
+from actors.search.forms import Forms
 from actors.search.intents import understood
 from actors.search.postings import Bools, Floats
 from actors.search.rank import Allowed
 from actors.search.scoring import Scores
+from actors.search.spans import with_nouns
 from actors.search.text import words
 
 _LEAST_NEAREST = 0.2
 """If even the nearest document is farther away than this cosine, meanings count less for all of them."""
+
+_WORD = re.compile(r"\b[a-z]{4,}\b")
+"""What may be misspelt; what is written as a name is one."""
 
 _LEAST_LETTERS = 3  # of a word that is looked up: shorter ones say nothing
 _MAX_WORDS = 60
@@ -42,7 +48,7 @@ def fused(
     known = corpus.meanings.known
     if not matching.any() or not known.any():
         return scores
-    asked = query_levels(corpus.embedder, query)
+    asked = query_vector(corpus, corpus.embedder, query)
     cosines = corpus.meanings.cosines(asked)
     near = _nearest(corpus, cosines, matching, mask, allowed)
     taking_part = matching | near
@@ -74,6 +80,19 @@ def _weight(corpus: Corpus, query: str, share: float) -> float:
     unsure = (1 - tuning.semantic_sure * min(1.0, share)) * (1 - tuning.semantic_explained * explained)
     read = min(1.0, tuning.semantic_words / max(1, len(query.split())))
     return tuning.semantic * unsure * (1 - unknown) ** 2 * read
+
+
+def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
+    """Return the vector of a query, in which what a model of sentences cannot read is said in words it can.
+
+    A misspelt word, which would fall into pieces that mean something else, is put right by the words of the corpus, but
+    in long queries, of which little is embedded; what is written in a way of its own, such as a ticket's key, is called
+    what it is.
+    """
+    if len(query.split()) <= corpus.tuning.semantic_words:
+        forms = Forms(corpus)
+        query = _WORD.sub(lambda found: forms.meant(found[0]), query)
+    return query_levels(embedder, with_nouns(query))
 
 
 def _usual(nearness: Floats, having: Bools) -> np.float32:

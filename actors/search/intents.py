@@ -4,7 +4,8 @@ A rule is a line `cue => meaning`. The cue is what is said, word by word, in any
 participle is met by itself alone, as it tells what happened and the other forms what is to be done:
 
 - `a|b`: one of these; `..`: up to four words in between; `...`: up to ten; `^` and `$`: the ends of the sentence;
-- `#time`: "Tuesday", "5pm"; `#number`; `#file`: a word with an extension; `#who`: people and pronouns.
+- `#time`: "Tuesday", "5pm"; `#number`; `#who`: people and pronouns; `#file`: a path with an extension; `#folder`: one
+  without; `#url`, `#mail`; and what `words/shapes.py` names, such as `#ticket`.
 
 Articles and possessives are passed over, so no cue has any. The meaning is one or more needs, divided by `/`, each in
 one or several words of which the best counts. The words of the cue are taken for what they mean: they count less
@@ -22,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from actors.search.spans import without_spans
+from actors.search.spans import KINDS, mark, with_marks
 from actors.search.text import stem, words
 from actors.search.words.everyday import PEOPLE, TIMES
 from actors.search.words.intents import RULES
@@ -35,10 +36,9 @@ _MAX_WORDS = 200
 _GAPS = {"..": 4, "...": 10}
 _CLOCK = re.compile(r"\d{1,2}(am|pm)")
 _NUMBER = re.compile(r"\d+")
-_FILE = re.compile(r"[\w\-]{1,100}\.(?:[a-z][a-z0-9]{1,4})(?![\w.@(])", re.IGNORECASE)
-_FILE_WORD = "xxfilexx"
+_MARKS = {mark(kind): f"#{kind}" for kind in KINDS} | {mark("path"): "#file"}
 _START, _END = "^", "$"
-_CLASSES = frozenset(("#time", "#number", "#file", "#who"))
+_CLASSES = frozenset(("#time", "#number", "#who", *_MARKS.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +171,7 @@ def _candidates(said: AbstractSet[str], known: Rules) -> dict[int, _Rule]:
 
 
 def _read(text: str) -> list[_Word]:
-    text = without_spans(text)
-    files = _FILE.sub(f" {_FILE_WORD} ", text) if "." in text else text
-    return [_Word(word, _names(word)) for word in words(files)[:_MAX_WORDS] if word not in _PASSED_OVER]
+    return [_Word(word, _names(word)) for word in words(with_marks(text))[:_MAX_WORDS] if word not in _PASSED_OVER]
 
 
 def _names(word: str) -> frozenset[str]:
@@ -184,8 +182,8 @@ def _names(word: str) -> frozenset[str]:
         names.add("#who")
     if _NUMBER.fullmatch(word):
         names.add("#number")
-    if word == _FILE_WORD:
-        names.add("#file")
+    if word in _MARKS:
+        names.add(_MARKS[word])
     return frozenset(names)
 
 

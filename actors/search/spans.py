@@ -1,22 +1,30 @@
 """A query's text to weighted words: what is quoted, a path or a URL counts less than what is said about it. Pure.
 
-Blobs (base64, tokens) do not count at all, nor does a mark that is looked for ("containing TODO"); the extension of a
-file name is a hint at what is to be done with it.
+Blobs (base64, tokens) do not count at all, nor does a mark that is looked for ("containing TODO"). The extension of a
+file name is a hint at what is to be done with it, and so is the shape of what is written in a way of its own: the key
+of a ticket, the name of a channel.
 Every pattern is bounded: a query is written by anybody.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Callable, Container, Sequence
+from functools import lru_cache
 
 from actors.search.text import clean, words
 from actors.search.tuning import Tuning
 from actors.search.words.common import FILE_EXTENSIONS
+from actors.search.words.shapes import SHAPES
 
 Weighted = tuple[str, float]
 
+_PLAIN = re.compile(r"(?:[a-z ,?]|[A-Z](?![A-Z])|(?<!\s)')*+")
+"""Words that no span is among, if none of them is long: most queries are no more than these."""
+_LONG = re.compile(r"\w{17}")
+_SHAPED = "|".join(f"(?P<{name}>{shape.pattern})" for name, shape in SHAPES.items())
 _SPAN = re.compile(
+    rf"{_SHAPED}|"
     r"""(?P<blob>[A-Za-z0-9+/=_\-]{60,})
     |(?P<url>https?://\S+)
     |(?P<path>(?:(?<=\s)|^|(?<=['"`(]))(?:~|\.{1,2})?/[\w.~\-]+(?:/[\w.~\-]*)+
@@ -27,6 +35,9 @@ _SPAN = re.compile(
     |(?P<quote>"[^"]{3,200}"|(?<=\s)'[^']{3,200}'(?=[\s.,!?]|$)|\u201c[^\u201d]{3,200}\u201d)""",
     re.VERBOSE,
 )
+_READ_AGAIN = 32  # texts: a query and its sentences are read by each step
+KINDS = frozenset(("path", "folder", "url", "mail", *SHAPES))
+"""Kinds of spans that a rule of paraphrase may ask for; of a `path` the last part has an extension."""
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{2,5})\W{0,8}$")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _SCHEME = re.compile(r"^https?://(www\.)?")
@@ -48,14 +59,49 @@ def without_escapes(query: str) -> str:
     return _ESCAPE.sub(" ", query) if "%" in query else query
 
 
-def without_spans(query: str) -> str:
-    """Return the query without what is quoted, and without addresses and blobs; names of files stay."""
-    return _SPAN.sub(lambda span: span[0] if span.lastgroup == "path" and "/" not in span[0] else " ", query)
+@lru_cache(maxsize=_READ_AGAIN)
+def _spans(query: str) -> Sequence[re.Match[str]]:
+    """Return what is no plain word of a query, in order."""
+    if _PLAIN.fullmatch(query) and not _LONG.search(query):
+        return ()
+    return tuple(_SPAN.finditer(query))
+
+
+def _replaced(query: str, replacement: Callable[[re.Match[str]], str]) -> str:
+    """Return the query with another text in the place of each span."""
+    parts: list[str] = []
+    end = 0
+    for span in _spans(query):
+        parts += (query[end : span.start()], replacement(span))
+        end = span.end()
+    return "".join((*parts, query[end:])) if parts else query
+
+
+def with_nouns(query: str) -> str:
+    """Return the query with what its shape says in the place of what is written so: "PLAT-2231" is a Jira issue."""
+    return _replaced(query, lambda span: SHAPES[span.lastgroup].noun if span.lastgroup in SHAPES else span[0])
+
+
+def with_marks(query: str) -> str:
+    """Return the query with the mark of its kind in the place of each span, and without what is quoted and blobs."""
+    return _replaced(query, lambda span: f" {_marked(span)} ")
+
+
+def _marked(span: re.Match[str]) -> str:
+    kind = span.lastgroup or ""
+    if kind == "path" and not _EXTENSION.search(span[0][-16:]):
+        kind = "folder"
+    return mark(kind) if kind in KINDS else ""
+
+
+def mark(kind: str) -> str:
+    """Return the word that stands for a span of this kind, one of `KINDS`."""
+    return f"xx{kind}xx"
 
 
 def without_quotes(query: str) -> str:
     """Return the query without what is quoted, or to be contained in what is looked for: that is text, no request."""
-    return _SPAN.sub(lambda span: " " if span.lastgroup in ("quote", "content") else span[0], query)
+    return _replaced(query, lambda span: " " if span.lastgroup in ("quote", "content") else span[0])
 
 
 def named_words(query: str) -> frozenset[str]:
@@ -76,7 +122,7 @@ def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[We
     out: list[Weighted] = []
     hints: list[Weighted] = []
     position = 0
-    for span in _SPAN.finditer(query):
+    for span in _spans(query):
         out += [(word, 1.0) for word in query_words(query[position : span.start()], known, tuning)]
         inside, hinted = _span_words(span, known, tuning)
         out += inside
@@ -94,6 +140,9 @@ def _span_words(span: re.Match[str], known: Container[str], tuning: Tuning) -> t
     text = span.group(0)
     if span.lastgroup in ("blob", "content"):
         return [], []
+    if span.lastgroup in SHAPES:
+        inside = query_words(text, known, tuning)[:_MAX_PATH_WORDS]
+        return [(word, tuning.in_path) for word in inside], list(SHAPES[span.lastgroup].hints)
     if span.lastgroup == "quote":
         return [(word, tuning.in_quotes) for word in query_words(text, known, tuning)], []
     match = _EXTENSION.search(text[-16:])

@@ -1,7 +1,7 @@
 """What `discover_mcp_tools` answers to a search: one page of hits, as JSON, within a budget of tokens. Pure.
 
 A tool asked for by its exact path comes alone and with its complete schema, whatever that costs. Else a page ends where
-the fit ends, after five rows at the earliest, and after three short ones where all is doubtful. In the order of what
+the fit ends, after five rows at the earliest; where all is doubtful these are short. In the order of what
 matters most it has a line for each of the first ten hits (description, signature), the schema of the best if that fits
 what was asked, lines for the rest, and the schemas of the next that fit while the page is small. What cannot be used,
 and that nothing fits, is said before the rows.
@@ -33,8 +33,6 @@ LINES = 10
 """That many hits have a line before the best one gets its schema: a large schema must not hide another tool."""
 KEPT = 5
 """So many rows stay though they hardly fit: the first is not always the right one."""
-KEPT_OF_NOTHING = 3
-"""So many of a page on which nothing fits: they are there to show what there is."""
 NEAR = 0.95
 """Further rows stay if the chance that they are meant is this share of the first one's."""
 NAMES_TOKENS = 150
@@ -229,13 +227,13 @@ class Page:
 
 
 def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
-    """Return the hits up to where the fit ends; five of them stay in any case, three where nothing fits.
+    """Return the hits up to where the fit ends; five of them stay in any case, and no more where nothing fits.
 
     If the best fits, those of other servers stay of the rest as long as one server fills more than half: a shorter page
     must not be more of one server's than the ranking made it.
     """
     if hits and hits[0].distance >= NOTHING and not hits[0].exact:
-        return hits[:KEPT_OF_NOTHING]
+        return hits[:KEPT]
     border = min(FITS, 1 - NEAR * (1 - hits[0].distance)) if hits else FITS
     ends = max(sum(hit.distance < border for hit in hits), KEPT)
     kept, rest = list(hits[:ends]), hits[ends:]

@@ -13,6 +13,7 @@ from actors.search.spans import named_words, topic_words
 from actors.search.words.everyday import WEAK
 from actors.search.words.intents import RULES
 from actors.search.words.products import PRODUCTS
+from actors.search.words.shapes import SHAPES
 
 CATALOGUE: dict[str, dict[str, str]] = {
     "calendar": {
@@ -140,6 +141,8 @@ def test_a_line_that_is_no_rule_is_refused(line: str) -> None:
 
 def _sentence(cue: str) -> str:
     examples = {"#time": "tuesday", "#number": "7", "#file": "a.txt", "#who": "somebody"}
+    examples |= {"#folder": "~/notes/old", "#url": "https://example.com/", "#mail": "ada@example.com"}
+    examples |= {f"#{name}": shape.example for name, shape in SHAPES.items()}
     words = [element for element in cue.split() if element not in ("..", "...", "^", "$")]
     return " ".join(examples.get(first, first) for first in (word.split("|")[0] for word in words))
 

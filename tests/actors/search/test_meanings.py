@@ -75,6 +75,14 @@ def test_the_document_that_is_asked_for_by_its_path_is_first_though_others_are_n
         assert first.distance == 0
 
 
+def test_a_misspelt_word_and_a_key_are_embedded_as_what_they_are() -> None:
+    embedder = FakeEmbedder(SAME)
+    built(embedder).search("put animels of ACME-19 on paper")
+    assert embedder.queries == ["put animals of jira issue on paper"]
+    built(embedder).search(" ".join(["put animels on paper", *["zoo"] * 30]))
+    assert "animels" in embedder.queries[1], "little is embedded of a long query"
+
+
 def test_a_query_that_is_a_name_or_a_path_is_not_embedded() -> None:
     embedder = FakeEmbedder(SAME)
     for query in ("zoo:feed_lions", "feed lions", "*", "x"):

@@ -7,6 +7,8 @@ import warnings
 import pytest
 
 from actors.search import KINDS, Document, Index, Kind, Tuning, analyse, parameters_of
+from actors.search.spans import mark, weighted_words, with_marks, with_nouns
+from actors.search.words.shapes import SHAPES
 
 CATALOGUE: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     "github": {
@@ -395,3 +397,38 @@ def test_of_very_many_words_a_few_are_enough() -> None:
     story = " ".join(f"qxz{chr(97 + number)}wv" for number in range(16))
     assert index.search(f"{' '.join(things)} {story}", limit=3).hits
     assert index.search(story).hits == ()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_is_written_in_a_way_of_its_own_is_known_by_its_shape(name: str) -> None:
+    shape = SHAPES[name]
+    assert with_marks(f"what about {shape.example} since lunch?").split() == [
+        "what",
+        "about",
+        mark(name),
+        "since",
+        "lunch?",
+    ]
+    assert shape.noun in with_nouns(f"what about {shape.example}")
+    assert {word for word, _ in shape.hints} <= {word for word, _ in weighted_words(shape.example, (), Tuning())}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UTF-8 and SHA-256",
+        "#ff00aa or #fff",
+        "at 10:30",
+        "note: this",
+        "$1234.5678",
+        "github:create_issue",
+        "Well! 3 of them",
+    ],
+)
+def test_what_only_looks_like_a_key_is_none(text: str) -> None:
+    assert with_nouns(text) == text
+
+
+def test_a_key_means_the_thing_that_has_such_keys() -> None:
+    found = small(("get_issue", "Get a Jira issue"), ("drag", "Drag an element"), ("list_channels", "List channels"))
+    assert keys(found, "ACME-19 dragged on, who has it?")[0] == "s:get_issue"

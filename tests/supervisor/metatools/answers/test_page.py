@@ -16,7 +16,7 @@ from actors.messages import ServerStatus
 from actors.protocol.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
 from supervisor.metatools.answers.native_lists import META_BYTES
-from supervisor.metatools.answers.page import KEPT, KEPT_OF_NOTHING, Context, Page, fitting
+from supervisor.metatools.answers.page import KEPT, Context, Page, fitting
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.discovery import DiscoverySettings, discovered
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
@@ -283,7 +283,7 @@ def page(*distances: float, ends: bool = True, query: str = "do a task") -> Any:
         ((*[0.1] * 8, 0.9, 0.99), 8),
         ((0.1, 0.9), 2),
         ([FITS] * 10, KEPT),
-        ([NOTHING] * 10, KEPT_OF_NOTHING),
+        ([NOTHING] * 10, KEPT),
         ((), 0),
     ],
 )
@@ -317,10 +317,10 @@ def test_a_page_on_which_nothing_fits_is_short_and_says_what_there_is(best: floa
     assert nothing["notice"].startswith("No description matches well; nearest servers: a. ")
     assert 'Servers: a "Tasks".' in nothing["notice"]
     assert "Ask for what a tool should do" in nothing["notice"]
-    assert len(nothing["tools"]) == KEPT_OF_NOTHING
+    assert len(nothing["tools"]) == KEPT
     shown = {"tool_path", "description", "server_name", "transport", "relevance_score"}
     assert all(row.keys() == shown for row in nothing["tools"])
-    assert Tiktoken(load_encoding()).count(encode(nothing).decode()) < 350
+    assert Tiktoken(load_encoding()).count(encode(nothing).decode()) < 500
     assert len(page(best, *[0.99] * 9, ends=False)["tools"]) == 10
 
 
