@@ -6,6 +6,7 @@ Made when the catalogue or the state of a server changes, beside the loop, and h
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import msgspec
 import trio
@@ -13,7 +14,7 @@ import trio
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
 from supervisor.host.workbench import beside
-from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
+from supervisor.metatools.servers.purposes import SERVERS_TOKENS, Purposes, roll
 from supervisor.metatools.texts import estimate_tokens
 from supervisor.servers.deployment import Deployment
 from supervisor.service.visible import Visible
@@ -53,6 +54,7 @@ class Introduction:
         self._visible = visible
         self._deployment = deployment
         self._principals = tuple(principals)
+        self._purposes = Purposes()
 
     def text(self, principal: Principal) -> str:
         """Return what a client is told when it connects."""
@@ -81,7 +83,8 @@ class Introduction:
         seen, statuses = self._visible.now(principal), self._visible.statuses(principal)
         deployment = self._deployment.value
         left = deployment.settings.instructions_token_budget - estimate_tokens(HOW) - estimate_tokens(THERE)
-        told = roll(seen, statuses, deployment.described, left) if left > 0 else ""
+        of_all = partial(roll, seen, statuses, deployment.described, purpose_of=self._purposes.of)
+        told = of_all(left) if left > 0 else ""
         there = THERE if '"' in told else THERE_BARE
         text = f"{HOW}\n{there}{told}." if told else HOW
-        return Told(text, roll(seen, statuses, deployment.described, SERVERS_TOKENS, usable=True))
+        return Told(text, of_all(SERVERS_TOKENS, usable=True))

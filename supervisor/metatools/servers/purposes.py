@@ -7,10 +7,11 @@ and in quotes, so that it can be told from what we say.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
+from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.messages import ServerStatus
 from supervisor.metatools.servers.availability import is_coming
@@ -53,6 +54,24 @@ def purpose(entry: Entry, described: str = "") -> str:
     return _line(described) or next(filter(None, said), "") or of_tools(entry.offer.tools, entry.server)
 
 
+class Purposes:
+    """The purposes of servers, each worked out anew only where its server says something else of itself.
+
+    Ten thousand tools take a quarter of a second, and a text of all servers is made at each change of one.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Offer, str, str]] = {}
+
+    def of(self, entry: Entry, described: str = "") -> str:
+        """Return what `purpose` does."""
+        offer, of, known = self._known.get(entry.server, (None, "", ""))
+        if offer is not entry.offer or of != described:
+            known = purpose(entry, described)
+            self._known[entry.server] = (entry.offer, described, known)
+        return known
+
+
 def _of_itself(entry: Entry) -> tuple[str, str]:
     try:
         info = _info.decode(entry.offer.server_info)
@@ -83,15 +102,20 @@ def roll(
     budget_tokens: int,
     *,
     usable: bool = False,
+    purpose_of: Callable[[Entry, str], str] = purpose,
 ) -> str:
     """Return the servers, each with its purpose, and its state where it cannot be used; empty for none.
 
     Within a budget of estimated tokens: with many servers the purposes are shorter, then only some have one, those
     first whose names say nothing, then there are names only, then some of the names. `usable`: only those that can be
-    used. States: `starting`, `off`, `failed`.
+    used. States: `starting`, `off`, `failed`. `purpose_of`: `purpose`, or what remembers it.
     """
     names = sorted(seen.visible if usable else seen.names.servers)
-    purposes = {name: _about(seen, name, described.get(name, "")) for name in names}
+    said = {name: described.get(name, "") for name in names}
+    purposes = {
+        name: purpose_of(seen.entries[name], said[name]) if name in seen.entries else _line(said[name])
+        for name in names
+    }
     bare = {name: _bare(name, _state(name, seen, statuses)) for name in names}
     for chars in LENGTHS:
         told = {name: _told(name, bare[name], purposes[name], chars) for name in names}
@@ -127,10 +151,6 @@ def _is_known(name: str) -> bool:
 def _tokens(texts: Iterable[str]) -> int:
     """Return the tokens of texts with something between them: each is counted alone, so none is forgotten."""
     return sum(estimate_tokens(text) for text in texts)
-
-
-def _about(seen: Catalogue, name: str, described: str) -> str:
-    return purpose(seen.entries[name], described) if name in seen.entries else _line(described)
 
 
 def _bare(name: str, state: str) -> str:

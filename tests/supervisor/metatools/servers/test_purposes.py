@@ -14,8 +14,9 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.search import Index
+from supervisor.metatools.servers import purposes
 from supervisor.metatools.servers.phrases import brief
-from supervisor.metatools.servers.purposes import listed, purpose, roll
+from supervisor.metatools.servers.purposes import Purposes, listed, purpose, roll
 from supervisor.tokens.tokenizer import Tiktoken, load_encoding
 
 
@@ -197,3 +198,19 @@ def test_a_phrase_keeps_enough_and_ends_in_no_little_word(text: str, chars: int,
 def test_a_server_whose_information_cannot_be_read_is_known_by_its_tools(info: bytes) -> None:
     offer = Offer(tools=(named("ask"),), server_info=msgspec.Raw(info))
     assert purpose(Entry.make("github", "stdio", offer)) == "ask"
+
+
+def test_a_purpose_is_worked_out_anew_only_where_what_is_said_of_a_server_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worked_out: list[str] = []
+
+    def counted(entry: Entry, described: str) -> str:
+        worked_out.append(entry.server)
+        return purpose(entry, described)
+
+    monkeypatch.setattr(purposes, "purpose", counted)
+    known, first, other = Purposes(), entry(instructions="Finds books."), entry(instructions="Finds films.")
+    said = [known.of(one, text) for one, text in ((first, ""), (first, ""), (other, ""), (other, "Ours."), (first, ""))]
+    assert said == ["Finds books", "Finds books", "Finds films", "Ours", "Finds books"]
+    assert len(worked_out) == 4
