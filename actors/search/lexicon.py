@@ -7,7 +7,7 @@ the word itself; their weight stays below that of the word typed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from actors.search.text import stem
@@ -23,6 +23,7 @@ PHRASE_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), meant) for pattern, meant in PHRASES
 )
 """Compiled turns of phrase and the words they mean."""
+_ANY_PHRASE = re.compile("|".join(f"(?:{pattern})" for pattern, _ in PHRASES))
 
 OPENING_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), meant) for pattern, meant in OPENINGS
@@ -35,6 +36,16 @@ IDIOM_PATTERN = re.compile(IDIOMS, re.IGNORECASE)
 
 REAL_WORDS: frozenset[str] = frozenset(re.findall(r"[a-z]{2,}", f"{SYNONYMS} {ABBREVIATIONS} {' '.join(RULES)}")) | WEAK
 """Words of our own lists. Who writes one of them means it: it is no misspelling of a word that a catalogue has."""
+
+
+Phrases = Sequence[tuple[re.Pattern[str], tuple[str, ...]]]
+
+
+def phrases_in(text: str, among: Phrases = PHRASE_PATTERNS) -> Phrases:
+    """Return the turns of phrase that a lower-case text has; few texts have any, which one look tells."""
+    if among is PHRASE_PATTERNS and not _ANY_PHRASE.search(text):
+        return ()
+    return [pair for pair in among if pair[0].search(text)]
 
 
 @lru_cache(maxsize=16)

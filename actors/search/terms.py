@@ -6,7 +6,6 @@ completion, a correction, a glued or broken form - whichever scores best: the ma
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +13,7 @@ from itertools import pairwise
 from actors.search.corpus import Corpus
 from actors.search.forms import NO_TERM, Forms, Weights
 from actors.search.intents import understood
-from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS
+from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, Phrases, phrases_in
 from actors.search.spans import Weighted, named_words, topic_words, weighted_words, without_quotes
 from actors.search.text import is_cjk
 from actors.search.words.common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
@@ -53,7 +52,7 @@ class Reader:
         self.corpus = corpus
         self.tuning = corpus.tuning
         self._forms = Forms(corpus)
-        self._possible: Sequence[tuple[re.Pattern[str], tuple[str, ...]]] = PHRASE_PATTERNS
+        self._possible: Phrases = PHRASE_PATTERNS
         self._proper: frozenset[str] = frozenset()
         self._topics: frozenset[str] = frozenset()
 
@@ -151,10 +150,10 @@ class Reader:
         if not weight or len(lowered) >= _MAX_PHRASE_CHARS:
             return []
         out: list[Term] = []
-        present = [pair for pair in self._possible if pair[0].search(lowered)]
+        present = phrases_in(lowered, self._possible)
         if self._possible is PHRASE_PATTERNS:  # the first text read is the whole query: its sentences hold no others
             self._possible = present
-        for _, meant in [pair for pair in OPENING_PATTERNS if pair[0].match(lowered)] + present:
+        for _, meant in (*(pair for pair in OPENING_PATTERNS if pair[0].match(lowered)), *present):
             matches = {term: weight * _PHRASE_MATCH for word in meant if (term := self._forms.number(word)) >= 0}
             if matches:
                 out.append(Term("", NO_TERM, matches, weight))

@@ -78,7 +78,7 @@ def words(text: str, *, split: bool = True) -> list[str]:
         text = clean(text)
     if "'" in text or "\u2019" in text:
         text = _APOSTROPHE.sub(" ", text)
-    if split:
+    if split and not text.islower():
         text = _ACRONYM_WORD.sub(r"\1 \2", _LOWER_UPPER.sub(r"\1 \2", text))
     if text.isascii():
         whole = _ASCII_WORD.findall(text.lower())

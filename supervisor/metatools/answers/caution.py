@@ -17,7 +17,7 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.search import DEFAULT_TUNING, Hit
 from actors.search.intents import understood
-from actors.search.lexicon import PHRASE_PATTERNS, REAL_WORDS, alternatives
+from actors.search.lexicon import REAL_WORDS, alternatives, phrases_in
 from actors.search.spans import without_quotes
 from actors.search.text import stem, words
 from actors.search.words.common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
@@ -39,23 +39,33 @@ _LEAST_CHARS = 4
 
 
 class Need:
-    """What a query names, in stems and what these may stand for."""
+    """What a query names, in stems and what these may stand for; rules of paraphrase are asked if its words do not."""
 
     def __init__(self, query: str) -> None:
-        text = without_quotes(query[:_MAX_CHARS])
-        meant = [word for need in understood(text).needs for word in need]
-        meant += [word for pattern, said in PHRASE_PATTERNS if pattern.search(text.lower()) for word in said]
-        said = (*words(text), *meant)
-        self._said = frozenset(map(stem, said))
-        self._things = frozenset(stem(word) for word in said if word not in _NO_THINGS)
-        self._misspelt = [stem(word) for word in said if word not in REAL_WORDS and len(word) >= _LEAST_CHARS]
-        self.destroys = self._means(self._said, _UNDOING_STEMS)
-        """Whether it asks for destruction, of whatever."""
+        self._text = without_quotes(query[:_MAX_CHARS])
+        self._read(words(self._text))
+        self._is_paraphrased = False
 
     def names(self, tool: Tool) -> bool:
         """Say whether it names the deed and the object of a tool that destroys."""
+        if self._things and self._says(tool):
+            return True
+        if not self._is_paraphrased:
+            meant = [word for need in understood(self._text).needs for word in need]
+            meant += [word for _, said in phrases_in(self._text.lower()) for word in said]
+            self._read([*words(self._text), *meant])
+            self._is_paraphrased = True
+        return self._says(tool)
+
+    def _read(self, said: Sequence[str]) -> None:
+        self._said = frozenset(map(stem, said))
+        self._things = frozenset(stem(word) for word in said if word not in _NO_THINGS)
+        self._misspelt = [stem(word) for word in said if word not in REAL_WORDS and len(word) >= _LEAST_CHARS]
+        self._destroys = self._means(self._said, _UNDOING_STEMS)
+
+    def _says(self, tool: Tool) -> bool:
         named = frozenset(map(stem, words(tool.name)))
-        deed = self.destroys or (named.isdisjoint(_UNDOING_STEMS) and not named.isdisjoint(self._said))
+        deed = self._destroys or (named.isdisjoint(_UNDOING_STEMS) and not named.isdisjoint(self._said))
         return deed and (not self._things or self._means(self._things, (named | _object(tool)) - _UNDOING_STEMS))
 
     def _means(self, said: frozenset[str], stems: frozenset[str]) -> bool:
