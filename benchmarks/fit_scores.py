@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from actors.search.certainty import MEANINGS, WORDS
+from actors.search.certainty import MEANINGS, NO_NEARNESS, WORDS, Nearness
 from actors.search.corpus import Corpus
 from actors.search.fusion import query_vector
 from actors.search.rank import score
@@ -94,18 +94,18 @@ def _case(corpus: Corpus, query: Query, kind: str, *, served: bool) -> Iterator[
     wanted = {path for group in query.groups for path in group}
     if served and wanted.isdisjoint(found):
         return
-    near = _near(corpus, query.query)
+    near = _nearness(corpus, query.query)
     server = query.groups[0][0][0] if query.groups and kind != AWAY else query.query
     fold = zlib.crc32(server.encode()) % FOLDS
-    yield Case(kind, fold, served, found[0] in wanted, [evidence.of(first[0], *near) for evidence in scores.evidence])
+    yield Case(kind, fold, served, found[0] in wanted, [evidence.of(first[0], near) for evidence in scores.evidence])
 
 
-def _near(corpus: Corpus, query: str) -> tuple[float, float]:
-    """Return how near the nearest tool is to a query, and how near what else is done; zeros without meanings."""
+def _nearness(corpus: Corpus, query: str) -> Nearness:
+    """Return how near the meaning of a query is to others; zeros without meanings."""
     if corpus.embedder is None:
-        return 0.0, 0.0
+        return NO_NEARNESS
     asked = query_vector(corpus, corpus.embedder, query)
-    return float(corpus.meanings.cosines(asked).max()), corpus.world.nearest(asked) or 0.0
+    return Nearness(float(corpus.meanings.cosines(asked).max()), *(corpus.world.nearness(asked) or (0.0, 0.0)))
 
 
 def fitted(given: Sequence[Case], start: Matrix) -> Matrix:

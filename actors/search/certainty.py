@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -27,16 +28,40 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: float
     nearest: float = 0.0
     world: float = 0.0
+    common: float = 0.0
 
 
-WORDS = Curve(at_zero=-12.26, root_share=14.8, terms=3.69, unknown=-2.84, elsewhere=-4.23)
+WORDS = Curve(at_zero=-11.17, root_share=14.65, terms=3.14, unknown=-3.04, elsewhere=-3.62)
 """The curve where words alone are compared."""
 MEANINGS = Curve(
-    at_zero=-9.02, root_share=14.51, terms=3.24, unknown=-1.75, elsewhere=-4.48, nearest=10.58, world=-16.8
+    at_zero=-9.24,
+    root_share=12.34,
+    terms=2.82,
+    unknown=-2.0,
+    elsewhere=-3.37,
+    nearest=8.29,
+    world=-12.55,
+    common=25.3,
 )
 """The curve where meanings are compared, too."""
 FALLS = 0.3
 """A hit's chance falls with this power of its share of the best score."""
+
+
+class Nearness(NamedTuple):
+    """How near the meaning of a query is to others, in cosines.
+
+    - `nearest`: to the document that is nearest;
+    - `world`: to what is done in the world and by nobody here (`World.nearness`);
+    - `common`: to all of that on average. Some queries are near to everything, which says nothing of them.
+    """
+
+    nearest: float = 0.0
+    world: float = 0.0
+    common: float = 0.0
+
+
+NO_NEARNESS = Nearness()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,14 +79,11 @@ class Evidence:
     unknown: float
     elsewhere: Floats
 
-    def of(self, number: int, nearest: float = 0.0, world: float = 0.0) -> tuple[float, ...]:
-        """Return what a curve weighs for one document, in the order of its weights.
-
-        `nearest` is the cosine of the document that is nearest in meaning, `world` that of what is done elsewhere
-        (`World.nearest`).
-        """
+    def of(self, number: int, nearness: Nearness = NO_NEARNESS) -> tuple[float, ...]:
+        """Return what a curve weighs for one document, in the order of its weights."""
         terms = math.log(max(self.terms, 1))
-        return (1.0, math.sqrt(self.share), terms, self.unknown, float(self.elsewhere[number]), nearest, world)
+        words = (1.0, math.sqrt(self.share), terms, self.unknown, float(self.elsewhere[number]))
+        return (*words, nearness.nearest, nearness.world, nearness.common)
 
 
 def chances(values: Floats, evidence: Evidence) -> Floats:
@@ -75,14 +97,14 @@ def chances(values: Floats, evidence: Evidence) -> Floats:
     return out
 
 
-def with_meanings(values: Floats, readings: Sequence[Evidence], nearest: float, world: float | None) -> Floats:
+def with_meanings(values: Floats, readings: Sequence[Evidence], nearness: Nearness | None) -> Floats:
     """Return the same where meanings were compared, too; of several readings of the query the surest counts.
 
-    `nearest` and `world` are those of `Evidence.of`; as long as the world's is not known (None), words alone say it.
+    As long as nothing of the world is known (None), words alone say it.
     """
     first = int(values.argmax())
-    curve = WORDS if world is None else MEANINGS
-    sure = max(_logit(curve, evidence.of(first, nearest, world or 0.0)) for evidence in readings)
+    curve = WORDS if nearness is None else MEANINGS
+    sure = max(_logit(curve, evidence.of(first, nearness or NO_NEARNESS)) for evidence in readings)
     return falling(values) * np.float32(1 / (1 + math.exp(-sure)))
 
 

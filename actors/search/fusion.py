@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from actors.search.certainty import with_meanings
+from actors.search.certainty import Nearness, with_meanings
 from actors.search.corpus import Corpus
 from actors.search.embedding import Embedder, query_levels
 from actors.search.forms import Forms
@@ -61,8 +61,9 @@ def fused(
     values = (scores.values + nearness * weight * np.float32(top)) / (1 + weight)
     fused: Floats = np.where(taking_part, values, 0).astype(np.float32)
     visible = cosines if mask is None else cosines[mask]
-    nearest, world = float(visible.max(initial=0.0)), corpus.world.nearest(asked)
-    chances = with_meanings(fused, scores.evidence, nearest, world)
+    elsewhere = corpus.world.nearness(asked)
+    near_to = None if elsewhere is None else Nearness(float(visible.max(initial=0.0)), *elsewhere)
+    chances = with_meanings(fused, scores.evidence, near_to)
     return replace(scores, values=fused, chances=chances, words=scores.values, near=near)
 
 
@@ -91,7 +92,7 @@ def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
     """
     if len(query.split()) <= corpus.tuning.semantic_words:
         forms = Forms(corpus)
-        query = _WORD.sub(lambda found: forms.meant(found[0]), query)
+        query = _WORD.sub(lambda word: forms.meant(word[0]), query)
     return query_levels(embedder, with_nouns(query))
 
 

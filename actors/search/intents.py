@@ -3,7 +3,8 @@
 A rule is a line `cue => meaning`. The cue is what is said, word by word, in any form of each word - but a past
 participle is met by itself alone, as it tells what happened and the other forms what is to be done:
 
-- `a|b`: one of these; `..`: up to four words in between; `...`: up to ten; `^` and `$`: the ends of the sentence;
+- `a|b`: one of these; `..`: up to four words in between; `...`: up to ten, among which paths, addresses and keys do not
+  count; `^` and `$`: the ends of the sentence;
 - `#time`: "Tuesday", "5pm"; `#number`; `#who`: people and pronouns; `#file`: a path with an extension; `#folder`: one
   without; `#url`, `#mail`; and what `words/shapes.py` names, such as `#ticket`.
 
@@ -202,10 +203,15 @@ def _match(rule: _Rule, sentence: Sequence[_Word], place: int) -> frozenset[int]
         return frozenset()
     places = [place]
     for step in rule.steps[1:]:
-        for at in range(places[-1] + 1, min(len(sentence), places[-1] + 2 + step.gap)):
+        left = step.gap
+        for at in range(places[-1] + 1, len(sentence)):
             if not step.options.isdisjoint(sentence[at].names):
                 places.append(at)
                 break
+            if sentence[at].text not in _MARKS:  # "in /home/ana/guests.xlsx twice" is "in twice" of something
+                left -= 1
+                if left < 0:
+                    return frozenset()
         else:
             return frozenset()
     if rule.at_end and places[-1] != len(sentence) - 1:

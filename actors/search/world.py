@@ -51,15 +51,17 @@ class World:
         elsewhere: Bools = ~np.logical_or.reduce([np.zeros_like(self.elsewhere), *done.values()])
         return World(self.lines, done, elsewhere)
 
-    def nearest(self, vector: Floats) -> float | None:
-        """Return the mean cosine of the three lines nearest to this one that are done elsewhere; None if none is known.
+    def nearness(self, vector: Floats) -> tuple[float, float] | None:
+        """Return the mean cosine of the three lines nearest to this one that are done elsewhere, and that of all these.
 
-        0 if fewer than three are done elsewhere.
+        Zeros if fewer than three are done elsewhere; None if no line is known.
         """
         if not len(self.elsewhere):
             return None
         cosines = self.lines.cosines(vector)[self.elsewhere]
-        return float(np.partition(cosines, -_NEAREST)[-_NEAREST:].mean()) if len(cosines) >= _NEAREST else 0.0
+        if len(cosines) < _NEAREST:
+            return 0.0, 0.0
+        return float(np.partition(cosines, -_NEAREST)[-_NEAREST:].mean()), float(cosines.mean())
 
     def _done_by(self, rows: Levels) -> Bools:
         """Return to which lines one of these documents comes near."""

@@ -48,7 +48,6 @@ SHAPES: dict[str, Shape] = {
     "phone": Shape(
         "+44 7700 900123", r"(?<![\w+])\+\d[\d()\-\ ]{7,18}\d\b", (("phone", 0.6), ("sms", 0.4)), "phone number"
     ),
-    "arn": Shape("arn:aws:s3:::logs", r"\barn:aws[\w:/*.\-]{1,200}", (("aws", 0.8),), "aws resource"),
     "bucket": Shape("s3://logs/2026", r"\bs3://[\w./\-]{1,200}", (("s3", 0.8), ("bucket", 0.5)), "s3 bucket"),
     "record": Shape(
         "recXk29fLq0bQ7d1a", r"\brec[A-Za-z0-9]{14}\b", (("record", 0.8), ("airtable", 0.6)), "airtable record"
@@ -70,7 +69,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "key": Shape(
         "signup:9931",
-        r"(?<![\w:/.])(?!https?:)[a-z][\w\-]{1,30}:(?:\d{3,}|\d{1,2}(?=:)|\*|[\w\-]{1,40}:)[\w:*\-]{0,60}",
+        r"(?<![\w:/.])(?!https?:|arn:)[a-z][\w\-]{1,30}:(?:\d{3,}|\d{1,2}(?=:)|\*|[\w\-]{1,40}:)[\w:*\-]{0,60}",
         (("key", 0.4), ("redis", 0.4)),
         "redis key",
     ),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.search import KINDS, Document, Embedder, Found, Index, Tuning, analyse
-from actors.search.certainty import with_meanings
+from actors.search.certainty import Nearness, with_meanings
 from actors.search.embedding import Meanings, digest_of, document_levels, levels, query_levels, text_of
 from actors.search.fusion import _weight, fused
 from actors.search.rank import score
@@ -151,18 +151,27 @@ def test_both_together_say_which_document_fits_and_how_sure_that_is() -> None:
     found = fused(corpus, "melody on paper", words, None, None)
     assert words is not None
     assert found is not None
-    by_words = with_meanings(found.values, words.evidence, nearest=1.0, world=None)
+    by_words = with_meanings(found.values, words.evidence, None)
     assert found.chances.tolist() == by_words.tolist(), "as long as nothing else is known"
     assert by_words.max() == pytest.approx(words.chances.max())
-    sure = [with_meanings(found.values, words.evidence, *at).max() for at in ((0.0, 0.9), (0.9, 0.9), (0.9, 0.0))]
-    assert sure == sorted(set(sure)), "a near document speaks for a hit, and what is near in the world against it"
+    near = [Nearness(*at) for at in ((0.0, 0.9, 0.0), (0.9, 0.9, 0.0), (0.9, 0.9, 0.1), (0.9, 0.3, 0.1))]
+    sure = [with_meanings(found.values, words.evidence, at).max() for at in near]
+    assert sure == sorted(set(sure)), (
+        "a near document speaks for a hit, what is near in the world against it, and less if all of it is near"
+    )
     assert found.chances.argmax() == found.values.argmax()
     assert (found.chances[found.values == 0] == 0).all()
 
 
 def test_what_is_nearer_to_other_things_that_are_done_in_the_world_is_doubted_until_a_tool_does_it() -> None:
     embedder = FakeEmbedder(SAME)
-    index, world = built(embedder), levels(embedder.embed(["paint a page", "paint on paper", "paint paper red"]))
+    lines = [
+        "paint a page",
+        "paint on paper",
+        "paint paper red",
+        *(f"thing{number} done{number}" for number in range(40)),
+    ]
+    index, world = built(embedder), levels(embedder.embed(lines))
     beside = index.with_meanings(embedder, {}, world)
     asked, done = "paint on paper", "print a page"
     assert beside.search(asked).hits[0].distance > index.search(asked).hits[0].distance
@@ -178,7 +187,7 @@ def test_vectors_of_the_world_stay_with_the_embedder_that_made_them() -> None:
     index = built(embedder).with_meanings(embedder, {}, world)
     for kept in (index.with_meanings(embedder, {}), index.rebuilt(index.segments), index.remove("zoo")):
         assert kept.corpus.world.lines.rows.tolist() == world.tolist()
-    assert index.with_meanings(other, {}).corpus.world.nearest(query_levels(other, "fly a kite")) is None
+    assert index.with_meanings(other, {}).corpus.world.nearness(query_levels(other, "fly a kite")) is None
 
 
 def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() -> None:
@@ -188,7 +197,7 @@ def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() ->
     index = built(embedder).with_meanings(embedder, {}, world)
     asked = query_levels(embedder, "fly a kite")
     cosines = sorted(index.corpus.world.lines.cosines(asked).tolist())
-    assert index.corpus.world.nearest(asked) == pytest.approx(sum(cosines[-3:]) / 3)
+    assert index.corpus.world.nearness(asked) == pytest.approx((sum(cosines[-3:]) / 3, sum(cosines) / 4))
     park = analyse("park", [document("park", "kite", "fly a kite")])
     later = index.replace(park).with_meanings(embedder, {"park": document_levels(embedder, park.documents)})
     sooner = index.replace(analyse("park", park.documents, embedder=embedder))
@@ -197,10 +206,10 @@ def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() ->
     )
     for there in (later, sooner, at_once, later.rebuilt(later.segments)):
         assert there.corpus.world.elsewhere.tolist() == [False, True, True, True]
-        assert there.corpus.world.nearest(asked) == pytest.approx(sum(cosines[:3]) / 3)
+        assert there.corpus.world.nearness(asked) == pytest.approx((sum(cosines[:3]) / 3, sum(cosines[:3]) / 3))
         assert there.remove("park").corpus.world.elsewhere.all()
     few = index.with_meanings(embedder, {}, world[:2]).corpus.world
-    assert few.nearest(asked) == 0, "of two lines none is near enough to be three"
+    assert few.nearness(asked) == (0, 0), "of two lines none is near enough to be three"
     assert index.replace(park).corpus.world.elsewhere.all(), "as long as its vectors are not there"
 
 
