@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"(?:[a-z ,?]|[A-Z](?![A-Z])|(?<!\s)')*+")
 _LONG = re.compile(r"\w{17}")
 _SHAPED = "|".join(f"(?P<{name}>{shape.pattern})" for name, shape in SHAPES.items())
 _SPAN = re.compile(
-    rf"{_SHAPED}|"
+    rf"(?<!\w)(?:{_SHAPED})|"  # most places are within words: one look passes over all shapes
     r"""(?P<blob>[A-Za-z0-9+/=_\-]{60,})
     |(?P<url>https?://\S+)
     |(?P<path>(?:(?<=\s)|^|(?<=['"`(]))(?:~|\.{1,2})?/[\w.~\-]+(?:/[\w.~\-]*)+
