@@ -23,7 +23,10 @@ from actors.transport.http.remote import HttpLimits, Remote, server_of
 from actors.transport.http.site import Site
 from actors.transport.http.tls import trusted_certificates
 
-_POOL: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=30.0)
+_KEEP_ALIVE_S: Final = 4.0
+"""Many servers close what was idle for five seconds (Node, uvicorn, hypercorn, Apache, as they come). What is sent at
+that moment is lost, and nobody knows whether it was read (RFC 9112 §9.3.1)."""
+_POOL: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=8, keepalive_expiry=_KEEP_ALIVE_S)
 
 
 class HttpTransport:
