@@ -35,7 +35,7 @@ from benchmarks.machine import ROOT
 from benchmarks.running import ECHO, Place, entry, until_ready
 from supervisor.config import load
 from supervisor.daemon import Daemon
-from supervisor.front.edge.serve import open_sockets
+from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
 from supervisor.host.preload import preload
 

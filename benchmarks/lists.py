@@ -21,7 +21,7 @@ import trio
 from benchmarks.stall import Ticker
 from supervisor.config import load
 from supervisor.daemon import Daemon
-from supervisor.front.edge.serve import open_sockets
+from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
 from supervisor.host.pauses import switch_often
 

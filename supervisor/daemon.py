@@ -31,7 +31,7 @@ from actors.transport.stdio.orphans import become_subreaper
 from supervisor import neural
 from supervisor.config import Configuration
 from supervisor.config.address import base_url
-from supervisor.front.edge.connection import ConnectionCounters
+from supervisor.front.edge.wire import ConnectionCounters
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir

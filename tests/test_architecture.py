@@ -103,8 +103,10 @@ PURE = (
     "supervisor.store.records",
     "supervisor.store.writes",
     "supervisor.front.edge.budget",
-    "supervisor.front.edge.guard",
-    "supervisor.front.edge.token_bucket",
+    "supervisor.front.guard",
+    "supervisor.front.edge.fairness",
+    "supervisor.front.edge.fields",
+    "supervisor.front.edge.parser",
     "supervisor.front.mcp.doors",
     "supervisor.front.mcp.envelope",
     "supervisor.front.mcp.messages",
@@ -157,6 +159,7 @@ THIRD_PARTY = frozenset(
             "authlib",
             "click",
             "cryptography",
+            "httptools",
             "httpx2",
             "hypercorn",
             "msgspec",
@@ -166,7 +169,7 @@ THIRD_PARTY = frozenset(
             "rapidfuzz",
             "rich",
         ),
-        *("Stemmer", "tiktoken", "trio", "trio_websocket"),
+        *("Stemmer", "tiktoken", "trio", "trio_websocket", "wsproto"),
     }
 )
 MODULES = {"PyStemmer": "Stemmer"}
@@ -174,20 +177,16 @@ MODULES = {"PyStemmer": "Stemmer"}
 OPTIONAL = {("supervisor.neural.blas", "threadpoolctl"): "comes with the extra `neural`; without it there is no model"}
 TRANSITIVE = {
     (
-        "supervisor.front.edge.app",
+        "supervisor.front.pages.app",
         "werkzeug",
     ): "Quart raises werkzeug's HTTPException and has no name of its own for it",
     ("supervisor.front.pages.filled_in", "werkzeug"): "what Quart reads forms with, in a thread here",
     ("supervisor.front.pages.question_html", "jinja2"): "the engine of templates that Quart stands on",
     ("supervisor.oauth.messages", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
-    ("supervisor.front.edge.http11", "h11"): "hypercorn's protocol is driven event by event, and the events are h11's",
-    ("supervisor.front.edge.websocket_frames", "wsproto"): "the same for the frames of a WebSocket",
     ("actors.transport.http.reading", "h11"): "the events that its connections count",
     ("actors.transport.http.reading", "httpcore2"): "httpx2 has no setting for how much its connections read at once",
     ("supervisor.config.limits", "idna"): "what httpx2 writes names by, so that both take the same ones",
     ("actors.transport.websocket.transport", "h11"): "trio-websocket raises its errors for headers that are no HTTP",
-    ("actors.transport.websocket.connection", "wsproto"): "large messages are sent in several frames",
-    ("actors.transport.websocket.transport", "wsproto"): "trio-websocket raises its errors for what is no WebSocket",
 }
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
@@ -195,7 +194,11 @@ UNUSED = {
     "actors.kit.gate.Gate.free": "shows that no place is lost",
     "actors.transport.memory.MemoryTransport": "the second one under the contract suite; most tests have no processes",
     "supervisor.servers.deployment.diff": "a reload acts on it",
-    "supervisor.front.edge.tasks.Tasks.spawn_app": "called by the library whose class it replaces",
+    "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
+    "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",
+    "supervisor.front.edge.parser.RequestParser.on_headers_complete": "called by httptools",
+    "supervisor.front.edge.parser.RequestParser.on_body": "called by httptools",
+    "supervisor.front.edge.parser.RequestParser.on_message_complete": "called by httptools",
     "supervisor.host.logs.Writer.emit": "called by `logging`",
 }
 """Public names that nothing but tests refers to, and what for they are there all the same."""

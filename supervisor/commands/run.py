@@ -73,7 +73,7 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
     with plain_interrupt(), loading():
         # Imported here: the other commands start in half the time without the web server.
         from supervisor import daemon
-        from supervisor.front.edge.serve import open_sockets
+        from supervisor.front.edge.listening import open_sockets
         from supervisor.host.signals import outlive_terminal
 
     outlive_terminal()

@@ -23,6 +23,8 @@ MAX_ADDRESS_CHARS = 64 * 1024
 """The longest address that our HTTP client takes."""
 
 MAX_HOST_CHARS = 253
+_BRACKETED = re.compile(r"\[[^\[\]]+\](:\d*)?")
+"""An address of IPv6 where a host stands (RFC 3986 3.2.2); urlsplit takes the brackets in any order."""
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
 """A part of a name that can be looked up (RFC 1035 2.3.4); names of services have underscores."""
 _FIELD_VALUE = re.compile(r"(?:[!-~](?:[ -~\t]*[!-~])?)?")
@@ -83,7 +85,10 @@ def is_address(url: str, kind: Kind) -> bool:
         parts = urlsplit(url)
         # urlsplit drops line breaks in silence; what would be sent has them.
         plain = len(url) <= MAX_ADDRESS_CHARS and min(url, default="") > " " and "\x7f" not in url
-        return plain and parts.scheme in SCHEMES[kind] and parts.port != 0 and _is_host(parts.hostname or "")
+        place = parts.netloc.rpartition("@")[2]
+        bracketed = _BRACKETED.fullmatch(place) is not None or not ("[" in place or "]" in place)
+        named = bracketed and parts.port != 0 and _is_host(parts.hostname or "")
+        return plain and parts.scheme in SCHEMES[kind] and named
     except ValueError:
         return False
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from supervisor.config import Settings
 from supervisor.front.edge.serve import ServeSettings
-from supervisor.front.edge.websocket_frames import FrameSettings
+from supervisor.front.edge.wire import FrameSettings
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.websocket.settings import WebSocketSettings
 
@@ -26,7 +26,6 @@ def http_settings(settings: Settings) -> HttpSettings:
 def websocket_settings(settings: Settings) -> WebSocketSettings:
     """Return the bounds of one WebSocket: `max_in_flight` and `drain_s` of the daemon are others than its own."""
     return WebSocketSettings(
-        max_message_bytes=settings.websocket_max_message_bytes,
         max_queued_messages=settings.max_sockets_queue,
         list_changed_min_interval_s=settings.list_changed_min_interval_s,
         list_changed_debounce_s=settings.list_changed_debounce_s,
@@ -41,6 +40,7 @@ def serve_settings(settings: Settings) -> ServeSettings:
         max_message_bytes=settings.websocket_max_message_bytes,
         control_frames_per_s=settings.websocket_control_frames_per_s,
         message_timeout_s=settings.body_timeout_s,
+        ping_s=settings.websocket_ping_s,
     )
     limits = msgspec.convert(settings, ServeSettings, from_attributes=True)
     return replace(limits, frames=frames, graceful_timeout_s=settings.drain_within_s + FAREWELL_S)

@@ -10,19 +10,23 @@ import trio
 from actors.errors import ConfigError
 from actors.kit import Conditions
 from supervisor.config import Settings
-from supervisor.front.edge.app import create_app
-from supervisor.front.edge.asgi import Application, Receive, Scope, Send, respond
+from supervisor.front.dispatch import Dispatch
 from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.connection import ConnectionCounters
-from supervisor.front.edge.guard import Guard
+from supervisor.front.edge.connection import Handler
+from supervisor.front.edge.request import BodyLimits
 from supervisor.front.edge.serve import serve
+from supervisor.front.edge.wire import ConnectionCounters
+from supervisor.front.guard import Guard
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.pages.api import View, routes
+from supervisor.front.pages.app import create_app
+from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import login_routes
 from supervisor.front.pages.questions import question_routes
 from supervisor.front.pages.servers import server_routes
+from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tools import tool_routes
 from supervisor.front.pages.welcome import welcome_routes
 from supervisor.front.settings import buffered_bytes, http_settings, serve_settings, websocket_settings
@@ -43,7 +47,7 @@ class Front:
         self,
         settings: Settings,
         sockets: list[socket],
-        app: Application,
+        handler: Handler,
         http: McpHttp,
         store: Store,
         clock: Callable[[], float],
@@ -57,7 +61,7 @@ class Front:
         self._store = store
         self._clock = clock
         self._sockets = sockets
-        self._app = app
+        self._handler = handler
         self._http = http
         self._drain = drain
         self._budget = budget
@@ -79,7 +83,6 @@ class Front:
         """Read the ended sessions and build the application. `counters` are those that `view` shows."""
         drain, budget = RequestDrain(doors.find("").service, view.closing, data.mark), Budget(buffered_bytes(settings))
         http = McpHttp(
-            _nothing_here,
             drain,
             sealer=Sealer(data.key("session")),
             settings=http_settings(settings),
@@ -89,23 +92,18 @@ class Front:
             kept=store.keep,
             already_ended=await store.load_ended_sessions(clock()) if store.opened.is_set() else {},
             limit=StreamLimit(),
-            budget=budget,
             doors=doors,
         )
-        websocket = McpWebSocket(drain, websocket_settings(settings), budget, doors)
-        app = create_app(
-            guard=_guard(settings, sockets),
-            mcp_http=http,
-            mcp_websocket=websocket,
-            register=routes(view),
-            max_body_bytes=PAGE_BODY_BYTES,
-        )
+        websocket = McpWebSocket(drain, websocket_settings(settings), doors)
+        app = create_app(routes(view))
         tool_routes(view)(app)
         server_routes(view)(app)
         login_routes(view)(app)
         question_routes(view)(app)
         welcome_routes(view.version)(app)
-        return cls(settings, sockets, app, http, store, clock, conditions, drain, budget, counters)
+        pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
+        handler = Dispatch(_guard(settings, sockets), http.serve, websocket.serve, pages, PageSockets(view))
+        return cls(settings, sockets, handler, http, store, clock, conditions, drain, budget, counters)
 
     async def answered(self) -> None:
         """Wait until every request that came before the end is performed. A checkpoint if there are any."""
@@ -125,7 +123,7 @@ class Front:
             if not self._store.opened.is_set():
                 nursery.start_soon(self._learn_late)
             await serve(
-                self._app,
+                self._handler,
                 self._sockets,
                 serve_settings(self._settings),
                 closing,
@@ -140,11 +138,6 @@ class Front:
         """Read which sessions have ended as soon as the store can be opened."""
         await self._store.opened.wait()
         self._http.sessions.take_ended(await self._store.load_ended_sessions(self._clock()))
-
-
-async def _nothing_here(scope: Scope, receive: Receive, send: Send) -> None:
-    del receive
-    await respond(scope, send, 404, b'{"error":{"code":404,"message":"not found"}}')
 
 
 def _guard(settings: Settings, sockets: list[socket]) -> Guard:

@@ -17,13 +17,12 @@ from actors.principal import Principal
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
-from supervisor.front.edge.app import create_app
-from supervisor.front.edge.asgi import Receive, Scope, Send
-from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.api import routes
+from supervisor.front.pages.app import create_app
 from supervisor.front.pages.logins import login_routes
 from supervisor.front.pages.questions import question_routes
 from supervisor.front.pages.servers import server_routes
+from supervisor.front.pages.sockets import PATHS
 from supervisor.front.pages.tools import tool_routes
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
@@ -146,7 +145,7 @@ def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
 
 def routes_of_the_front() -> set[str]:
     """Every request that a page answers, as the documentation writes it."""
-    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=nothing, mcp_websocket=nothing, register=lambda app: None)
+    app = create_app(lambda app: None)
     shown = view(control=Obeys(), accounts=NoAccounts(), elicitations=Elicitations(Feed(1), float))
     for routes_of in (routes, tool_routes, server_routes, login_routes, question_routes):
         routes_of(shown)(app)
@@ -157,7 +156,7 @@ def routes_of_the_front() -> set[str]:
         for path in [f"{before}{name}{after}" for name in names.split(",")]:
             shown_path = re.sub(r"<(\w+)>", r"{\1}", path)
             requests |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
-    return requests
+    return requests | {f"GET {path}" for path in PATHS}
 
 
 class NoAccounts:
@@ -174,10 +173,6 @@ class NoAccounts:
 
     async def logout(self, server: str, principal: Principal) -> str:
         raise AssertionError("nobody asks")
-
-
-async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    raise AssertionError("nobody asks")
 
 
 def test_every_page_is_in_the_documentation_and_no_other() -> None:

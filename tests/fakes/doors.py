@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.front.edge.asgi import Application
+from supervisor.front.edge.budget import Budget
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.websocket import WebSocket
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.websocket.endpoint import McpWebSocket
+from supervisor.front.websocket.endpoint import McpSocket
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange as ServiceExchange
-from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy
+from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy
 from tests.fakes.service import FakeService
 
-MAX_BYTES = 4 * 1024 * 1024
 CLIENT = {"name": "both", "version": "1"}
 
 
@@ -42,17 +43,12 @@ def initialize(version: str) -> bytes:
     return legacy("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}, id_="open")
 
 
-async def _nothing(scope: Any, receive: Any, send: Any) -> None:
-    await trio.lowlevel.checkpoint()
-    raise AssertionError("nothing here is for the application inside")
-
-
 class HttpDoor:
     """A client of the HTTP front, in a session."""
 
     def __init__(self) -> None:
         self.service = Everything()
-        self._app = McpHttp(_nothing, RequestDrain(self.service, trio.Event()), sealer=Sealer(b"k" * 32))
+        self._app = McpHttp(RequestDrain(self.service, trio.Event()), sealer=Sealer(b"k" * 32))
         self._token = ""
 
     async def open(self, version: str) -> None:
@@ -66,37 +62,44 @@ class HttpDoor:
 
 
 class WebSocketDoor:
-    """A client of the WebSocket front: one connection, which has a session."""
+    """A client of the WebSocket front: one connection, which has a session. It is its own end of the socket, too."""
 
-    def __init__(self, app: Application) -> None:
-        self._app = app
-        self._events: deque[dict[str, Any]] = deque([{"type": "websocket.connect"}])
+    def __init__(self, drain: RequestDrain, settings: WebSocketSettings) -> None:
+        self._drain = drain
+        self._settings = settings
+        self._texts: deque[str] = deque()
         self._sent: list[Any] = []
         self._moved = trio.lowlevel.ParkingLot()
         self._marks = 0
+        self.leaving = Leaving()
+        self.budget = Budget()
 
     async def run(self) -> None:
-        await self._app({"type": "websocket"}, self._receive, self._send)
+        await McpSocket(self._drain, self._settings, cast("WebSocket", self)).run()
 
-    async def _receive(self) -> dict[str, Any]:
+    async def receive(self) -> str:
         await trio.lowlevel.checkpoint()
-        while not self._events:
+        while not self._texts:
             await self._moved.park()
-        return self._events.popleft()
+        return self._texts.popleft()
 
-    async def _send(self, event: dict[str, Any]) -> None:
+    async def send(self, text: str) -> None:
         await trio.lowlevel.checkpoint()
-        assert event["type"] != "websocket.close", event
-        if event["type"] == "websocket.send":
-            self._sent.append(msgspec.json.decode(event["text"]))
-            self._moved.unpark_all()
+        self._sent.append(msgspec.json.decode(text))
+        self._moved.unpark_all()
+
+    async def pings(self) -> None:
+        await trio.sleep_forever()
+
+    async def close(self, code: int, reason: str = "") -> None:
+        raise AssertionError(f"closed with {code}: {reason}")
 
     async def give(self, message: bytes) -> list[Any]:
         """Send a message; return what is answered to it."""
         self._marks += 1
         mark = {"jsonrpc": "2.0", "id": f"mark {self._marks}", "result": {}}
         for text in (message.decode(), legacy("ping", id_=mark["id"]).decode()):
-            self._events.append({"type": "websocket.receive", "text": text})
+            self._texts.append(text)
         self._moved.unpark_all()
         with trio.fail_after(30):
             while mark not in self._sent:
@@ -109,8 +112,8 @@ class WebSocketDoor:
 @asynccontextmanager
 async def websocket_door(service: FakeService, version: str | None) -> AsyncIterator[WebSocketDoor]:
     """A connection for the block, with a session of this version if there is one."""
-    settings = WebSocketSettings(max_message_bytes=MAX_BYTES)
-    door = WebSocketDoor(McpWebSocket(RequestDrain(service, trio.Event()), settings))
+    settings = WebSocketSettings()
+    door = WebSocketDoor(RequestDrain(service, trio.Event()), settings)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(door.run)
         if version is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 
 from actors.protocol.versions import META_SERVER_INFO
-from tests.fakes.asgi import JSON_HEADERS, legacy, modern, modern_headers
+from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers
 
 MODERN_MEMBERS = ("resultType", "ttlMs", "cacheScope")
 CACHED = (

@@ -9,12 +9,22 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
+from quart_trio import QuartTrio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.front.edge.asgi import Application
+from supervisor.front.dispatch import AtDoor, Dispatch
 from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.connection import ConnectionCounters
-from supervisor.front.edge.serve import ServeSettings, open_sockets, serve
+from supervisor.front.edge.connection import Handler
+from supervisor.front.edge.listening import open_sockets
+from supervisor.front.edge.request import BodyLimits, HttpRequest
+from supervisor.front.edge.serve import ServeSettings, serve
+from supervisor.front.edge.websocket import Handshake
+from supervisor.front.edge.wire import ConnectionCounters
+from supervisor.front.guard import Guard
+from supervisor.front.pages.app import create_app
+from supervisor.front.pages.handover import Pages
+
+BODIES = BodyLimits(64 * 1024 * 1024, 30.0)
 
 
 class Started:
@@ -112,28 +122,49 @@ async def read_all(stream: trio.SocketStream) -> bytes:
     return bytes(data)
 
 
-async def plain(scope: Any, receive: Any, send: Any) -> None:
-    """Answer GET at once, read what is posted, echo WebSocket messages."""
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.accept"})
-        while (event := await receive())["type"] == "websocket.receive":
-            await send({"type": "websocket.send", "text": str(len(event["text"] or event["bytes"]))})
+async def plain(request: HttpRequest) -> None:
+    """Answer GET at once, read what is posted, tell the length of the messages of a WebSocket."""
+    if request.is_websocket:
+        await measure(request)
         return
-    while scope["method"] == "POST" and (event := await receive())["type"] == "http.request" and event["more_body"]:
-        pass
-    await answer(send)
+    if request.method == "POST":
+        with request.share() as share:
+            await request.body(BODIES, share)
+    await request.answer(200, b"ok")
 
 
-async def answer(send: Any, body: bytes = b"ok", status: int = 200) -> None:
-    headers = [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def measure(request: HttpRequest) -> None:
+    """Accept a WebSocket and tell the length of each of its messages."""
+    socket = await Handshake(request).accept(None)
+    while (message := await socket.receive()) is not None:
+        await socket.send(str(len(message)))
+
+
+async def nothing_here(request: HttpRequest) -> None:
+    await request.fail(404, "nothing is here")
+
+
+def dispatch(
+    register: Callable[[QuartTrio], None] = lambda app: None,
+    *,
+    mcp_http: AtDoor | None = None,
+    mcp_websocket: AtDoor | None = None,
+    page_sockets: Handler = nothing_here,
+    host: str = "127.0.0.1",
+    bodies: BodyLimits = BODIES,
+) -> Dispatch:
+    """What the daemon serves with: the guard, MCP, and the pages that are registered."""
+
+    async def no_mcp(door: str, request: HttpRequest) -> None:
+        await nothing_here(request)
+
+    pages = Pages(create_app(register), bodies)
+    return Dispatch(Guard(host, []), mcp_http or no_mcp, mcp_websocket or no_mcp, pages, page_sockets)
 
 
 @asynccontextmanager
 async def running(
-    app: Application = plain, closing: trio.Event | None = None, budget: Budget | None = None, **settings: Any
+    handler: Handler = plain, closing: trio.Event | None = None, budget: Budget | None = None, **settings: Any
 ) -> AsyncIterator[Running]:
     counters = ConnectionCounters()
     closing = trio.Event() if closing is None else closing
@@ -146,7 +177,7 @@ async def running(
 
         async def run() -> None:
             options = ServeSettings(**{"graceful_timeout_s": 0.2, **settings})
-            await serve(app, sockets, options, closing, counters=counters, budget=budget, task_status=started)
+            await serve(handler, sockets, options, closing, counters=counters, budget=budget, task_status=started)
             server.stopped.set()
 
         nursery.start_soon(run)

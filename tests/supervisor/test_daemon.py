@@ -28,7 +28,7 @@ from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
 from supervisor.config import Configuration, load
 from supervisor.daemon import EXIT_CRASH, Daemon, run
-from supervisor.front.edge.serve import open_sockets
+from supervisor.front.edge.listening import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd

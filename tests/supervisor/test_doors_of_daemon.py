@@ -11,7 +11,7 @@ import pytest
 from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
-from tests.fakes.asgi import JSON_HEADERS, legacy
+from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.whole_server import INFO, INSTRUCTIONS, TOOLS, WholeServer
 from tests.supervisor.test_daemon import configuration, running, until_ready
 

@@ -16,7 +16,7 @@ from actors.transport.http.remote import HttpLimits
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
 from supervisor.front.edge.serve import ServeSettings
-from supervisor.front.edge.websocket_frames import FrameSettings
+from supervisor.front.edge.wire import FrameSettings
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.settings import http_settings, serve_settings, websocket_settings
 from supervisor.front.websocket.settings import WebSocketSettings
@@ -119,7 +119,7 @@ def test_what_has_another_name_in_the_front_arrives_there() -> None:
         shutdown_s=100.0,
     )
     socket, serving, http = websocket_settings(settings), serve_settings(settings), http_settings(settings)
-    assert (socket.max_message_bytes, serving.frames.max_message_bytes) == (2048, 2048)
+    assert serving.frames.max_message_bytes == 2048
     assert (socket.max_queued_messages, socket.stall_s, serving.frames.control_frames_per_s) == (3, 4.0, 5.0)
     assert (http.body_timeout_s, serving.frames.message_timeout_s) == (6.0, 6.0)
     assert socket.max_in_flight == WebSocketSettings().max_in_flight

@@ -19,10 +19,10 @@ from actors.errors import ShuttingDown
 from actors.transport.memory import MemoryTransport
 from supervisor.config import Settings, load
 from supervisor.daemon import Daemon
-from supervisor.front.edge.serve import open_sockets
+from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
-from tests.fakes.asgi import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.front_server import until
+from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.websocket_client import open_websocket
 

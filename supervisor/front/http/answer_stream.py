@@ -14,8 +14,10 @@ from typing import Final
 import msgspec
 import trio
 
-from supervisor.front.edge.asgi import Receive, Send
-from supervisor.front.http.exchange import PART_BYTES, EventStream, disconnected
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.request import HttpRequest
+from supervisor.front.edge.timeouts import Timeouts
+from supervisor.front.http.event_stream import PART_BYTES, EventStream
 from supervisor.front.http.redelivery import Track
 
 log = logging.getLogger(__name__)
@@ -40,8 +42,7 @@ class AnswerStream(msgspec.Struct, eq=False):
 
     _keeper: KeepAlive
     _stream: EventStream
-    _receive: Receive | None
-    deadline: float
+    _leaving: Leaving
     committed: bool = False
     _said: deque[bytes] | None = None
     _bytes: int = 0
@@ -173,61 +174,45 @@ class AnswerStream(msgspec.Struct, eq=False):
             return self._over
         with trio.move_on_after(seconds) as self._nap:
             # Sending to a client that is gone could end the request, and in the legacy era it must not.
-            if self._receive is None:
-                await trio.sleep_forever()
-            else:
-                await disconnected(self._receive)
-                self._gone = True
+            await self._leaving.wait()
+            self._gone = True
             return True
         self._nap = None
         return self._over
 
 
 class KeepAlive:
-    """Keeps the requests that take longer than `interval_s` alive; `run` has to run somewhere.
-
-    All wait for the same time, so the oldest is always the first one due and no queue by time is needed.
-    """
+    """Keeps the requests that take longer than `interval_s` alive; `run` has to run somewhere."""
 
     def __init__(self, interval_s: float) -> None:
         self._interval_s = interval_s
-        self._waiting: dict[AnswerStream, None] = {}
-        self._bell = trio.lowlevel.ParkingLot()
+        self._waiting: Timeouts[AnswerStream] = Timeouts(interval_s, self._begin)
         self._nursery: trio.Nursery | None = None
 
-    def add(self, send: Send, receive: Receive | None) -> AnswerStream:
-        """Watch a request; `receive` is None if somebody else reads it. Every `add` needs a `remove`."""
-        late = AnswerStream(self, EventStream(send), receive, trio.current_time() + self._interval_s)
-        self._waiting[late] = None
-        self._bell.unpark()
+    def add(self, request: HttpRequest) -> AnswerStream:
+        """Watch a request. Every `add` needs a `remove`."""
+        late = AnswerStream(self, EventStream(request), request.leaving)
+        self._waiting.add(late)
         return late
 
     def remove(self, late: AnswerStream) -> None:
         """Watch it no more: its answer is there, or it was cancelled."""
-        self._waiting.pop(late, None)
+        self._waiting.discard(late)
         late.over()
 
     def hurry(self, late: AnswerStream) -> None:
         """Something is to be said to this client now. Without `run` it is said with the answer."""
-        if late in self._waiting and self._nursery is not None:
-            del self._waiting[late]
+        if self._nursery is not None and self._waiting.discard(late):
+            self._begin(late)
+
+    def _begin(self, late: AnswerStream) -> None:
+        if self._nursery is not None:
             self._nursery.start_soon(late.keep_alive, self._interval_s)
 
     async def run(self) -> None:
         """Run until cancelled. A task is spent on a request only when it is late, or something is said before."""
         async with trio.open_nursery() as self._nursery:
             try:
-                await self._watch(self._nursery)
+                await self._waiting.run()
             finally:
                 self._nursery = None  # a server may tell of a call until its actor has ended, after us
-
-    async def _watch(self, nursery: trio.Nursery) -> None:
-        while True:
-            while not self._waiting:
-                await self._bell.park()
-            # Nothing that is added later can be due sooner, so nobody has to wake us before.
-            await trio.sleep_until(next(iter(self._waiting)).deadline)
-            now = trio.current_time()
-            while self._waiting and (late := next(iter(self._waiting))).deadline <= now:
-                del self._waiting[late]
-                nursery.start_soon(late.keep_alive, self._interval_s)

@@ -1,4 +1,4 @@
-"""MCP over Streamable HTTP for clients of every revision: a piece of ASGI middleware for one path and those below it.
+"""MCP over Streamable HTTP for clients of every revision.
 
 Rules of this file:
 - Nothing is known of a request's era before its body is read; what can be refused without the body is refused first
@@ -16,40 +16,33 @@ from typing import Final, NamedTuple
 
 import trio
 
-from actors.errors import UnknownDoor
+from actors.errors import MailboxFull, SupervisorError, UnknownDoor
 from actors.kit.decoding import decoded
-from actors.principal import LOCAL, Principal
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.mirrors import Mirror
 from actors.protocol.weight import LARGE_BYTES
-from supervisor.front.edge.asgi import Application, Receive, Scope, Send
-from supervisor.front.edge.budget import RETRY_S, Budget
+from supervisor.front.edge.budget import RETRY_S
+from supervisor.front.edge.fields import Fields
+from supervisor.front.edge.request import BodyLimits, HttpRequest, Lines, TooLate
 from supervisor.front.http.answer_stream import KeepAlive
-from supervisor.front.http.exchange import CLOSE, BodyLimits, ClientGone, Headers, read_body, refused, reply
 from supervisor.front.http.head import Head, scan
 from supervisor.front.http.ladder import is_modern, refusal
 from supervisor.front.http.legacy import LegacyFront
 from supervisor.front.http.mirrors import disagreement
 from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.redelivery import Redelivery
-from supervisor.front.http.refusal import ErrorResponse, refuse, refused_message
+from supervisor.front.http.refusal import ErrorResponse, refuse, refused, refused_message
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, Sessions
 from supervisor.front.http.settings import HttpSettings
-from supervisor.front.mcp.doors import door_of
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, read
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors, OneDoor, Service
 
-ALLOW: Final[Headers] = ((b"allow", b"GET, POST, DELETE"),)
-RETRY: Final[Headers] = ((b"retry-after", b"%d" % RETRY_S),)
-ALLOW_POST: Final[Headers] = ((b"allow", b"POST"),)
-
-
-def local_principal(scope: Scope) -> Principal:
-    """Return the one principal there is until identities are configured."""
-    return LOCAL
+ALLOW: Final[Lines] = ((b"allow", b"GET, POST, DELETE"),)
+RETRY: Final[Lines] = ((b"retry-after", b"%d" % RETRY_S),)
+ALLOW_POST: Final[Lines] = ((b"allow", b"POST"),)
 
 
 class _Fronts(NamedTuple):
@@ -61,14 +54,10 @@ class _Fronts(NamedTuple):
 
 
 class McpHttp:
-    """Serves `settings.path` and what is below it; every other request goes to `inner`.
-
-    `run` has to run as long as requests are served.
-    """
+    """Serves the requests at every door. `run` has to run as long as it does."""
 
     def __init__(
         self,
-        inner: Application,
         drain: RequestDrain,
         *,
         sealer: Sealer,
@@ -79,8 +68,6 @@ class McpHttp:
         kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
         already_ended: Mapping[str, float] | None = None,
         limit: StreamLimit | None = None,
-        principal_of: Callable[[Scope], Principal] = local_principal,
-        budget: Budget | None = None,
         doors: Doors | None = None,
     ) -> None:
         """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
@@ -88,14 +75,10 @@ class McpHttp:
 
         `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
         earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
-        as long as is sensible. `limit` counts subscriptions; `budget` counts the bytes of requests, those of other
-        transports, too.
+        as long as is sensible. `limit` counts subscriptions.
         """
         settings = settings or HttpSettings()
-        self._inner = inner
         self._settings = settings
-        self._principal_of = principal_of
-        self._budget = budget or Budget()
         self._body_limits = BodyLimits(settings.max_body_bytes, settings.body_timeout_s)
         self._keep_alive = KeepAlive(settings.sse_keepalive_s)
         self._redelivery = Redelivery(settings.redelivery)
@@ -127,18 +110,24 @@ class McpHttp:
             self.sessions.sweep()
             self._redelivery.sweep()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection."""
-        name = door_of(scope["path"], self._settings.path) if scope["type"] == "http" else None
-        if name is None:
-            await self._inner(scope, receive, send)
-            return
+    async def serve(self, name: str, request: HttpRequest) -> None:
+        """Answer one request at the door of this name. Raises `ClientGone` and `HttpProtocolError`."""
         try:
             fronts = self._behind(name)
         except UnknownDoor as error:
-            await _refused(send, refused(error), CLOSE)
+            await _refused(request, refused(error))
             return
-        await self._served(fronts, scope, receive, send)
+        head, method = scan(request.fields), request.method
+        if method == "POST":
+            await self._post(fronts, head, request)
+        elif method not in {"GET", "DELETE"}:
+            await _refused(request, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
+        elif request.has_body:
+            await _refused(request, refuse(400, NULL, INVALID_REQUEST, f"a {method} has no body here"))
+        elif method == "GET":
+            await self._get(fronts, head, request)
+        else:
+            await self._delete(fronts, head, request)
 
     def _behind(self, name: str) -> _Fronts:
         """Return what serves a door, made when it is used first. Raises `UnknownDoor`."""
@@ -164,81 +153,63 @@ class McpHttp:
             door=door,
         )
 
-    async def _served(self, fronts: _Fronts, scope: Scope, receive: Receive, send: Send) -> None:
-        head = scan(scope["headers"])
-        method = scope["method"]
-        try:
-            if method == "POST":
-                await self._post(fronts, scope, head, receive, send)
-            elif method not in {"GET", "DELETE"}:
-                await _refused(send, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
-            elif head.has_body:
-                await _refused(send, refuse(400, NULL, INVALID_REQUEST, f"a {method} has no body here"), CLOSE)
-            elif method == "GET":
-                await self._get(fronts, scope, head, receive, send)
-            else:
-                await self._delete(fronts, scope, head, send)
-        except ClientGone:
-            return
-
-    async def _post(self, fronts: _Fronts, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+    async def _post(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
         if not head.is_json:
-            await _refused(send, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"), CLOSE)
+            await _refused(request, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"))
             return
         if not (head.accepts.json or head.accepts.stream):
-            await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept application/json"), CLOSE)
+            await _refused(request, refuse(406, NULL, INVALID_REQUEST, "accept application/json"))
             return
-        with self._budget.share() as share:  # until the request is answered
-            body = await read_body(receive, head.declared_bytes, share, self._body_limits)
-            if isinstance(body, ErrorResponse):
-                await _refused(send, body, CLOSE if body.status != 503 else CLOSE + RETRY)
-                return
-            if len(body) < LARGE_BYTES:
-                message = read(body)
+        with request.share() as share:  # until the request is answered
+            try:
+                body = await request.body(self._body_limits, share)
+            except MailboxFull as error:
+                await _refused(request, refused(error), RETRY)
+            except SupervisorError as error:
+                await _refused(request, refused(error))
+            except TooLate as error:
+                await _refused(request, refuse(408, NULL, INVALID_REQUEST, str(error)))
             else:
-                message = await decoded(partial(read, body))
-            await self._serve(fronts, message, scope, head, receive, send)
+                message = read(body) if len(body) < LARGE_BYTES else await decoded(partial(read, body))
+                await self._serve(fronts, message, head, request)
 
-    async def _serve(
-        self, fronts: _Fronts, message: Message, scope: Scope, head: Head, receive: Receive, send: Send
-    ) -> None:
+    async def _serve(self, fronts: _Fronts, message: Message, head: Head, request: HttpRequest) -> None:
         wrong = refusal(head, message)
         if wrong is not None:
-            await _refused(send, refused_message(wrong))
+            await _refused(request, refused_message(wrong))
         elif isinstance(message, ModernRequest):
-            principal = self._principal_of(scope)
             if message.method == "tools/call" and message.named is not None:
-                mirrors = await fronts.service.mirrors_of(principal, message.named)
-                if mirrors and (wrong := await _disagreement(mirrors, message, scope["headers"])) is not None:
-                    await _refused(send, refused_message(wrong))
+                mirrors = await fronts.service.mirrors_of(request.principal, message.named)
+                if mirrors and (wrong := await _disagreement(mirrors, message, request.fields)) is not None:
+                    await _refused(request, refused_message(wrong))
                     return
-            await fronts.modern.request(message, head.accepts, principal, receive, send)
+            await fronts.modern.serve(message, head.accepts, request)
         elif isinstance(message, Notification) and is_modern(head, message):
-            await reply(send, 202, b"")
+            await request.answer(202)
         else:
             assert not isinstance(message, Invalid), "what is invalid has its refusal"
-            await fronts.legacy.post(message, head, self._principal_of(scope), receive, send)
+            await fronts.legacy.post(message, head, request)
 
-    async def _get(self, fronts: _Fronts, scope: Scope, head: Head, receive: Receive, send: Send) -> None:
+    async def _get(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
         if head.session is None:
-            await _refused(send, refuse(405, NULL, INVALID_REQUEST, "a stream needs a session"), ALLOW_POST)
+            await _refused(request, refuse(405, NULL, INVALID_REQUEST, "a stream needs a session"), ALLOW_POST)
         elif not head.accepts.stream:
-            await _refused(send, refuse(406, NULL, INVALID_REQUEST, "accept text/event-stream"))
+            await _refused(request, refuse(406, NULL, INVALID_REQUEST, "accept text/event-stream"))
         else:
-            await fronts.legacy.stream(head, self._principal_of(scope), receive, send)
+            await fronts.legacy.stream(head, request)
 
-    async def _delete(self, fronts: _Fronts, scope: Scope, head: Head, send: Send) -> None:
+    async def _delete(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
         if head.session is None:
-            await _refused(send, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
+            await _refused(request, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
         else:
-            await fronts.legacy.delete(head, self._principal_of(scope), send)
+            await fronts.legacy.delete(head, request)
 
 
-async def _disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, headers: Headers) -> Invalid | None:
+async def _disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, fields: Fields) -> Invalid | None:
     if len(message.params) < LARGE_BYTES:
-        return disagreement(mirrors, message, headers)
-    return await decoded(partial(disagreement, mirrors, message, headers))
+        return disagreement(mirrors, message, fields)
+    return await decoded(partial(disagreement, mirrors, message, fields))
 
 
-async def _refused(send: Send, response: ErrorResponse, headers: Headers = ()) -> None:
-    await reply(send, response.status, response.body, headers)
+async def _refused(request: HttpRequest, refusal: ErrorResponse, lines: Lines = ()) -> None:
+    await request.answer(refusal.status, refusal.body, lines)

@@ -1,7 +1,6 @@
 """What one HTTP request says about itself before its body. PURE.
 
-- The header lines are walked once; only the few that decide something are kept, as bytes.
-- Names arrive in lower case (ASGI). A line that comes twice is remembered: whoever needs it to be unambiguous asks.
+- A field that comes twice is remembered: whoever needs it to be unambiguous asks.
 - `Accept` is read leniently: absent means JSON, wildcards count (RFC 9110 12.5.1; the specification asks clients to
   list both types, many send neither).
 """
@@ -10,13 +9,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
 
-Headers = Iterable[tuple[bytes, bytes]]
-"""Names in lower case and values, as ASGI has them."""
+from supervisor.front.edge.fields import Fields
 
 VERSION = b"mcp-protocol-version"
 SESSION = b"mcp-session-id"
@@ -24,9 +21,6 @@ METHOD = b"mcp-method"
 NAME = b"mcp-name"
 LAST_EVENT = b"last-event-id"
 
-_LOOKED_AT = frozenset(
-    {b"content-type", b"content-length", b"transfer-encoding", b"accept", VERSION, SESSION, METHOD, NAME, LAST_EVENT}
-)
 _SENTINEL = "=?base64?"
 
 
@@ -39,18 +33,16 @@ class Accepts(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """The headers that decide something; None where there was no such line, the last one where there were several."""
+    """The headers that decide something; None where there is no such line."""
 
     content_type: bytes | None = None
-    content_length: bytes | None = None
-    transfer_encoding: bytes | None = None
     accepts: Accepts = Accepts(json=True, stream=False, stream_named=False)
     version: bytes | None = None
     session: bytes | None = None
     method: bytes | None = None
     name: bytes | None = None
     last_event: bytes | None = None
-    duplicated: tuple[bytes, ...] = ()
+    doubled: frozenset[bytes] = frozenset()
 
     @property
     def is_json(self) -> bool:
@@ -60,42 +52,19 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
             kind is not None and kind.split(b";", 1)[0].strip().lower() == b"application/json"
         )
 
-    @property
-    def has_body(self) -> bool:
-        """True if a body comes, however long."""
-        return self.transfer_encoding is not None or self.declared_bytes > 0
 
-    @property
-    def declared_bytes(self) -> int:
-        """The length of the body that was announced, 0 if none was."""
-        length = self.content_length
-        return int(length) if length is not None and length.isdigit() and len(length) < 20 else 0
-
-
-def scan(headers: Headers) -> Head:
-    """Return what matters of the header lines."""
-    lines: dict[bytes, bytes] = {}
-    duplicated: tuple[bytes, ...] = ()
-    for name, value in headers:
-        if name in _LOOKED_AT:
-            if name in lines:
-                if name == b"accept":
-                    value = lines[name] + b"," + value
-                else:
-                    duplicated += (name,)
-            lines[name] = value
-    get = lines.get
+def scan(fields: Fields) -> Head:
+    """Return what matters of the header fields."""
+    get = fields.get
     return Head(
         content_type=get(b"content-type"),
-        content_length=get(b"content-length"),
-        transfer_encoding=get(b"transfer-encoding"),
         accepts=read_accept(get(b"accept")),
         version=get(VERSION),
         session=get(SESSION),
         method=get(METHOD),
         name=get(NAME),
         last_event=get(LAST_EVENT),
-        duplicated=duplicated,
+        doubled=fields.doubled,
     )
 
 

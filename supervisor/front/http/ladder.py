@@ -73,7 +73,7 @@ def refusal(head: Head, message: Message) -> Invalid | None:
 def _refused_legacy(head: Head, message: LegacyMessage | Batch | InvalidRequest) -> Invalid | None:
     if head.version is not None and head.version not in _LEGACY:
         return _without_metadata(head.version, message)
-    if head.duplicated and (VERSION in head.duplicated or SESSION in head.duplicated):
+    if head.doubled and (VERSION in head.doubled or SESSION in head.doubled):
         return _DOUBLED
     return message if isinstance(message, Invalid) else None
 
@@ -113,7 +113,7 @@ def _mismatch_of(head: Head, message: ModernRequest | InvalidRequest) -> Invalid
 
 
 def _doubled(head: Head, message: ModernRequest | InvalidRequest) -> Invalid | None:
-    if _ONCE.isdisjoint(head.duplicated):
+    if _ONCE.isdisjoint(head.doubled):
         return None
     return _disagrees(message.id, "MCP-Protocol-Version, Mcp-Method and Mcp-Name may be there only once")
 

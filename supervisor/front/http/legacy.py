@@ -22,9 +22,9 @@ from actors.protocol import jsonrpc
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.jsonrpc import INVALID_REQUEST
 from actors.protocol.versions import BATCH_VERSION, LATEST_LEGACY
-from supervisor.front.edge.asgi import Receive, Send
+from supervisor.front.edge.request import HttpRequest, Lines
 from supervisor.front.http.answer_stream import KeepAlive
-from supervisor.front.http.exchange import EventStream, Headers, reply
+from supervisor.front.http.event_stream import EventStream
 from supervisor.front.http.head import Accepts, Head
 from supervisor.front.http.ladder import legacy_version
 from supervisor.front.http.redelivery import Redelivery
@@ -85,67 +85,61 @@ class LegacyFront:
         self._streams = SessionStreams(drain, sessions, settings, redelivery)
         self._keep_alive = keep_alive
 
-    async def post(
-        self,
-        message: LegacyMessage | Batch,
-        head: Head,
-        principal: Principal,
-        receive: Receive,
-        send: Send,
-    ) -> None:
+    async def post(self, message: LegacyMessage | Batch, head: Head, http: HttpRequest) -> None:
         """Serve one POST. A checkpoint."""
-        accepts = head.accepts
+        accepts, principal = head.accepts, http.principal
         if isinstance(message, Request) and message.method == "initialize":
-            await self._open_session(message, accepts, principal, send)
+            await self._open_session(message, accepts, http)
             return
         session = None
         if head.session is not None:
             session = self._find(head.session, principal)
             if session is None:
-                await _no_session(send, message.id if isinstance(message, Request) else NULL)
+                await _no_session(http, message.id if isinstance(message, Request) else NULL)
                 return
         if isinstance(message, Request):
             client = _sessionless(principal, head) if session is None else session.client
-            await self._request(message, client, session, accepts, receive, send)
+            await self._request(message, client, session, accepts, http)
         elif isinstance(message, Batch):
-            await self._batch(message, session, accepts, send)
+            await self._batch(message, session, accepts, http)
         else:
             if session is not None:
                 _received(session, message)
-            await reply(send, 202, b"")
+            await http.answer(202)
 
-    async def stream(self, head: Head, principal: Principal, receive: Receive, send: Send) -> None:
+    async def stream(self, head: Head, http: HttpRequest) -> None:
         """Serve the GET of a session: its stream of notifications, or the rest of an answer's. A checkpoint."""
-        session = self._find(head.session or b"", principal)
+        session = self._find(head.session or b"", http.principal)
         if session is None:
-            await _no_session(send, NULL)
+            await _no_session(http, NULL)
             return
-        await self._streams.serve(session, head.last_event, receive, send)
+        await self._streams.serve(session, head.last_event, http)
 
-    async def delete(self, head: Head, principal: Principal, send: Send) -> None:
+    async def delete(self, head: Head, http: HttpRequest) -> None:
         """Serve the DELETE of a session. A checkpoint."""
-        session = self._find(head.session or b"", principal)
+        session = self._find(head.session or b"", http.principal)
         if session is None:
-            await _no_session(send, NULL)
+            await _no_session(http, NULL)
             return
         self._sessions.end(session)
         await self._kept()  # who is told that it is over must not find it alive again, whatever ends us
-        await reply(send, 204, b"")
+        await http.answer(204)
 
     def _find(self, token: bytes, principal: Principal) -> HttpSession | None:
         return self._sessions.find(token, principal, self._door)
 
-    async def _open_session(self, request: Request, accepts: Accepts, principal: Principal, send: Send) -> None:
+    async def _open_session(self, request: Request, accepts: Accepts, http: HttpRequest) -> None:
         """Answer `initialize`; a session begins only with a result."""
         try:
             asked = read_initialize(request.params)
         except InvalidArguments as error:
-            await _respond(send, accepts, failure(request.id, error).body)
+            await _respond(http, accepts, failure(request.id, error).body)
             return
+        principal = http.principal
         client = asked.client(principal)
         answer = await self._answer(_exchange(request, client, None, None), request.key, None)
         if not answer.good:
-            await _respond(send, accepts, answer.body)
+            await _respond(http, accepts, answer.body)
             return
         session = self._sessions.open(
             principal=principal,
@@ -156,7 +150,7 @@ class LegacyFront:
             told=self._service.revisions(principal),
             door=self._door,
         )
-        await _respond(send, accepts, answer.body, ((SESSION_HEADER, session.token),))
+        await _respond(http, accepts, answer.body, ((SESSION_HEADER, session.token),))
 
     async def _request(
         self,
@@ -164,13 +158,12 @@ class LegacyFront:
         client: Client,
         session: HttpSession | None,
         accepts: Accepts,
-        receive: Receive,
-        send: Send,
+        http: HttpRequest,
     ) -> None:
         if request.method in _HERE:
-            await _respond(send, accepts, _answer_here(request, session))
+            await _respond(http, accepts, _answer_here(request, session))
             return
-        late = self._keep_alive.add(send, receive) if accepts.stream_named else None
+        late = self._keep_alive.add(http) if accepts.stream_named else None
         if late is not None and session is not None:
             late.tracked = partial(self._streams.track, session, request.id)
         try:
@@ -181,7 +174,7 @@ class LegacyFront:
         if late is not None and late.committed:
             await late.finish(body)
         else:
-            await _respond(send, accepts, body)
+            await _respond(http, accepts, body)
 
     async def _answer(self, exchange: Exchange, key: Key, session: HttpSession | None) -> Answer:
         # Of two requests with the same id, the newer one is the one that can be cancelled; both are answered.
@@ -198,10 +191,10 @@ class LegacyFront:
         cancelled = Answer(jsonrpc.failure(exchange.id, CANCELLED, "the request was cancelled"), good=False)
         return self._drain.last_answer(scope, exchange) or cancelled
 
-    async def _batch(self, batch: Batch, session: HttpSession | None, accepts: Accepts, send: Send) -> None:
+    async def _batch(self, batch: Batch, session: HttpSession | None, accepts: Accepts, http: HttpRequest) -> None:
         if session is None or session.client.version != BATCH_VERSION:
             refused = refused_message(NO_BATCHES)
-            await reply(send, refused.status, refused.body)
+            await http.answer(refused.status, refused.body)
             return
         answers = [b""] * len(batch.messages)
         async with trio.open_nursery() as nursery:
@@ -209,9 +202,9 @@ class LegacyFront:
                 nursery.start_soon(self._batched, message, session, answers, place)
         bodies = [body for body in answers if body]
         if bodies:
-            await _respond(send, accepts, b"[" + b",".join(bodies) + b"]")
+            await _respond(http, accepts, b"[" + b",".join(bodies) + b"]")
         else:
-            await reply(send, 202, b"")
+            await http.answer(202)
 
     async def _batched(
         self, message: LegacyMessage | Invalid, session: HttpSession, answers: list[bytes], place: int
@@ -279,13 +272,13 @@ def _received(session: HttpSession, message: Notification | Response) -> None:
         session.questions.cancelled(key)
 
 
-async def _no_session(send: Send, id_: bytes) -> None:
+async def _no_session(http: HttpRequest, id_: bytes) -> None:
     refused = refuse(404, id_, INVALID_REQUEST, "Session not found")
-    await reply(send, refused.status, refused.body)
+    await http.answer(refused.status, refused.body)
 
 
-async def _respond(send: Send, accepts: Accepts, body: bytes, headers: Headers = ()) -> None:
+async def _respond(http: HttpRequest, accepts: Accepts, body: bytes, lines: Lines = ()) -> None:
     if accepts.json:
-        await reply(send, 200, body, headers)
+        await http.answer(200, body, lines)
     else:
-        await EventStream(send).answer(body, headers)
+        await EventStream(http).answer(body, lines)

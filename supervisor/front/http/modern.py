@@ -14,11 +14,10 @@ from typing import Final
 import trio
 
 from actors.errors import SupervisorError
-from actors.principal import Principal
 from actors.protocol.jsonrpc import INVALID_REQUEST
-from supervisor.front.edge.asgi import Receive, Send
+from supervisor.front.edge.request import ClientGone, HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
-from supervisor.front.http.exchange import EventStream, cancel_when_gone, cancel_when_set, reply
+from supervisor.front.http.event_stream import EventStream, cancel_when_set
 from supervisor.front.http.head import Accepts
 from supervisor.front.http.refusal import refuse
 from supervisor.front.http.settings import HttpSettings
@@ -51,108 +50,86 @@ class ModernFront:
         self._keep_alive = keep_alive
         self._limit = limit
 
-    async def request(
-        self,
-        request: ModernRequest,
-        accepts: Accepts,
-        principal: Principal,
-        receive: Receive,
-        send: Send,
-    ) -> None:
+    async def serve(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
         """Answer one request. A checkpoint."""
-        if request.method == LISTEN:
-            await self._listen(request, accepts, principal, receive, send)
-        elif (error := removed(request)) is not None:
-            answer = failure(request.id, error)
-            await reply(send, answer.status, answer.body)
+        if message.method == LISTEN:
+            await self._listen(message, accepts, request)
+        elif (error := removed(message)) is not None:
+            answer = failure(message.id, error)
+            await request.answer(answer.status, answer.body)
         else:
-            await self._perform(request, accepts, principal, receive, send)
+            await self._perform(message, accepts, request)
 
-    async def _perform(
-        self, request: ModernRequest, accepts: Accepts, principal: Principal, receive: Receive, send: Send
-    ) -> None:
-        late = self._keep_alive.add(send, None) if accepts.stream_named else None
-        client = client_of(request, principal)
-        exchange = Exchange(client, request.id, request.method, request.params, voice=late, retry=request.retry)
-        answers: list[Answer] = []
+    async def _perform(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
+        late = self._keep_alive.add(request) if accepts.stream_named else None
+        client = client_of(message, request.principal)
+        exchange = Exchange(client, message.id, message.method, message.params, voice=late, retry=message.retry)
+        answer: Answer | None = None
         try:
-            async with trio.open_nursery() as nursery:
-                scope = nursery.cancel_scope
-                nursery.start_soon(cancel_when_gone, receive, scope)
-                answers.append(await self._drain.answer(scope, exchange))
-                scope.cancel()
+            with trio.CancelScope() as scope, request.leaving.ends(scope):
+                answer = await self._drain.answer(scope, exchange)
         finally:
             if late is not None:
                 self._keep_alive.remove(late)
-        answer = answers[0] if answers else self._drain.last_answer(scope, exchange)
+        answer = answer or self._drain.last_answer(scope, exchange)
         if answer is None:
-            return  # the client is gone
+            raise ClientGone
         if late is not None and late.committed:
             await late.finish(answer.body)
         elif accepts.json or answer.status != 200:
-            await reply(send, answer.status, answer.body)
+            await request.answer(answer.status, answer.body)
         else:
-            await EventStream(send).answer(answer.body)
+            await EventStream(request).answer(answer.body)
 
-    async def _listen(
-        self, request: ModernRequest, accepts: Accepts, principal: Principal, receive: Receive, send: Send
-    ) -> None:
+    async def _listen(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
         if not accepts.stream:
-            refused = refuse(406, request.id, INVALID_REQUEST, f"{LISTEN} needs Accept: text/event-stream")
-            await reply(send, refused.status, refused.body)
+            refused = refuse(406, message.id, INVALID_REQUEST, f"{LISTEN} needs Accept: text/event-stream")
+            await request.answer(refused.status, refused.body)
             return
         try:
-            subscription = read_subscription(request.id, request.params)
+            subscription = read_subscription(message.id, message.params)
             with self._limit.place():
-                await self._follow(subscription, request, principal, receive, send)
+                await self._follow(subscription, message, request)
         except SupervisorError as error:  # only ever raised before the stream is committed to
-            answer = failure(request.id, error)
-            await reply(send, answer.status, answer.body)
+            answer = failure(message.id, error)
+            await request.answer(answer.status, answer.body)
 
-    async def _follow(
-        self, subscription: Subscription, request: ModernRequest, principal: Principal, receive: Receive, send: Send
-    ) -> None:
+    async def _follow(self, subscription: Subscription, message: ModernRequest, request: HttpRequest) -> None:
         """Subscribe to the resources, then tell of everything, until the client is gone."""
-        client, updates = client_of(request, principal), Updates()
-        exchange = Exchange(client, request.id, LISTEN, request.params, updates=updates)
+        updates = Updates()
+        exchange = Exchange(client_of(message, request.principal), message.id, LISTEN, message.params, updates=updates)
         uris: list[str] = []
         try:
             if subscription.uris:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
                     nursery.start_soon(cancel_when_set, self._drain.closing, nursery.cancel_scope)
-                    uris.extend(await subscribed(self._service, exchange, subscription.uris))
+                    with request.leaving.ends(nursery.cancel_scope):
+                        uris.extend(await subscribed(self._service, exchange, subscription.uris))
                     nursery.cancel_scope.cancel()
-            await self._stream(subscription, uris, updates, principal, receive, send)
+            await self._stream(subscription, uris, updates, request)
         finally:
             updates.end()
 
     async def _stream(
-        self,
-        subscription: Subscription,
-        uris: Sequence[str],
-        updates: Updates,
-        principal: Principal,
-        receive: Receive,
-        send: Send,
+        self, subscription: Subscription, uris: Sequence[str], updates: Updates, request: HttpRequest
     ) -> None:
         settings = self._settings
         watch = Watch(
             self._service,
-            principal,
+            request.principal,
             subscription.kinds,
             updates=updates,
             min_interval_s=settings.list_changed_min_interval_s,
             debounce_s=settings.list_changed_debounce_s,
         )
-        stream = EventStream(send)
+        stream = EventStream(request)
         await stream.open()
         await stream.event(subscription.acknowledged(uris))
         if subscription.kinds or uris:
             await notify(
                 stream,
                 watch,
-                receive,
+                request.leaving,
                 message=subscription.changed,
                 go_on=lambda: True,
                 closing=self._drain.closing,

@@ -6,10 +6,11 @@ from typing import Final
 
 import msgspec
 
-from actors.errors import CallTooLarge
+from actors.errors import CallTooLarge, MailboxFull, SupervisorError
 from actors.protocol import jsonrpc
 from actors.protocol.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
-from supervisor.front.mcp.messages import UNSUPPORTED_VERSION, Invalid, InvalidRequest
+from supervisor.front.mcp.messages import NULL, UNSUPPORTED_VERSION, Invalid, InvalidRequest
+from supervisor.service.port import failure
 
 _STATUSES: Final = {
     PARSE_ERROR: 400,
@@ -31,6 +32,12 @@ class ErrorResponse(msgspec.Struct, frozen=True):
 def refuse(status: int, id_: bytes, code: int, message: str) -> ErrorResponse:
     """Return a refusal that only HTTP knows; `id_` is JSON text."""
     return ErrorResponse(status, jsonrpc.failure(id_, code, message))
+
+
+def refused(error: SupervisorError) -> ErrorResponse:
+    """Return the refusal of a request whose era and id are not known."""
+    status = 503 if isinstance(error, MailboxFull) else error.http_status
+    return ErrorResponse(status, failure(NULL, error).body)
 
 
 def refused_message(invalid: Invalid) -> ErrorResponse:

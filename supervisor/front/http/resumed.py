@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import trio
 
-from supervisor.front.edge.asgi import Receive
+from supervisor.front.edge.leaving import Leaving
 from supervisor.front.http.answer_stream import PACE_S
-from supervisor.front.http.exchange import EventStream, cancel_when_gone
+from supervisor.front.http.event_stream import EventStream
 from supervisor.front.http.redelivery import Track
 
 
@@ -16,7 +16,7 @@ async def go_on_with(
     track: Track,
     place: int,
     stream: EventStream,
-    receive: Receive,
+    leaving: Leaving,
     *,
     go_on: Callable[[], bool],
     keepalive_s: float,
@@ -28,10 +28,8 @@ async def go_on_with(
     with trio.CancelScope() as scope:
         track.take(scope)
         await stream.open()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
+        with leaving.ends(scope):
             await _speak(track, place, stream, go_on, keepalive_s)
-            nursery.cancel_scope.cancel()
     await stream.close()
 
 

@@ -8,8 +8,9 @@ from typing import Final
 import trio
 
 from actors.protocol.jsonrpc import INVALID_REQUEST
-from supervisor.front.edge.asgi import Receive, Send
-from supervisor.front.http.exchange import EventStream, reply
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.request import HttpRequest
+from supervisor.front.http.event_stream import EventStream
 from supervisor.front.http.redelivery import Redelivery, Track
 from supervisor.front.http.refusal import refuse
 from supervisor.front.http.resumed import go_on_with
@@ -39,18 +40,18 @@ class SessionStreams:
         primed = session.client.version >= FIRST_PRIMED
         return self._redelivery.begin(session.digest, request, primed=primed)
 
-    async def serve(self, session: HttpSession, event: bytes | None, receive: Receive, send: Send) -> None:
+    async def serve(self, session: HttpSession, event: bytes | None, request: HttpRequest) -> None:
         """Serve a GET; `event` is the last one that the client has of an answer's stream. A checkpoint."""
         if event is None:
-            await self._follow(session, EventStream(send), receive)
+            await self._follow(session, EventStream(request), request.leaving)
         elif (told := self._redelivery.find(session.digest, event)) is not None:
             go_on, pause_s = partial(self._sessions.touch, session), self._settings.sse_keepalive_s
-            await go_on_with(*told, EventStream(send), receive, go_on=go_on, keepalive_s=pause_s)
+            await go_on_with(*told, EventStream(request), request.leaving, go_on=go_on, keepalive_s=pause_s)
         else:
             refused = refuse(400, NULL, INVALID_REQUEST, _NOT_KEPT)
-            await reply(send, refused.status, refused.body)
+            await request.answer(refused.status, refused.body)
 
-    async def _follow(self, session: HttpSession, stream: EventStream, receive: Receive) -> None:
+    async def _follow(self, session: HttpSession, stream: EventStream, leaving: Leaving) -> None:
         """Tell a client what changes until it is gone or its session over; an older stream of it ends."""
         if session.stream is not None:
             session.stream.cancel()
@@ -59,13 +60,13 @@ class SessionStreams:
         try:
             await stream.open()
             with scope:
-                await self._notify(session, stream, receive)
+                await self._notify(session, stream, leaving)
         finally:
             if session.stream is scope:
                 session.stream = None
         await stream.close()
 
-    async def _notify(self, session: HttpSession, stream: EventStream, receive: Receive) -> None:
+    async def _notify(self, session: HttpSession, stream: EventStream, leaving: Leaving) -> None:
         settings = self._settings
         watch = Watch(
             self._drain.service,
@@ -84,7 +85,7 @@ class SessionStreams:
         await notify(
             stream,
             watch,
-            receive,
+            leaving,
             message=told_of,
             go_on=go_on,
             closing=self._drain.closing,

@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 import trio
 
-from supervisor.front.edge.asgi import Receive
-from supervisor.front.http.exchange import EventStream, cancel_when_gone, cancel_when_set
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.http.event_stream import EventStream, cancel_when_set
 from supervisor.front.mcp.listen import Change, Watch
 
 
 async def notify(
     stream: EventStream,
     watch: Watch,
-    receive: Receive,
+    leaving: Leaving,
     *,
     message: Callable[[Change], bytes],
     go_on: Callable[[], bool],
@@ -29,12 +29,12 @@ async def notify(
     `go_on` is asked after each round, and at least every `keepalive_s`. A checkpoint.
     """
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(cancel_when_gone, receive, nursery.cancel_scope)
         nursery.start_soon(cancel_when_set, closing, nursery.cancel_scope)
-        while go_on():
-            due = await watch.next(trio.current_time() + keepalive_s)
-            for change in due:
-                await stream.event(message(change))
-            if not due:
-                await stream.comment()
+        with leaving.ends(nursery.cancel_scope):
+            while go_on():
+                due = await watch.next(trio.current_time() + keepalive_s)
+                for change in due:
+                    await stream.event(message(change))
+                if not due:
+                    await stream.comment()
         nursery.cancel_scope.cancel()

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import trio
-from quart import Response, websocket
+from quart import Response
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
@@ -35,8 +35,6 @@ from supervisor.service.elicitations import Elicitations
 
 ROWS_AT_ONCE = 16
 """A row takes some 50 us."""
-GOING_AWAY = 1001
-"""RFC 6455 section 7.4.1."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,14 +104,10 @@ def routes(view: View) -> Callable[[QuartTrio], None]:
                 return _json({"error": {"code": 403, "message": 'the setting "show_debug" is off'}}, 403)
             return Response(await _debug(view), content_type="application/json")
 
-        async def events() -> None:
-            await _events(view)
-
         app.add_url_rule("/healthz", view_func=healthz)
         app.add_url_rule("/readyz", view_func=readyz)
         app.add_url_rule("/api/status", view_func=status)
         app.add_url_rule("/api/status/debug", view_func=debug)
-        app.add_websocket("/api/events", view_func=events)
 
     return register
 
@@ -215,42 +209,3 @@ async def _debug(view: View) -> bytes:
     own["tokens"] = token_savings(catalogue)
     processes = {name: shown(status, view.now()) for name, status in statuses.items()}
     return await beside(lambda: debug_page(catalogue, processes, described, own))
-
-
-async def _events(view: View) -> None:
-    """Send every event from now on; a client that falls behind is told how many it missed."""
-    await websocket.accept()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(end_with, nursery.cancel_scope, view.closing)
-        nursery.start_soon(end_when_gone, nursery.cancel_scope)
-        await _tell_events(view)
-    if view.closing.is_set():
-        await websocket.close(GOING_AWAY, "the daemon is shutting down")
-
-
-async def _tell_events(view: View) -> None:
-    number = view.feed.newest
-    hello = {"type": "hello", "time": view.clock(), "revision": view.seen().revision}
-    await websocket.send(msgspec.json.encode(hello).decode())
-    while True:
-        number, missed, events = await view.feed.after(number)
-        if missed:
-            await websocket.send(msgspec.json.encode({"type": "missed", "count": missed}).decode())
-        for event in events:
-            await websocket.send(msgspec.json.encode(event).decode())
-            await trio.lowlevel.checkpoint()  # after the peer is gone, sends return at once
-
-
-async def end_with(scope: trio.CancelScope, closing: trio.Event) -> None:
-    """End the scope with the daemon."""
-    await closing.wait()
-    scope.cancel()
-
-
-async def end_when_gone(scope: trio.CancelScope) -> None:
-    """Read what the client says, which means nothing, so that its going away is noticed."""
-    while True:
-        await websocket.receive()
-        await trio.lowlevel.checkpoint()
-        if scope.cancel_called:
-            return

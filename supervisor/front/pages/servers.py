@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 import trio
-from quart import Response, request, websocket
+from quart import Response, request
 from quart_trio import QuartTrio
 
 from actors.errors import (
@@ -28,17 +28,14 @@ from actors.errors import (
     SupervisorError,
     UnknownServer,
 )
-from actors.kit import Latest
-from actors.server.journal import QUIET_S, Journal
-from supervisor.front.pages.api import GOING_AWAY, View, end_when_gone, end_with, server_row
+from actors.server.journal import Journal
+from supervisor.front.pages.api import View, server_row
 from supervisor.front.pages.query import decode
 from supervisor.front.pages.this_machine import FromElsewhere, check_from_here
 from supervisor.servers.orders import Control, Order
 
 MAX_LINES = 1000
 """Of one page, and of one message of a follower."""
-GATHER_S = 0.1
-"""A follower gets what came in this time at once."""
 
 STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (FromElsewhere, 403),
@@ -66,12 +63,6 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lines: Annotated[int, msgspec.Meta(ge=0, le=MAX_LINES)] = 100
 
 
-class FollowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The number of the last line that the follower has seen; -1 is "from now on"."""
-
-    after: Annotated[int, msgspec.Meta(ge=-1)] = -1
-
-
 def server_routes(view: View) -> Callable[[QuartTrio], None]:
     """Return a function that adds the routes to an application; without a `control` there are none."""
 
@@ -81,7 +72,6 @@ def server_routes(view: View) -> Callable[[QuartTrio], None]:
         pages = ServerPages(view, view.control)
         app.add_url_rule("/api/servers/<server>", "server", pages.row)
         app.add_url_rule("/api/servers/<server>/logs", "server_logs", pages.logs)
-        app.add_websocket("/api/servers/<server>/logs", "follow_server_logs", pages.follow)
         rule = f"/api/servers/<server>/<any({','.join(get_args(Order))}):order>"
         app.add_url_rule(rule, "order_server", pages.order, methods=["POST"])
 
@@ -128,55 +118,25 @@ class ServerPages:
         journal = self._view.journals(server)
         kept = journal.last(wanted.lines) if journal is not None else []
         newest = journal.newest.value if journal is not None else 0
-        lines = await _shown(journal, kept)
+        lines = await lines_shown(journal, kept)
         return _json({"server": server, "newest": newest, "lines": lines})
 
-    async def follow(self, server: str) -> Any:
-        """Tell each line that comes, until the daemon or the client ends it."""
-        try:
-            wanted = decode(websocket.args.items(multi=True), FollowQuery)
-            self._control.check(server)
-        except SupervisorError as error:
-            return failed(error)
-        await websocket.accept()
-        closing = self._view.closing
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(end_with, nursery.cancel_scope, closing)
-            nursery.start_soon(end_when_gone, nursery.cancel_scope)
-            await _tell(self._view.journals(server), wanted.after)
-        if closing.is_set():
-            await websocket.close(GOING_AWAY, "the daemon is shutting down")
-        return None
 
-
-async def _tell(journal: Journal | None, number: int) -> None:
-    while journal is None:  # nothing was ever tried under that name
-        await trio.sleep_forever()
-    while True:
-        version = journal.newest.version
-        number, missed, kept = journal.after(number, MAX_LINES)
-        if missed or kept:
-            told = {"missed": missed, "newest": number, "lines": await _shown(journal, kept)}
-            await websocket.send(msgspec.json.encode(told).decode())
-        await _next(journal.newest, version)
-
-
-async def _next(newest: Latest[int], version: int) -> None:
-    """Wait for more to tell; a line without an end counts once it is quiet, which nobody announces."""
-    with trio.move_on_after(QUIET_S):
-        await newest.changed(version)
-    await trio.sleep(GATHER_S)
-
-
-async def _shown(journal: Journal | None, kept: list[Any]) -> Any:
+async def lines_shown(journal: Journal | None, kept: list[Any]) -> Any:
     """Return lines as they may be shown. In a thread: taking out secrets is slow."""
     return await trio.to_thread.run_sync(journal.shown, kept) if journal is not None and kept else []
 
 
 def failed(error: SupervisorError) -> Response:
     """Answer with an error."""
+    status, body = error_body(error)
+    return Response(body, status=status, content_type="application/json")
+
+
+def error_body(error: SupervisorError) -> tuple[int, bytes]:
+    """Return the HTTP status of an error, and the body that says what it is."""
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
-    return _json({"error": {"code": status, "message": error.message, "data": error.data()}}, status)
+    return status, msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
 
 
 def _json(body: Any, status: int = 200) -> Response:

@@ -21,9 +21,8 @@ import trio
 from actors.errors import UnknownDoor
 from actors.protocol import jsonrpc
 from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from supervisor.front.edge.asgi import Receive, Scope, Send, respond
-from supervisor.front.edge.budget import Budget
-from supervisor.front.mcp.doors import door_of
+from supervisor.front.edge.request import HttpRequest
+from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.session import SocketSession
 from supervisor.front.websocket.settings import WebSocketSettings
@@ -47,55 +46,51 @@ def choose_subprotocol(offered: Sequence[str]) -> str | None:
 
 
 class McpWebSocket:
-    """The ASGI application for WebSockets. One per daemon; each connection has its own session."""
+    """Serves WebSockets. One per daemon; each connection has its own session."""
 
-    def __init__(
-        self,
-        drain: RequestDrain,
-        settings: WebSocketSettings,
-        budget: Budget | None = None,
-        doors: Doors | None = None,
-    ) -> None:
+    def __init__(self, drain: RequestDrain, settings: WebSocketSettings, doors: Doors | None = None) -> None:
         """`drain` performs the requests; when it begins, every connection winds up and closes with 1001.
 
-        `budget` counts the bytes of requests over all transports. `doors` are those below the path of MCP, too.
+        `doors` are those below the path of MCP, too.
         """
         self._doors = doors or OneDoor(drain.service)
         self._drain = drain
         self._settings = settings
-        self._budget = budget or Budget()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection until it is closed."""
-        await receive()  # websocket.connect
-        try:  # a path that is none of MCP's was chosen by whoever put us there: it leads to the first door
-            door = self._doors.find(door_of(scope.get("path", "")) or "")
+    async def serve(self, name: str, request: HttpRequest) -> None:
+        """Serve one connection at the door of this name until it is closed.
+
+        Raises `HttpProtocolError` for a bad handshake.
+        """
+        try:
+            door = self._doors.find(name)
         except UnknownDoor as error:
-            await respond(scope, send, error.http_status, failure(b"null", error).body)
+            await request.refuse(error.http_status, failure(b"null", error).body)
             return
-        offered = scope.get("subprotocols") or []
+        handshake = Handshake(request)
+        offered = handshake.subprotocols
         chosen = choose_subprotocol(offered)
         if offered and chosen is None:
             text = f'none of the offered subprotocols is spoken here; offer "{SUBPROTOCOL}" or none'
-            await respond(scope, send, 400, jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, text))
+            await request.refuse(400, jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, text))
             return
-        await send({"type": "websocket.accept", "subprotocol": chosen, "headers": []})
-        await _Connection(self._drain.behind(door.service), self._settings, self._budget).run(receive, send)
+        socket = await handshake.accept(chosen)
+        await McpSocket(self._drain.behind(door.service), self._settings, socket).run()
 
 
-class _Connection:
+class McpSocket:
     """The tasks of one accepted connection."""
 
-    def __init__(self, drain: RequestDrain, settings: WebSocketSettings, budget: Budget) -> None:
+    def __init__(self, drain: RequestDrain, settings: WebSocketSettings, socket: WebSocket) -> None:
         self._drain = drain
         self._settings = settings
-        self._budget = budget
+        self._socket = socket
         self._scope = trio.CancelScope()
         self._close: tuple[int, str] | None = None
 
-    async def run(self, receive: Receive, send: Send) -> None:
+    async def run(self) -> None:
         """Serve until the client has gone or we close."""
-        settings = self._settings
+        settings, socket = self._settings, self._socket
         outgoing = OutgoingQueue(  # which knows us: as we do not know it, both are freed at once
             settings.max_queued_messages,
             settings.max_queued_bytes,
@@ -103,13 +98,14 @@ class _Connection:
             lambda: self._end(1008, "answers are waiting and nobody reads them"),
         )
         try:
-            with self._scope:
+            with self._scope, socket.leaving.ends(self._scope):
                 async with trio.open_nursery() as nursery:
-                    session = SocketSession(self._drain, settings, outgoing, self._budget, nursery)
-                    nursery.start_soon(_write, outgoing, send)
+                    session = SocketSession(self._drain, settings, outgoing, socket.budget, nursery)
+                    nursery.start_soon(_write, outgoing, socket)
+                    nursery.start_soon(socket.pings)
                     nursery.start_soon(self._wind_up, session)
                     try:
-                        await self._read(receive, session)
+                        await self._read(session)
                     finally:
                         session.end()
                     nursery.cancel_scope.cancel()
@@ -119,23 +115,19 @@ class _Connection:
         if self._close is not None:
             code, reason = self._close
             with trio.move_on_after(CLOSE_S, shield=True):
-                await send({"type": "websocket.close", "code": code, "reason": reason})
+                await socket.close(code, reason)
 
     def _end(self, code: int, reason: str) -> None:
         if self._close is None:
             self._close = (code, reason)
         self._scope.cancel()
 
-    async def _read(self, receive: Receive, session: SocketSession) -> None:
-        while (event := await receive())["type"] == "websocket.receive":
-            if event.get("text") is None:
+    async def _read(self, session: SocketSession) -> None:
+        while (message := await self._socket.receive()) is not None:
+            if isinstance(message, bytes):
                 self._end(1003, "text messages only")
                 return
-            text = event["text"].encode()
-            if len(text) > self._settings.max_message_bytes:
-                self._end(1009, "message too big")
-                return
-            await session.receive(text)
+            await session.receive(message.encode())
 
     async def _wind_up(self, session: SocketSession) -> None:
         await self._drain.closing.wait()
@@ -143,7 +135,7 @@ class _Connection:
         self._end(1001, "the daemon is shutting down")
 
 
-async def _write(outgoing: OutgoingQueue, send: Send) -> None:
+async def _write(outgoing: OutgoingQueue, socket: WebSocket) -> None:
     while True:
         message = await outgoing.next()
-        await send({"type": "websocket.send", "text": message.decode()})
+        await socket.send(message.decode())

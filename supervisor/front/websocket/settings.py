@@ -10,7 +10,6 @@ from actors.principal import LOCAL, Principal
 class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of one connection. The daemon fills it from the configuration."""
 
-    max_message_bytes: int = 1024 * 1024
     max_in_flight: int = 64
     max_waiting: int = 256
     """Requests that wait for their turn; while there are so many nothing more is read."""

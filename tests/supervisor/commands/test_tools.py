@@ -21,7 +21,7 @@ from supervisor.commands.tokens import MAX_ROWS
 from supervisor.commands.tools import COLUMNS, parameters, tools
 from supervisor.front.pages.api import View, routes
 from supervisor.front.pages.tools import MAX_TOKEN_ROWS, tool_routes
-from tests.fakes.front_server import running
+from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 from tests.fakes.tool_view import view_of
 
@@ -29,10 +29,12 @@ from tests.fakes.tool_view import view_of
 async def invoke(line: str, view: View | None = None) -> Result:
     """Run one command, in a thread as it has a loop of its own, against the pages of a view."""
     shown = view or view_of()
-    app = QuartTrio(__name__, static_folder=None)
-    routes(shown)(app)
-    tool_routes(shown)(app)
-    async with running(app) as server:
+
+    def register(app: QuartTrio) -> None:
+        routes(shown)(app)
+        tool_routes(shown)(app)
+
+    async with running(dispatch(register)) as server:
         with trio.fail_after(30):
             words = [*shlex.split(line), "--url", f"http://127.0.0.1:{server.port}"]
             return await trio.to_thread.run_sync(CliRunner().invoke, cli, words)
@@ -133,9 +135,10 @@ async def test_what_the_daemon_refuses_is_an_error_without_a_traceback(command: 
 
 
 async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
-    app = QuartTrio(__name__, static_folder=None)
-    tool_routes(view_of())(app)
-    async with running(app) as server, connect(f"http://127.0.0.1:{server.port}") as daemon:
+    async with (
+        running(dispatch(tool_routes(view_of()))) as server,
+        connect(f"http://127.0.0.1:{server.port}") as daemon,
+    ):
         with trio.fail_after(30), pytest.raises(RequestRefused) as caught:
             await daemon.page("/api/tools", [("limit", "none")])
     assert (caught.value.code, caught.value.data["parameter"]) == (400, "limit")

@@ -11,6 +11,7 @@ from supervisor.config.limits import is_address, launch_faults
 
 _PIECES = ["http://", "https://", "a", "a.example", "xn--", "é", "\U0001f600", "..", "[", "]", "::1", "127.0.0.1"]
 _PIECES += [
+    "][",
     "256.1.1.1",
     ":",
     "80",

@@ -14,7 +14,7 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit import Conditions
-from supervisor.front.edge.accept import WHAT, Handler, accept_for_ever
+from supervisor.front.edge.listening import WHAT, Serve, accept_for_ever
 
 
 class Listener:
@@ -61,7 +61,7 @@ async def accepting(outcomes: list[Any], handler: Any, conditions: Conditions) -
     listener = Listener(outcomes)
     async with trio.open_nursery() as nursery, trio.open_nursery() as loop:
         loop.start_soon(
-            accept_for_ever, cast("trio.SocketListener", listener), cast("Handler", handler), nursery, conditions
+            accept_for_ever, cast("trio.SocketListener", listener), cast("Serve", handler), nursery, conditions
         )
         await listener.empty.wait()
         yield

@@ -8,8 +8,11 @@ from typing import Any
 
 import trio
 from trio.testing import MockClock
+from wsproto.connection import Connection, ConnectionType
 
-from supervisor.front.edge.websocket_frames import WebSocketStream
+from supervisor.front.edge.budget import Budget
+from supervisor.front.edge.websocket import WebSocket
+from supervisor.front.edge.wire import FrameSettings
 from supervisor.host.wakes import PER_TURN
 from tests.fakes.ready import LoopTurns
 
@@ -23,21 +26,17 @@ async def test_clients_that_came_together_are_pinged_a_few_in_each_turn_and_at_m
     in_turn: Counter[int] = Counter()
     moments: list[float] = []
 
-    async def send(_: Any) -> None:
+    async def write(_: bytes) -> None:
         in_turn[turns.number] += 1
         moments.append(trio.current_time())
         await trio.lowlevel.checkpoint()
 
-    stream: Any = SimpleNamespace(
-        config=SimpleNamespace(websocket_ping_interval=20.0),
-        context=SimpleNamespace(sleep=trio.sleep),
-        closed=False,
-        _send_wsproto_event=send,
-    )
+    context = SimpleNamespace(frames=FrameSettings(ping_s=20.0), budget=Budget())
+    connection: Any = SimpleNamespace(context=context, write=write)
     trio.lowlevel.add_instrument(turns)
     async with trio.open_nursery() as nursery:
         for _ in range(CLIENTS):
-            nursery.start_soon(WebSocketStream._send_pings, stream)
+            nursery.start_soon(WebSocket(connection, Connection(ConnectionType.SERVER)).pings)
         await trio.sleep(41)
         nursery.cancel_scope.cancel()
     assert max(in_turn.values()) <= PER_TURN

@@ -5,16 +5,18 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import ConfigError
-from supervisor.front.edge.serve import ServeSettings, open_sockets, serve
-from supervisor.front.edge.websocket_frames import FrameSettings
-from tests.fakes.front_server import Running, answer, read_all, running
+from supervisor.front.edge.listening import open_sockets
+from supervisor.front.edge.request import HttpRequest
+from supervisor.front.edge.serve import ServeSettings, serve
+from supervisor.front.edge.websocket import Handshake
+from supervisor.front.edge.wire import FrameSettings
+from tests.fakes.front_server import Running, read_all, running
 
 MIB = 1024 * 1024
 
@@ -107,8 +109,8 @@ async def test_connections_over_the_limit_are_told_that_it_is_busy() -> None:
         assert server.counters.refused == 1
 
 
-async def refuse_unread(scope: Any, receive: Any, send: Any) -> None:
-    await answer(send, b"too large", 413)
+async def refuse_unread(request: HttpRequest) -> None:
+    await request.answer(413, b"too large")
 
 
 async def test_an_answer_before_the_end_of_a_large_body_leaves_no_connection_behind() -> None:
@@ -129,16 +131,17 @@ async def push(stream: trio.SocketStream, data: bytes) -> None:
         return
 
 
-async def endless(scope: Any, receive: Any, send: Any) -> None:
+async def endless(request: HttpRequest) -> None:
     """Send without looking whether anybody reads, on HTTP and WebSocket."""
-    data = b"a" * 256 * 1024
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.accept"})
+    data = "a" * 256 * 1024
+    with trio.CancelScope() as scope, request.leaving.ends(scope):
+        if request.is_websocket:
+            socket = await Handshake(request).accept(None)
+            while True:
+                await socket.send(data)
+        await request.start(200, ())
         while True:
-            await send({"type": "websocket.send", "bytes": data})
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    while True:
-        await send({"type": "http.response.body", "body": data, "more_body": True})
+            await request.send(data.encode())
 
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
@@ -205,10 +208,10 @@ async def test_a_hard_stop_closes_everything_at_once() -> None:
 async def test_a_request_in_flight_is_answered_during_the_grace() -> None:
     entered, release = trio.Event(), trio.Event()
 
-    async def slow(scope: Any, receive: Any, send: Any) -> None:
+    async def slow(request: HttpRequest) -> None:
         entered.set()
         await release.wait()
-        await answer(send)
+        await request.answer(200, b"ok")
 
     async with running(slow, graceful_timeout_s=5) as server, await server.connect() as stream:
         await stream.send_all(b"GET / HTTP/1.1\r\n" + server.host + b"\r\n")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx2
 import msgspec
@@ -15,13 +16,15 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CannotAsk
 from actors.messages import Note, Question
 from actors.protocol.jsonrpc import RemoteError
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.answer_stream import MAX_SAID, KeepAlive
 from supervisor.front.http.legacy import CANCELLED
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
 from supervisor.service.question_table import MAX_OPEN
-from tests.fakes.asgi import JSON_HEADERS, legacy, modern, modern_headers, opened
 from tests.fakes.front_server import running
+from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers, opened
 from tests.fakes.service import FakeService
 from tests.supervisor.front.http.test_legacy import Front, keeping_alive
 
@@ -280,7 +283,7 @@ async def test_a_client_that_reads_nothing_over_a_real_socket_holds_up_nobody_el
         raise AssertionError
 
     front = front_that(work)
-    async with running(front.app) as server, trio.open_nursery() as nursery:
+    async with running(partial(front.app.serve, "")) as server, trio.open_nursery() as nursery:
         nursery.start_soon(front.app.run)
         body = legacy("work", id_="deaf")
         head = "".join(f"{name}: {value}\r\n" for name, value in JSON_HEADERS.items()).encode()
@@ -299,15 +302,12 @@ async def test_a_client_that_reads_nothing_over_a_real_socket_holds_up_nobody_el
 
 
 async def test_what_is_told_after_the_end_starts_no_task(autojump_clock: MockClock) -> None:
-    async def send(message: object) -> None:
-        raise AssertionError(message)
-
     keep_alive = KeepAlive(15)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep_alive.run)
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    stream = keep_alive.add(send, None)
+    stream = keep_alive.add(cast("HttpRequest", SimpleNamespace(leaving=Leaving())))
     assert stream.say(b"{}")
 
 

@@ -14,15 +14,10 @@ from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.doors import door_of, path_of
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door
-from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy, modern, modern_headers, opened
+from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy, modern, modern_headers, opened
 from tests.fakes.service import FakeService, forever, raising, returning
 
 STREAM = {"accept": "text/event-stream"}
-
-
-async def inner(scope: Any, receive: Any, send: Any) -> None:
-    await trio.lowlevel.checkpoint()
-    raise AssertionError("nothing here is for the application inside")
 
 
 class Doors:
@@ -49,7 +44,7 @@ class Front:
 
     def started_again(self) -> McpHttp:
         settings = HttpSettings(list_changed_debounce_s=0.0)
-        self.app = McpHttp(inner, self.drain, sealer=Sealer(b"k" * 32), settings=settings, doors=self.doors)
+        self.app = McpHttp(self.drain, sealer=Sealer(b"k" * 32), settings=settings, doors=self.doors)
         return self.app
 
     async def post(self, path: str, body: bytes, session: str = "", headers: Any = JSON_HEADERS) -> Exchange:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from supervisor.front.edge.fields import fields_of
 from supervisor.front.http.head import Head, scan
 from supervisor.front.http.ladder import is_modern, refusal
 from supervisor.front.http.refusal import ErrorResponse, refused_message
@@ -29,10 +30,10 @@ def enveloped(method: str = "tools/list", *, id_: Any = 7, params: Any = None, *
 
 def head(version: str | None = MODERN, method: str | None = "tools/list", name: str | None = None) -> Head:
     lines = [(b"mcp-protocol-version", version), (b"mcp-method", method), (b"mcp-name", name)]
-    return scan([(key, value.encode()) for key, value in lines if value is not None])
+    return scan(fields_of((key, value.encode()) for key, value in lines if value is not None))
 
 
-NO_HEADERS = scan([])
+NO_HEADERS = scan(fields_of([]))
 
 
 def classify(sent_head: Head, body: bytes) -> Message | ErrorResponse:
@@ -210,14 +211,14 @@ def test_the_missing_keys_of_the_metadata_are_named() -> None:
 @pytest.mark.parametrize("name", [b"mcp-protocol-version", b"mcp-method"])
 def test_a_doubled_header_of_a_modern_request_is_a_mismatch(name: bytes) -> None:
     lines = [(b"mcp-protocol-version", MODERN.encode()), (b"mcp-method", b"tools/list")]
-    doubled = scan([*lines, (name, dict(lines)[name])])
+    doubled = scan(fields_of([*lines, (name, dict(lines)[name])]))
     assert error(classify(doubled, enveloped())) == (400, 7, -32020)
 
 
 @pytest.mark.parametrize("name", [b"mcp-protocol-version", b"mcp-session-id"])
 @pytest.mark.parametrize("body", [LEGACY_REQUEST, LEGACY_REQUEST[:-1] + b',"params":[]}', b"[" + LEGACY_REQUEST + b"]"])
 def test_a_doubled_header_of_a_legacy_message_is_refused(name: bytes, body: bytes) -> None:
-    assert error(classify(scan([(name, b"2025-11-25")] * 2), body)) == (400, None, -32600)
+    assert error(classify(scan(fields_of([(name, b"2025-11-25")] * 2)), body)) == (400, None, -32600)
 
 
 @pytest.mark.parametrize("version", [MODERN, "v9"])
@@ -228,13 +229,13 @@ def test_legacy_parameters_that_are_no_object_lack_metadata_where_the_header_say
 
 @pytest.mark.parametrize("body", [enveloped(clientCapabilities=...), enveloped(protocolVersion="v9")])
 def test_a_doubled_header_is_named_before_the_metadata_and_the_version(body: bytes) -> None:
-    doubled = scan([(b"mcp-protocol-version", b"v9"), (b"mcp-method", b"tools/list")] * 2)
+    doubled = scan(fields_of([(b"mcp-protocol-version", b"v9"), (b"mcp-method", b"tools/list")] * 2))
     assert error(classify(doubled, body)) == (400, 7, -32020)
 
 
 def test_a_session_id_on_a_modern_request_counts_for_nothing() -> None:
     lines = [(b"mcp-protocol-version", MODERN.encode()), (b"mcp-method", b"tools/list")]
-    found = classify(scan([*lines, (b"mcp-session-id", b"x"), (b"mcp-session-id", b"y")]), enveloped())
+    found = classify(scan(fields_of([*lines, (b"mcp-session-id", b"x"), (b"mcp-session-id", b"y")])), enveloped())
     assert isinstance(found, ModernRequest)
 
 

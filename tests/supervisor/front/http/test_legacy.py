@@ -20,8 +20,8 @@ from supervisor.front.http.session_ids import Sealer, session_digest
 from supervisor.front.http.settings import HttpSettings
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from tests.fakes.asgi import JSON_HEADERS, Exchange, fetch, legacy, opened, scope_of, serving
 from tests.fakes.front_server import running
+from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy, opened, serving
 from tests.fakes.service import FakeService, forever, raising, returning
 
 KEY = b"k" * 32
@@ -36,11 +36,6 @@ class Wall:
 
     def __call__(self) -> float:
         return self.now
-
-
-async def inner(scope: Any, receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 299, "headers": []})
-    await send({"type": "http.response.body", "body": b"inner", "more_body": False})
 
 
 class Front:
@@ -58,21 +53,19 @@ class Front:
     def started_again(self) -> McpHttp:
         """The application as after a restart of the daemon: nothing lives on but the key and what was ended."""
         self.app = McpHttp(
-            inner,
             self.drain,
             sealer=Sealer(KEY),
             settings=self.settings,
             now=self.wall,
             ended=self.ended.__setitem__,
             already_ended=self.ended,
-            principal_of=lambda scope: self.principal,
         )
         return self.app
 
     async def post(self, body: bytes, session: str | None = None, **headers: str) -> Exchange:
         with_session = {} if session is None else {"mcp-session-id": session}
         more = {name.replace("_", "-"): value for name, value in headers.items()}
-        return await fetch(self.app, "POST", {**JSON_HEADERS, **with_session, **more}, body)
+        return await fetch(self.app, "POST", {**JSON_HEADERS, **with_session, **more}, body, principal=self.principal)
 
     async def initialize(self, version: str = "2025-11-25") -> str:
         params = {
@@ -781,14 +774,7 @@ async def test_no_other_session_and_no_sessionless_client_may_send_batches() -> 
     assert code_of(await front.post(batch)) == (400, None, -32600)
 
 
-# As middleware and over a real server ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", ["/", "/mcp/", "/mcp2", "/MCP", "/x/../mcp"])
-async def test_other_paths_belong_to_the_application_inside(path: str) -> None:
-    exchange = Exchange(b"")
-    await front_of().app(scope_of("POST", {}, path), exchange.receive, exchange.send)
-    assert (exchange.status, exchange.body) == (299, b"inner")
+# Over a real server ---------------------------------------------------------------------------------
 
 
 async def test_a_whole_session_over_a_real_server() -> None:
@@ -859,7 +845,7 @@ async def test_a_client_that_leaves_a_real_server_before_or_after_the_stream_beg
     request += b"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
     front = Front(FakeService(late=late), sse_keepalive_s=interval_s)
     with trio.fail_after(30):
-        async with running(front.app) as server, keeping_alive(front):
+        async with running(partial(front.app.serve, "")) as server, keeping_alive(front):
             async with await server.connect() as stream:
                 await stream.send_all(request % (len(legacy("late")), legacy("late")))
                 await started.wait()

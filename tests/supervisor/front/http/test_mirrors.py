@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from actors.protocol.mirrors import Mirror
+from supervisor.front.edge.fields import fields_of
 from supervisor.front.http.mirrors import disagreement
 from supervisor.front.mcp.messages import ModernRequest
 
@@ -21,7 +22,7 @@ def refused(arguments: Any, *headers: tuple[str, str]) -> str:
         id=b"7", key=7, method="tools/call", params=params, version="2026-07-28", capabilities=msgspec.Raw(b"{}")
     )
     given = [(name.encode(), value.encode("latin-1")) for name, value in headers]
-    wrong = disagreement(MIRRORS, message, [(b"content-type", b"application/json"), *given])
+    wrong = disagreement(MIRRORS, message, fields_of([(b"content-type", b"application/json"), *given]))
     if wrong is None:
         return ""
     assert (wrong.id, wrong.code) == (b"7", -32020)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.messages import Note
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.redelivery import EVENT_COST, STREAM_COST, SWEPT, Bounds, Redelivery
 from supervisor.service.exchange import Exchange
-from tests.fakes.asgi import JSON_HEADERS, fetch, legacy, opened
-from tests.fakes.asgi import Exchange as Connection
+from tests.fakes.http_client import JSON_HEADERS, fetch, legacy, opened
+from tests.fakes.http_client import Exchange as Connection
 from tests.supervisor.front.http.test_answer_stream import ASKABLE, asks, front_that, session_of
 from tests.supervisor.front.http.test_legacy import STREAM, Front, keeping_alive
 
@@ -86,10 +89,11 @@ async def test_the_answer_waits_for_no_connection_that_takes_nothing(autojump_cl
     kept = Redelivery(Bounds(kept_s=60.0, max_events=10, max_session_bytes=99_999, max_bytes=99_999))
     track = kept.begin("s", b"1", primed=False)
 
-    async def stuck(message: Any) -> None:
+    async def stuck(*message: Any) -> None:
         await trio.sleep_forever()
 
-    stream = KeepAlive(60.0).add(stuck, None)
+    request = SimpleNamespace(leaving=Leaving(), start=stuck, send=stuck)
+    stream = KeepAlive(60.0).add(cast("HttpRequest", request))
     stream.tracked = lambda: track
     assert stream.say(b'{"method":"note"}')
     stream.over()

@@ -28,8 +28,8 @@ from supervisor.front.mcp.messages import (
 )
 from supervisor.front.mcp.modern import REMOVED
 from supervisor.service.client import Client
-from tests.fakes.asgi import META, MODERN, legacy, modern
 from tests.fakes.doors import Everything, HttpDoor, websocket_door
+from tests.fakes.http_client import META, MODERN, legacy, modern
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 BAD_ID = '"id" must be a string or an integer of at most 512 bytes'

@@ -22,16 +22,14 @@ from actors.messages import ServerStatus
 from actors.registry.actor import Happening
 from actors.search import Index
 from supervisor.config import Settings
-from supervisor.front.edge.app import create_app
-from supervisor.front.edge.asgi import Receive, Scope, Send, respond
-from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.api import View, _status, routes
 from supervisor.front.pages.shared_page import SharedPage
+from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.welcome import welcome_routes
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.statuses import Read, Statuses
 from supervisor.tokens.counting import META_TOKENS
-from tests.fakes.front_server import Running, read_all, running
+from tests.fakes.front_server import Running, dispatch, read_all, running
 
 NOW, STARTED = 1000.0, 900.0
 
@@ -66,15 +64,9 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
     return View(**fields)
 
 
-async def no_mcp(scope: Scope, receive: Receive, send: Send) -> None:
-    del receive
-    await respond(scope, send, 404, b"{}")
-
-
 @asynccontextmanager
 async def pages(shown: View) -> AsyncIterator[Running]:
-    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=routes(shown))
-    async with running(app, shown.closing) as server:
+    async with running(dispatch(routes(shown), page_sockets=PageSockets(shown)), shown.closing) as server:
         yield server
 
 
@@ -148,10 +140,7 @@ async def test_a_bad_server_that_is_tried_again_and_again_does_not_hold_up_readi
     ],
 )
 async def test_the_first_page_says_what_this_is_and_where_things_are(accept: str, kind: str) -> None:
-    app = create_app(
-        guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=welcome_routes("1.2")
-    )
-    async with running(app) as server:
+    async with running(dispatch(welcome_routes("1.2"))) as server:
         head = b"GET / HTTP/1.1\r\n" + server.host + b"Accept: " + accept.encode() + b"\r\nConnection: close\r\n\r\n"
         answered = (await server.exchange(head)).decode()
     assert answered.startswith("HTTP/1.1 200")

@@ -16,13 +16,11 @@ import trio
 from actors.kit import Feed, Reply
 from actors.messages import Question
 from actors.principal import Principal
-from supervisor.front.edge.app import create_app
-from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.questions import question_routes
 from supervisor.service.client import Client
 from supervisor.service.elicitations import CallElicitations, Elicitations
-from tests.fakes.front_server import Running, running
-from tests.supervisor.front.pages.test_api import NOW, ask, no_mcp, page, view
+from tests.fakes.front_server import Running, dispatch, running
+from tests.supervisor.front.pages.test_api import NOW, ask, page, view
 
 PROPERTIES = {
     "name": {"type": "string", "title": "Your <b>name</b>", "description": 'of "both"', "minLength": 2},
@@ -88,10 +86,7 @@ async def pages(waiting: Waiting | None, set_s: float = 0.0) -> AsyncIterator[Ru
         clock=lambda: NOW + set_s,
         elapsed=trio.current_time,
     )
-    app = create_app(
-        guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=question_routes(shown)
-    )
-    async with running(app, shown.closing) as server:
+    async with running(dispatch(question_routes(shown)), shown.closing) as server:
         yield server
 
 

@@ -5,27 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pytest
 import trio
 import trio_websocket
+from werkzeug.datastructures import Headers
 
 from actors.errors import MailboxFull, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError, UnknownServer
 from actors.life.states import State
 from actors.messages import Refreshed
 from actors.principal import Principal
 from actors.server.journal import Journal
-from supervisor.front.edge.app import create_app
-from supervisor.front.edge.asgi import Application
-from supervisor.front.edge.guard import Guard
 from supervisor.front.pages.api import View
+from supervisor.front.pages.app import create_app
 from supervisor.front.pages.logins import login_routes
 from supervisor.front.pages.servers import server_routes
+from supervisor.front.pages.sockets import PageSockets
 from supervisor.servers.orders import Done, Order
-from tests.fakes.asgi import Exchange, scope_of
-from tests.fakes.front_server import Running, read_all, running
-from tests.supervisor.front.pages.test_api import ask, no_mcp, page, status, view
+from tests.fakes.front_server import Running, dispatch, read_all, running
+from tests.supervisor.front.pages.test_api import ask, page, status, view
 
 
 class Obeys:
@@ -53,8 +52,7 @@ class Obeys:
 
 @asynccontextmanager
 async def pages(shown: View) -> AsyncIterator[Running]:
-    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=server_routes(shown))
-    async with running(app, shown.closing) as server:
+    async with running(dispatch(server_routes(shown), page_sockets=PageSockets(shown)), shown.closing) as server:
         yield server
 
 
@@ -243,27 +241,17 @@ async def test_an_order_from_this_machine_is_taken_by_whatever_address_it_comes(
 
 async def order_from(control: Obeys, client: str, headers: list[tuple[bytes, bytes]]) -> tuple[int, Any]:
     """Give an order over a connection of this address to our own, 198.51.100.1, with a local `Host`."""
-    app = create_app(
-        guard=Guard("0.0.0.0", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=server_routes(shown(control))
-    )
-    scope = scope_of("POST", [("host", "127.0.0.1:3001")], "/api/servers/a/wake")
-    scope |= {"http_version": "1.1", "query_string": b"", "scheme": "http", "root_path": ""}
-    scope |= {"client": (client, 1), "server": ("198.51.100.1", 3001), "headers": [*scope["headers"], *headers]}
-    exchange = Exchange(b"")
+    app = create_app(server_routes(shown(control)))
+    named = Headers([("host", "127.0.0.1:3001"), *((name.decode(), value.decode()) for name, value in headers)])
+    scope = {"client": (client, 1), "server": ("198.51.100.1", 3001)}
     with trio.fail_after(30):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cast("Application", app), scope, exchange.receive, exchange.send)
-            await exchange.end()
-            exchange.leave()
-    return exchange.status, json.loads(exchange.body)
+        answer = await app.test_client().post("/api/servers/a/wake", headers=named, scope_base=scope)
+        return answer.status_code, json.loads(await answer.get_data())
 
 
 @pytest.mark.parametrize("order", ["login", "logout"])
 async def test_a_login_where_no_server_has_one_says_which_have(order: str) -> None:
-    app = create_app(
-        guard=Guard("127.0.0.1", []), mcp_http=no_mcp, mcp_websocket=no_mcp, register=login_routes(shown(Obeys()))
-    )
-    async with running(app, trio.Event()) as server:
+    async with running(dispatch(login_routes(shown(Obeys()))), trio.Event()) as server:
         code, body = await post(server, f"/api/servers/a/{order}")
         unknown, _ = await post(server, f"/api/servers/b/{order}")
     assert (code, unknown) == (502, 404)

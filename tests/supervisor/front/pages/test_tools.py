@@ -17,17 +17,18 @@ from actors.kit import Latest
 from supervisor.front.pages.api import View, routes
 from supervisor.front.pages.metadata import Described, findings, warnings
 from supervisor.front.pages.tools import tool_routes
-from tests.fakes.front_server import running
+from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 from tests.fakes.tool_view import view_of
 
 
 @asynccontextmanager
 async def pages(view: View) -> AsyncIterator[httpx2.AsyncClient]:
-    app = QuartTrio(__name__, static_folder=None)
-    routes(view)(app)
-    tool_routes(view)(app)
-    async with running(app) as server:
+    def register(app: QuartTrio) -> None:
+        routes(view)(app)
+        tool_routes(view)(app)
+
+    async with running(dispatch(register)) as server:
         with trio.fail_after(30):
             async with httpx2.AsyncClient(
                 base_url=f"http://127.0.0.1:{server.port}", trust_env=False, timeout=30

@@ -18,8 +18,7 @@ from actors.messages import Note, Question
 from actors.principal import Principal
 from actors.protocol.mirrors import Mirror
 from actors.protocol.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
-from supervisor.front.edge.app import create_app
-from supervisor.front.edge.guard import Guard
+from supervisor.front.edge.wire import FrameSettings
 from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
@@ -27,8 +26,8 @@ from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Door, Revisions
 from supervisor.service.updates import Updates
-from tests.fakes.asgi import modern
-from tests.fakes.front_server import Running, frame, plain, read_all, running
+from tests.fakes.front_server import Running, dispatch, frame, read_all, running
+from tests.fakes.http_client import modern
 
 META = {META_VERSION: "2026-07-28", META_CAPABILITIES: {}}
 
@@ -179,7 +178,10 @@ class Front:
 
 @asynccontextmanager
 async def front(
-    graceful_timeout_s: float = 5.0, second: FakeService | None = None, **settings: Any
+    graceful_timeout_s: float = 5.0,
+    second: FakeService | None = None,
+    frames: FrameSettings | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Front]:
     service, closing = FakeService(), trio.Event()
     drain = RequestDrain(service, closing)
@@ -188,8 +190,12 @@ async def front(
         WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}),
         doors=Doors(service, second) if second is not None else None,
     )
-    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=plain, mcp_websocket=websocket, register=lambda app: None)
-    async with running(app, closing, graceful_timeout_s=graceful_timeout_s) as server:
+    async with running(
+        dispatch(mcp_websocket=websocket.serve),
+        closing,
+        graceful_timeout_s=graceful_timeout_s,
+        frames=frames or FrameSettings(),
+    ) as server:
         yield Front(server, service, drain)
 
 
@@ -542,7 +548,7 @@ async def test_an_array_is_answered_with_an_array_where_it_was_negotiated() -> N
             assert code(await newer.receive()) == (None, -32600)
 
 
-# Malformed, too much, too slow
+# HttpProtocolError, too much, too slow
 
 
 async def test_a_malformed_message_is_answered_and_the_connection_kept() -> None:
@@ -563,13 +569,9 @@ async def test_a_binary_message_closes_with_1003() -> None:
 
 
 async def test_a_message_over_the_limit_closes_with_1009() -> None:
-    async with front(max_message_bytes=1000) as here:
-        async with here.connect() as peer:
-            await peer.send(json.dumps({"x": "\u00e9" * 600}, ensure_ascii=False))
-            assert (await peer.closed())[0] == 1009
-        async with here.connect() as peer:
-            await peer.send("a" * (1024 * 1024 + 1))  # the server's own limit
-            assert (await peer.closed())[0] == 1009
+    async with front(frames=FrameSettings(max_message_bytes=1000)) as here, here.connect() as peer:
+        await peer.send(json.dumps({"x": "\u00e9" * 600}, ensure_ascii=False))
+        assert (await peer.closed())[0] == 1009
 
 
 async def test_more_answers_at_once_than_may_queue_reach_a_client_that_reads() -> None:

@@ -1,17 +1,28 @@
-"""An ASGI server in memory: one request at a time, its answer as it comes, and a client that can leave."""
+"""A client of HTTP in memory: one request at a time, its answer as it comes, and it can leave."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+from urllib.parse import quote
 
+import h11
 import httpx2
 import msgspec
 import trio
 
-from supervisor.front.edge.asgi import Application
+from actors.principal import LOCAL, Principal
+from supervisor.front.edge.budget import Budget
+from supervisor.front.edge.fields import fields_of
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.parser import IncomingRequest
+from supervisor.front.edge.request import ClientGone, HttpRequest
+from supervisor.front.edge.wire import Wire
 from supervisor.front.http.endpoint import McpHttp
+from supervisor.front.mcp.doors import door_of
 from tests.fakes.front_server import running
 
 JSON_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -20,15 +31,23 @@ MODERN = "2026-07-28"
 
 
 class Exchange:
-    """One request and its answer."""
+    """One request, its answer, and the connection between them."""
 
-    def __init__(self, body: bytes | list[bytes], *, hold_body: bool = False) -> None:
+    def __init__(
+        self, incoming: IncomingRequest, body: bytes | list[bytes], budget: Budget, *, hold_body: bool
+    ) -> None:
+        self._incoming = incoming
         self._parts = [body] if isinstance(body, bytes) else list(body)
         self._hold_body = hold_body
+        incoming.complete = not any(self._parts) and not hold_body
         self._moved = trio.lowlevel.ParkingLot()
-        self._gone = trio.Event()
         self._unread = b""
-        self._started = False
+        self._reader = h11.Connection(h11.CLIENT)
+        self._reader.send(h11.Request(method=incoming.method, target="/", headers=[("host", "here")]))
+        self._reader.send(h11.EndOfMessage())
+        self.leaving = Leaving()
+        self.context = SimpleNamespace(budget=budget, closing=trio.Event())
+        self.behind = b""
         self.status = 0
         self.headers: dict[str, str] = {}
         self.body = b""
@@ -38,36 +57,41 @@ class Exchange:
         self.writes = 0
         self.bodies_read = 0
 
-    async def receive(self) -> dict[str, Any]:
-        await trio.lowlevel.checkpoint()
-        if self._parts:
-            self.bodies_read += 1
-            part = self._parts.pop(0)
-            return {"type": "http.request", "body": part, "more_body": bool(self._parts) or self._hold_body}
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
+    def take(self) -> bool:
+        return False
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def more(self) -> None:
         await trio.lowlevel.checkpoint()
-        start = message["type"] == "http.response.start"
-        assert start != self._started, "an answer has one start, and that comes first"  # heard or not
-        self._started = True
-        if self._gone.is_set():
+        if not self._parts:
+            await self.leaving.wait()
+            raise ClientGone
+        self.bodies_read += 1
+        self._incoming.parts.append(self._parts.pop(0))
+        self._incoming.complete = not self._parts and not self._hold_body
+
+    async def write(self, *parts: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.leaving.is_set:
             return
-        if start:
-            self.status = message["status"]
-            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
-        else:
-            assert not self.ended, "nothing comes after the end"
-            self.writes += 1
-            self.body += message["body"]
-            self._unread += message["body"]
-            self.ended = not message["more_body"]
+        assert not self.ended, "nothing comes after the end"
+        self._reader.receive_data(b"".join(parts))
+        had = len(self.body)
+        while (event := self._reader.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+            if isinstance(event, h11.Response):
+                self.status = event.status_code
+                self.headers = {name.decode(): value.decode() for name, value in event.headers}
+            elif isinstance(event, h11.Data):
+                self.body += event.data
+                self._unread += event.data
+            elif isinstance(event, h11.EndOfMessage):
+                self.ended = True
+                break
+        self.writes += len(self.body) > had
         self._moved.unpark_all()
 
     def leave(self) -> None:
         """The client closes its connection."""
-        self._gone.set()
+        self.leaving.set()
 
     @property
     def json(self) -> Any:
@@ -102,45 +126,59 @@ class Exchange:
                 return msgspec.json.decode(fields[b"data"])
 
 
-def scope_of(method: str, headers: Mapping[str, str] | list[tuple[str, str]], path: str = "/mcp") -> dict[str, Any]:
-    lines = headers if isinstance(headers, list) else list(headers.items())
-    return {
-        "type": "http",
-        "method": method,
-        "path": path,
-        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in lines],
-    }
+def _incoming(method: str, headers: Mapping[str, str] | list[tuple[str, str]], path: str) -> IncomingRequest:
+    pairs = headers if isinstance(headers, list) else list(headers.items())
+    lines = [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs]
+    fields = fields_of(lines)
+    length = int(fields.get(b"content-length") or b"0")
+    target = quote(path).encode("ascii")
+    return IncomingRequest(method, target, "1.1", lines, fields, keep_alive=True, length=length, parts=[])
 
 
 @asynccontextmanager
 async def opened(
-    app: Application,
+    app: McpHttp,
     method: str,
     headers: Mapping[str, str] | list[tuple[str, str]],
     body: bytes | list[bytes] = b"",
     *,
     hold_body: bool = False,
     path: str = "/mcp",
+    budget: Budget | None = None,
+    principal: Principal = LOCAL,
 ) -> AsyncIterator[Exchange]:
-    """Run one request beside the block; leaving it takes the client away and waits for the application."""
-    exchange = Exchange(body, hold_body=hold_body)
+    """Run one request beside the block; leaving it takes the client away and waits for the end of the request."""
+    incoming = _incoming(method, headers, path)
+    exchange = Exchange(incoming, body, budget or Budget(), hold_body=hold_body)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(app, scope_of(method, headers, path), exchange.receive, exchange.send)
+        request = HttpRequest(cast("Wire", exchange), incoming)
+        request.principal = principal
+        nursery.start_soon(_run, app, request)
         yield exchange
         exchange.leave()
 
 
+async def _run(app: McpHttp, request: HttpRequest) -> None:
+    door = door_of(request.path)
+    assert door is not None, request.path
+    with suppress(ClientGone):
+        await app.serve(door, request)
+
+
 async def fetch(
-    app: Application,
+    app: McpHttp,
     method: str,
     headers: Mapping[str, str] | list[tuple[str, str]],
     body: bytes | list[bytes] = b"",
     *,
     hold_body: bool = False,
     path: str = "/mcp",
+    budget: Budget | None = None,
+    principal: Principal = LOCAL,
 ) -> Exchange:
     """Run one request to the end of its answer."""
-    async with opened(app, method, headers, body, hold_body=hold_body, path=path) as exchange:
+    more: Any = {"hold_body": hold_body, "path": path, "budget": budget, "principal": principal}
+    async with opened(app, method, headers, body, **more) as exchange:
         await exchange.end()
     return exchange
 
@@ -171,7 +209,7 @@ def modern_headers(method: str, name: str | None = None, **more: str) -> dict[st
 @asynccontextmanager
 async def serving(app: McpHttp) -> AsyncIterator[httpx2.AsyncClient]:
     """Our own server on a free port of this machine, and a client for it."""
-    async with running(app) as server, trio.open_nursery() as nursery:
+    async with running(partial(app.serve, "")) as server, trio.open_nursery() as nursery:
         nursery.start_soon(app.run)
         url = f"http://127.0.0.1:{server.port}"
         async with httpx2.AsyncClient(base_url=url, timeout=30, trust_env=False) as client:

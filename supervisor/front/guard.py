@@ -6,23 +6,24 @@ Rules of this file:
   basic/transports/streamable-http "Security Warning"; RFC 9110 7.4 for 421.
 - A name counts, not where a packet came from: `X-Forwarded-*` and friends are not looked at.
 - What can be read in two ways is refused with 400: several `Host` lines, one that is not `name[:port]`, a request
-  target that names an authority of its own, `Content-Length` beside `Transfer-Encoding` (RFC 9112 6.1).
+  target that names an authority of its own.
 - Pure: headers in, a `Refusal` or None out. A refusal repeats only what passed a strict pattern.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
 from actors.protocol import jsonrpc
 from supervisor.config.origins import Authority, allowed_host, allowed_origin, authority, origin_of
+from supervisor.front.edge.fields import Fields
 
-Headers = Iterable[tuple[bytes, bytes]]
-"""Names in lower case and values, as ASGI has them."""
+T = TypeVar("T")
 
 MAX_KNOWN = 64
 """So many `Host` lines of ours are remembered: a client sends the same one with each request."""
@@ -68,19 +69,13 @@ class Guard:
         self._origins = frozenset(allowed_origin(entry) for entry in allowed_origins)
         self._known: dict[bytes, Authority] = {}  # `Host` lines that were found to be ours
 
-    def check(self, headers: Headers, target: bytes = b"/") -> Refusal | None:
+    def check(self, fields: Fields, target: bytes = b"/") -> Refusal | None:
         """Return why a request with these headers and this request target is refused, or None."""
-        fields: dict[bytes, list[bytes]] = {}
-        for name, value in headers:
-            if name in _LOOKED_AT:
-                fields.setdefault(name, []).append(value)
-        lines = fields.get(b"host", [])
-        known = self._known.get(lines[0]) if len(lines) == 1 else None
-        host = known or _only_host(lines)
+        line = None if b"host" in fields.doubled else fields.get(b"host")
+        known = None if line is None else self._known.get(line)
+        host = known or _only(fields, b"host", authority)
         if host is None:
             return _bad("bad_host", "the Host header must be there once and be name or name:port")
-        if b"content-length" in fields and b"transfer-encoding" in fields:
-            return _bad("bad_framing", "Content-Length and Transfer-Encoding exclude each other")
         if not target.startswith(b"/"):
             return _bad("bad_target", "the request target must be a path")
         if known is None:
@@ -93,11 +88,12 @@ class Guard:
                 )
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            self._known[lines[0]] = host
-        return self._check_origin(fields[b"origin"], host) if b"origin" in fields else None
+            assert line is not None
+            self._known[line] = host
+        return self._check_origin(fields, host) if b"origin" in fields.lines else None
 
-    def _check_origin(self, values: list[bytes], host: Authority) -> Refusal | None:
-        origin = origin_of(_text(values[0])) if len(values) == 1 else None
+    def _check_origin(self, fields: Fields, host: Authority) -> Refusal | None:
+        origin = _only(fields, b"origin", origin_of)
         if origin is not None and self._is_our_page(origin, host):
             return None
         shown = f'"{origin[0]}://{origin[1]}"' if origin is not None else "of this request"
@@ -125,19 +121,14 @@ class Guard:
         return page == host or (page.port in self._ports and self._is_ours(page))
 
 
-_LOOKED_AT = frozenset({b"host", b"origin", b"content-length", b"transfer-encoding"})
-
-
 def _bad(reason: str, message: str) -> Refusal:
     return Refusal(status=400, reason=reason, message=message)
 
 
-def _text(value: bytes) -> str:
-    return value.decode("ascii", "replace")
-
-
-def _only_host(values: list[bytes]) -> Authority | None:
-    return authority(_text(values[0])) if len(values) == 1 else None
+def _only(fields: Fields, name: bytes, read: Callable[[str], T | None]) -> T | None:
+    """Return what a field says that may be there only once; None if it is not there, doubled, or malformed."""
+    value = fields.get(name)
+    return None if value is None or name in fields.doubled else read(value.decode("ascii", "replace"))
 
 
 @lru_cache(maxsize=256)

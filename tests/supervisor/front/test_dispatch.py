@@ -12,14 +12,13 @@ import pytest
 from quart import Response, abort, request
 from quart_trio import QuartTrio
 
-from supervisor.front.edge.app import create_app
-from supervisor.front.edge.asgi import Receive, Scope, Send, respond
-from supervisor.front.edge.guard import Guard
-from tests.fakes.front_server import Running, running
+from supervisor.front.edge.request import BodyLimits, HttpRequest
+from tests.fakes.front_server import Running, dispatch, running
 
 
-async def mcp(scope: Scope, receive: Receive, send: Send) -> None:
-    await respond(scope, send, 418, f'"{scope["type"]} {scope["path"]}"'.encode())
+async def mcp(door: str, request: HttpRequest) -> None:
+    kind = "websocket" if request.is_websocket else "http"
+    await request.answer(418, f'"{kind} {request.path}"'.encode())
 
 
 def routes(app: QuartTrio) -> None:
@@ -54,8 +53,7 @@ def routes(app: QuartTrio) -> None:
 
 @asynccontextmanager
 async def shell(**more: Any) -> AsyncIterator[Running]:
-    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=mcp, mcp_websocket=mcp, register=routes, **more)
-    async with running(app) as server:
+    async with running(dispatch(routes, mcp_http=mcp, mcp_websocket=mcp, **more)) as server:
         yield server
 
 
@@ -77,6 +75,12 @@ async def test_each_path_has_its_handler() -> None:
             answer = await server.exchange(upgrade.replace(b"/ws", path, 1))
             assert b" 418 " in answer
             assert answer.endswith(b'"websocket ' + path + b'"')
+
+
+@pytest.mark.parametrize("path", ["/", "/mcp/", "/mcp2", "/MCP", "/x/../mcp"])
+async def test_paths_that_look_like_it_are_none_of_mcp(path: str) -> None:
+    async with shell() as server:
+        assert (await ask(server, f"GET {path}"))[0] == 404
 
 
 async def test_a_websocket_elsewhere_is_not_found() -> None:
@@ -140,11 +144,10 @@ async def test_want_of_resources_is_503_without_a_traceback(caplog: pytest.LogCa
 
 
 async def test_so_it_is_at_the_mcp_endpoint(caplog: pytest.LogCaptureFixture) -> None:
-    async def starved(scope: Scope, receive: Receive, send: Send) -> None:
+    async def starved(door: str, request: HttpRequest) -> None:
         raise MemoryError
 
-    app = create_app(guard=Guard("127.0.0.1", []), mcp_http=starved, mcp_websocket=starved, register=routes)
-    async with running(app) as server:
+    async with running(dispatch(routes, mcp_http=starved, mcp_websocket=starved)) as server:
         assert (await ask(server, "POST /mcp"))[0] == 503
     assert "Traceback" not in caplog.text
 
@@ -164,7 +167,7 @@ async def test_responses_a_route_makes_are_left_alone() -> None:
 
 
 async def test_a_body_over_the_limit_is_refused() -> None:
-    async with shell(max_body_bytes=10) as server:
+    async with shell(bodies=BodyLimits(10, 30.0)) as server:
         assert (await ask(server, "POST /posted", body=b"a" * 10))[::2] == (200, b"10")
         assert (await ask(server, "POST /posted", body=b"a" * 11))[0] == 413
 

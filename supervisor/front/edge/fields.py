@@ -1,0 +1,36 @@
+"""The header fields of a request, walked once and looked up by everybody. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+_LISTS: Final = frozenset({b"accept", b"connection", b"transfer-encoding", b"upgrade"})
+"""What may come in several lines, which are one with commas between them (RFC 9110 5.3)."""
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """Values by name in lower case. Of several lines (`doubled`) the last one counts; lists are joined."""
+
+    lines: dict[bytes, bytes]
+    doubled: frozenset[bytes] = frozenset()
+
+    def get(self, name: bytes) -> bytes | None:
+        """Return the value of a field; None if it is not there."""
+        return self.lines.get(name)
+
+
+def fields_of(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
+    """Return the fields of header lines, whose names are in lower case."""
+    lines: dict[bytes, bytes] = {}
+    doubled: set[bytes] | None = None
+    for name, value in headers:
+        if name in lines:
+            doubled = doubled or set()
+            doubled.add(name)
+            if name in _LISTS:
+                value = b"%s, %s" % (lines[name], value)
+        lines[name] = value
+    return Fields(lines, frozenset(doubled)) if doubled else Fields(lines)

@@ -1,0 +1,210 @@
+"""One HTTP request and its answer: what its handler has of the connection.
+
+Rules of this file:
+- A body is read when it is asked for, under limits in bytes and parts, a deadline, and the daemon's budget; what
+  announces too much is refused unread, and a client that waits for a 100 gets it only when somebody wants the body.
+- Head and body of an answer leave in one write. A stream is sent in chunks; to HTTP/1.0 until the connection ends.
+- An answer before the end of the body is the last one of its connection.
+- Every answer has the lines that keep a browser from misusing it.
+- To a client that is gone everything is sent in vain, and nobody is told: who goes on sending binds to `leaving`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import unquote
+
+import msgspec
+import trio
+
+from actors.errors import CallTooLarge
+from actors.principal import LOCAL, Principal
+from supervisor.front.edge.budget import Share, overloaded
+from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.parser import IncomingRequest
+from supervisor.front.edge.wire import Wire
+
+Lines = Sequence[tuple[bytes, bytes]]
+"""Header lines of an answer: names in lower case, and values."""
+
+LEAST_PARTS: Final = 1024
+BYTES_PER_PART: Final = 256
+
+_JSON: Final = b"content-type: application/json\r\n"
+_HARDENING: Final = b"x-content-type-options: nosniff\r\nx-frame-options: DENY\r\nreferrer-policy: no-referrer\r\n"
+_STATUS_LINES: Final = {one.value: b"HTTP/1.1 %d %s\r\n" % (one, one.phrase.encode()) for one in HTTPStatus}
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class ClientGone(Exception):
+    """The client left before its request was complete."""
+
+
+class TooLate(Exception):
+    """A body did not arrive in time."""
+
+
+class BodyLimits(msgspec.Struct, frozen=True):
+    """What a body may be: bytes, and seconds for all of it to arrive."""
+
+    max_bytes: int
+    timeout_s: float
+
+    @property
+    def max_parts(self) -> int:
+        """The parts it may arrive in: whatever cuts it smaller than that means to."""
+        return LEAST_PARTS + self.max_bytes // BYTES_PER_PART
+
+    def too_large(self) -> CallTooLarge:
+        """Return the error for more bytes than that."""
+        return CallTooLarge(f"the body is longer than {self.max_bytes} bytes")
+
+
+class HttpRequest:
+    """A request and the way back to its client."""
+
+    def __init__(self, connection: Wire, incoming: IncomingRequest) -> None:
+        self._connection = connection
+        self._incoming = incoming
+        self._started = False
+        self._chunked = False
+        self._closes = not incoming.keep_alive or incoming.upgrade or incoming.version == "1.0"
+        self.is_answered = False
+        """Whether the whole answer is on its way."""
+        self.method = incoming.method
+        self.target = incoming.target
+        self.version = incoming.version
+        path = incoming.target.partition(b"?")[0].decode("ascii")
+        self.path = unquote(path) if "%" in path else path
+        self.headers = incoming.headers
+        self.fields = incoming.fields
+        self.principal: Principal = LOCAL
+        """Who asks: the one there is until identities are configured."""
+        self.is_websocket = incoming.upgrade
+
+    @property
+    def leaving(self) -> Leaving:
+        """Tells when the client leaves."""
+        return self._connection.leaving
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether the client has sent something behind it that was read with it."""
+        return bool(self._connection.behind)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a body comes, however long."""
+        return bool(self._incoming.length or self._incoming.parts) or not self._incoming.complete
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the connection ends with this request: its client says so, we do, or its body was not read."""
+        return self._closes or not self._incoming.complete or self._connection.context.closing.is_set()
+
+    def share(self) -> Share:
+        """Return what counts the bytes of this request; to be closed."""
+        return self._connection.context.budget.share()
+
+    # What comes -------------------------------------------------------------------------------------------------------
+
+    async def body(self, limits: BodyLimits, share: Share) -> bytes:
+        """Read the whole body, whose bytes count in `share` from now on.
+
+        Raises `CallTooLarge`, `MailboxFull` where there is no room, `TooLate`, `ClientGone`, `HttpProtocolError`.
+        """
+        incoming, connection = self._incoming, self._connection
+        if incoming.length > limits.max_bytes:
+            raise limits.too_large()
+        if incoming.complete or (incoming.length and connection.take() and incoming.complete):
+            return await self._collect(limits, share)  # what most bodies are: here already, and no timer is needed
+        if incoming.expects and not incoming.parts:
+            await connection.write(_CONTINUE)
+        with trio.move_on_after(limits.timeout_s) as scope:
+            share.give_up = scope.cancel
+            return await self._collect(limits, share)
+        if share.taken_away:
+            raise overloaded()
+        raise TooLate(f"the body did not arrive within {limits.timeout_s:g} s")
+
+    async def _collect(self, limits: BodyLimits, share: Share) -> bytes:
+        incoming, counted, size = self._incoming, 0, 0
+        while True:
+            for part in incoming.parts[counted:]:
+                size += len(part)
+                share.grow(len(part))
+            if size > limits.max_bytes:
+                raise limits.too_large()
+            counted = len(incoming.parts)
+            if incoming.complete:
+                share.complete()
+                return incoming.parts[0] if counted == 1 else b"".join(incoming.parts)
+            if counted > limits.max_parts:
+                raise CallTooLarge(f"the body comes in more than {limits.max_parts} parts")
+            await self._connection.more()
+
+    # What goes --------------------------------------------------------------------------------------------------------
+
+    async def answer(self, status: int, body: bytes = b"", lines: Lines = ()) -> None:
+        """Send a whole answer, whose body is JSON or empty."""
+        self._started = self.is_answered = True
+        kind = _JSON if body else b""
+        head = self._head(status, lines, b"%scontent-length: %d\r\n" % (kind, len(body)))
+        if body and self.method != "HEAD":
+            await self._connection.write(head, body)
+        else:
+            await self._connection.write(head)
+
+    async def refuse(self, status: int, body: bytes) -> None:
+        """Answer and close the connection; nothing if an answer has begun."""
+        if not self._started:
+            self._closes = True
+            await self.answer(status, body)
+
+    async def fail(self, status: int, message: str) -> None:
+        """Say that the request cannot be served, and close the connection; nothing if an answer has begun."""
+        await self.refuse(status, msgspec.json.encode({"error": {"code": status, "message": message}}))
+
+    async def start(self, status: int, lines: Lines) -> None:
+        """Send the head of an answer that comes in parts."""
+        self._started = True
+        self._chunked = self._incoming.version == "1.1"
+        await self._connection.write(
+            self._head(status, lines, b"transfer-encoding: chunked\r\n" if self._chunked else b"")
+        )
+
+    async def send(self, part: bytes) -> None:
+        """Send a part of the body."""
+        if not part:
+            return
+        if self._chunked:
+            await self._connection.write(b"%x\r\n" % len(part), part, b"\r\n")
+        else:
+            await self._connection.write(part)
+
+    async def end(self) -> None:
+        """The answer is complete."""
+        self.is_answered = True
+        if self._chunked:
+            await self._connection.write(b"0\r\n\r\n")
+
+    def hand_over(self) -> Wire:
+        """Let somebody else answer, on the connection itself, which ends with that."""
+        self._closes = self._started = self.is_answered = True
+        return self._connection
+
+    def _head(self, status: int, lines: Lines, framing: bytes) -> bytes:
+        more = b"".join([b"%s: %s\r\n" % line for line in lines]) if lines else b""
+        close = b"connection: close\r\n" if self.is_last else b""
+        start = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+        return b"".join((start, framing, more, _HARDENING, _date_line(int(time.time())), close, b"\r\n"))
+
+
+@lru_cache(maxsize=1)
+def _date_line(second: int) -> bytes:
+    return b"date: %s\r\n" % formatdate(second, usegmt=True).encode("ascii")

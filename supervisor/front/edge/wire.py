@@ -1,0 +1,79 @@
+"""What a request and a WebSocket have of their connection, and what all connections of a server have in common."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+import trio
+
+from supervisor.front.edge.budget import Budget
+from supervisor.front.edge.leaving import Departures, Leaving
+
+
+class FrameSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of the frames of one WebSocket."""
+
+    max_message_bytes: int = 1024 * 1024
+    control_frames_per_s: float = 100.0
+    message_timeout_s: float = 30.0
+    """From the first fragment of a message to its last."""
+    ping_s: float = 20.0
+    """Between two pings of ours."""
+
+
+class ConnectionCounters(msgspec.Struct, kw_only=True):
+    """What happened on the connections of one `serve`; read by whoever reports it."""
+
+    open: int = 0
+    accepted: int = 0
+    refused: int = 0
+    """Over the limit of connections."""
+    errors: int = 0
+    """Connections that ended with an exception: malformed input, or a bug."""
+    stalled: int = 0
+    """Connections whose peer took nothing for the send deadline."""
+
+
+class ConnectionContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What all connections of one server have in common."""
+
+    send_timeout_s: float
+    frames: FrameSettings
+    budget: Budget
+    counters: ConnectionCounters
+    departures: Departures
+    closing: trio.Event
+    """Set when each answer is the last one of its connection."""
+
+
+class Wire(Protocol):
+    """A connection, as those see it who speak on it."""
+
+    socket: trio.socket.SocketType
+    context: ConnectionContext
+    leaving: Leaving
+
+    @property
+    def behind(self) -> bytes:
+        """What the client has sent behind the request under way, as far as it was read."""
+        ...
+
+    def take(self) -> bool:
+        """Take the next part of the body under way from what was read; False if there is none.
+
+        Raises `HttpProtocolError`.
+        """
+        ...
+
+    async def more(self) -> None:
+        """Wait for the next part of the body of the request under way. Raises `ClientGone` and `HttpProtocolError`."""
+        ...
+
+    async def read(self) -> bytes:
+        """Wait for bytes and return them, empty if there will be none."""
+        ...
+
+    async def write(self, *parts: bytes) -> None:
+        """Send all of it, or nothing more if the client is gone."""
+        ...

@@ -1,0 +1,126 @@
+"""The WebSockets of the pages: what happens, and what a server writes, as it comes.
+
+A client says nothing here that means anything; it is read so that it can leave, and be asked for signs of life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+import trio
+
+from actors.errors import SupervisorError
+from actors.kit import Latest
+from actors.server.journal import QUIET_S, Journal
+from supervisor.front.edge.request import HttpRequest
+from supervisor.front.edge.websocket import Handshake, WebSocket
+from supervisor.front.pages.api import View
+from supervisor.front.pages.query import decode
+from supervisor.front.pages.servers import MAX_LINES, error_body, lines_shown
+
+PATHS = ("/api/events", "/api/servers/{server}/logs")
+"""Where they are; those of MCP are where MCP is."""
+GOING_AWAY = 1001
+"""RFC 6455 section 7.4.1."""
+GATHER_S = 0.1
+"""A follower gets what came in this time at once."""
+
+Tell = Callable[[WebSocket], Awaitable[None]]
+
+
+class FollowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The number of the last line that the follower has seen; -1 is "from now on"."""
+
+    after: Annotated[int, msgspec.Meta(ge=-1)] = -1
+
+
+class PageSockets:
+    """Serves the WebSockets that are none of MCP's."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    async def __call__(self, request: HttpRequest) -> None:
+        """Serve one until the daemon or the client ends it."""
+        path, _, query = request.target.decode("ascii").partition("?")
+        match path.split("/"):
+            case ["", "api", "events"]:
+                await self._told(request, self._events)
+            case ["", "api", "servers", server, "logs"] if self._view.control is not None:
+                await self._follow(request, unquote(server), query)
+            case _:
+                await request.fail(404, f"there is no WebSocket here, but at /mcp, /ws and {', '.join(PATHS)}")
+
+    async def _told(self, request: HttpRequest, tell: Tell) -> None:
+        socket, closing = await Handshake(request).accept(None), self._view.closing
+        with trio.CancelScope() as scope, socket.leaving.ends(scope):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_end_with, scope, closing)
+                nursery.start_soon(_end_after, scope, socket)
+                nursery.start_soon(socket.pings)
+                await tell(socket)
+        if closing.is_set():
+            await socket.close(GOING_AWAY, "the daemon is shutting down")
+
+    async def _events(self, socket: WebSocket) -> None:
+        """Send every event from now on; a client that falls behind is told how many it missed."""
+        view = self._view
+        number = view.feed.newest
+        await _say(socket, {"type": "hello", "time": view.clock(), "revision": view.seen().revision})
+        while True:
+            number, missed, events = await view.feed.after(number)
+            if missed:
+                await _say(socket, {"type": "missed", "count": missed})
+            for event in events:
+                await _say(socket, event)
+
+    async def _follow(self, request: HttpRequest, server: str, query: str) -> None:
+        control = self._view.control
+        assert control is not None
+        try:
+            wanted = decode(parse_qsl(query, keep_blank_values=True), FollowQuery)
+            control.check(server)
+        except SupervisorError as error:
+            await request.refuse(*error_body(error))
+            return
+
+        async def lines(socket: WebSocket) -> None:
+            await _lines(socket, self._view.journals(server), wanted.after)
+
+        await self._told(request, lines)
+
+
+async def _say(socket: WebSocket, body: Any) -> None:
+    await socket.send(msgspec.json.encode(body).decode())
+
+
+async def _end_with(scope: trio.CancelScope, closing: trio.Event) -> None:
+    await closing.wait()
+    scope.cancel()
+
+
+async def _end_after(scope: trio.CancelScope, socket: WebSocket) -> None:
+    while await socket.receive() is not None:
+        pass
+    scope.cancel()
+
+
+async def _lines(socket: WebSocket, journal: Journal | None, number: int) -> None:
+    while journal is None:  # nothing was ever tried under that name
+        await trio.sleep_forever()
+    while True:
+        version = journal.newest.version
+        number, missed, kept = journal.after(number, MAX_LINES)
+        if missed or kept:
+            await _say(socket, {"missed": missed, "newest": number, "lines": await lines_shown(journal, kept)})
+        await _next(journal.newest, version)
+
+
+async def _next(newest: Latest[int], version: int) -> None:
+    """Wait for more to tell; a line without an end counts once it is quiet, which nobody announces."""
+    with trio.move_on_after(QUIET_S):
+        await newest.changed(version)
+    await trio.sleep(GATHER_S)
