@@ -206,13 +206,6 @@ UNUSED = {
 UNRAISED = {"SupervisorError": "the base of all of them"}
 UNSENT = {"ServerRemoved": "a reload sends it for what the diff of two deployments says is gone"}
 
-LONG_MODULES = {
-    "actors.search.words.intents": "a table of rules",
-    "actors.search.words.synonyms": "a table of words",
-    "actors.search.words.world": "a table of lines",
-}
-
-
 @cache
 def modules() -> dict[str, Path]:
     """Every module of the two packages by its full name."""
@@ -382,7 +375,7 @@ def test_tests_stand_where_what_they_test_stands() -> None:
 def test_modules_are_short_enough_to_be_read_at_once() -> None:
     lengths = {name: len(file.read_text(encoding="utf-8").splitlines()) for name, file in modules().items()}
     long = {name for name, length in lengths.items() if length > MAX_MODULE_LINES}
-    assert long == LONG_MODULES.keys()
+    assert long == set()
 
 
 def test_nine_of_ten_functions_are_short() -> None:

@@ -14,7 +14,7 @@ from rapidfuzz.distance import OSA
 
 from actors.catalogue.naming import tool_path
 from actors.search.text import squash
-from actors.search.words.common import VERB_CLASS
+from actors.search.words.tables import VERB_CLASS
 
 MOST_NEAREST = 3
 

@@ -6,7 +6,7 @@ from actors.search.index import EVERYTHING, Index
 from actors.search.schema import parameters_of
 from actors.search.segment import Segment, analyse
 from actors.search.tuning import DEFAULT_TUNING, Field, Tuning
-from actors.search.words.world import WORLD
+from actors.search.words.tables import WORLD
 
 __all__ = [
     "DEFAULT_TUNING",

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actors.search.words.common import STOP_WORDS, VERB_CLASS
 from actors.search.words.phrases import COURTESY
+from actors.search.words.tables import STOP_WORDS, VERB_CLASS
 
 _MAX_CLAUSES = 6
 _MAX_CHARS = 1000

@@ -14,8 +14,7 @@ from actors.search.corpus import Corpus
 from actors.search.lexicon import REAL_WORDS, alternatives
 from actors.search.spans import Weighted
 from actors.search.text import as_written, stem
-from actors.search.words.everyday import WEAK
-from actors.search.words.products import PRODUCTS
+from actors.search.words.tables import PRODUCTS, WEAK
 
 Weights = dict[int, float]
 """Number of a term of the corpus to the weight of a match, 1 for the word as typed."""

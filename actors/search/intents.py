@@ -26,8 +26,7 @@ from dataclasses import dataclass
 
 from actors.search.spans import KINDS, mark, with_marks
 from actors.search.text import stem, words
-from actors.search.words.everyday import PEOPLE, TIMES
-from actors.search.words.intents import RULES
+from actors.search.words.tables import PEOPLE, RULES, TIMES
 
 _ARTICLES = "a an the my our your his their its this that these those some any please just also"
 _PRONOUNS = "him them everyone everybody someone somebody anyone team people crew staff"

@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from actors.search.text import stem
-from actors.search.words.everyday import WEAK
-from actors.search.words.intents import RULES
 from actors.search.words.phrases import IDIOMS, OPENINGS, PHRASES
-from actors.search.words.synonyms import ABBREVIATIONS, SYNONYMS
+from actors.search.words.tables import ABBREVIATIONS, RULES, SYNONYMS, WEAK
 
 _SEVERAL_MEANINGS = 0.85
 _MAX_ALTERNATIVE = 0.9
@@ -34,7 +32,7 @@ IDIOM_PATTERN = re.compile(IDIOMS, re.IGNORECASE)
 """Expressions to be taken out of a query."""
 
 
-REAL_WORDS: frozenset[str] = frozenset(re.findall(r"[a-z]{2,}", f"{SYNONYMS} {ABBREVIATIONS} {' '.join(RULES)}")) | WEAK
+REAL_WORDS: frozenset[str] = frozenset(re.findall(r"[a-z]{2,}", " ".join((*SYNONYMS, *ABBREVIATIONS, *RULES)))) | WEAK
 """Words of our own lists. Who writes one of them means it: it is no misspelling of a word that a catalogue has."""
 
 
@@ -60,12 +58,12 @@ def alternatives(synonym: float, abbreviation: float, stemming: bool) -> Mapping
             known = out.setdefault(one, {})
             known[other] = min(_MAX_ALTERNATIVE, max(known.get(other, 0.0), weight))
 
-    for line in SYNONYMS.strip().splitlines():
+    for line in SYNONYMS:
         group = line.split()
         for written in group:
             for meant in group:
                 add(written, meant, synonym)
-    for line in ABBREVIATIONS.strip().splitlines():
+    for line in ABBREVIATIONS:
         written, _, text = line.partition("=")
         meanings = text.split()
         for meant in meanings:

@@ -19,7 +19,7 @@ from actors.search.postings import Bools, Floats
 from actors.search.segment import VERB_CODES
 from actors.search.terms import Term
 from actors.search.text import is_cjk, stem
-from actors.search.words.common import VERB_CLASS
+from actors.search.words.tables import VERB_CLASS
 
 _FULLY_MATCHED = 1.3  # a term counts as matched in full from 1/1.3 of its best possible weight on
 _SMALL_SERVER = 4

@@ -22,7 +22,7 @@ from actors.search.embedding import Embedder, Levels, document_levels
 from actors.search.postings import Floats, Ints, Triples
 from actors.search.text import as_written, camel_words, squash, stem, words
 from actors.search.tuning import DEFAULT_TUNING, FieldName, Tuning
-from actors.search.words.common import STOP_WORDS, VERB_CLASS
+from actors.search.words.tables import STOP_WORDS, VERB_CLASS
 
 VERB_CODES: dict[str, int] = {name: code for code, name in enumerate(sorted(set(VERB_CLASS.values())), start=1)}
 """Class of a verb to its number in `Segment.verbs`; 0 means that the name has no verb."""

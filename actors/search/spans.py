@@ -14,8 +14,8 @@ from functools import lru_cache
 
 from actors.search.text import clean, words
 from actors.search.tuning import Tuning
-from actors.search.words.common import FILE_EXTENSIONS
 from actors.search.words.shapes import SHAPES
+from actors.search.words.tables import FILE_EXTENSIONS
 
 Weighted = tuple[str, float]
 

@@ -16,9 +16,7 @@ from actors.search.intents import understood
 from actors.search.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, Phrases, phrases_in
 from actors.search.spans import Weighted, named_words, topic_words, weighted_words, without_quotes
 from actors.search.text import is_cjk
-from actors.search.words.common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
-from actors.search.words.everyday import WEAK
-from actors.search.words.products import PRODUCTS
+from actors.search.words.tables import LOW_INFORMATION, PRODUCTS, STOP_WORDS, VERB_CLASS, WEAK
 
 _FEW_WORDS = 4
 _MAX_PHRASE_CHARS = 4000

@@ -20,8 +20,7 @@ from actors.search.intents import understood
 from actors.search.lexicon import REAL_WORDS, alternatives, phrases_in
 from actors.search.spans import without_quotes
 from actors.search.text import stem, words
-from actors.search.words.common import LOW_INFORMATION, STOP_WORDS, VERB_CLASS
-from actors.search.words.everyday import WEAK
+from actors.search.words.tables import LOW_INFORMATION, STOP_WORDS, VERB_CLASS, WEAK
 from supervisor.metatools.answers.rows import declared_hints
 from supervisor.metatools.servers.unavailable import FITS
 

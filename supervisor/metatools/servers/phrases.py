@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from actors.catalogue.offer import Tool
-from actors.search.words.common import VERB_CLASS
+from actors.search.words.tables import VERB_CLASS
 from supervisor.metatools.texts import clean
 
 LOOKED_AT = 2000

@@ -14,7 +14,7 @@ from functools import lru_cache
 from actors.catalogue.snapshot import Catalogue
 from actors.search import Found
 from actors.search.text import squash, stem, words
-from actors.search.words.common import STOP_WORDS
+from actors.search.words.tables import STOP_WORDS
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.servers.purposes import purpose
 from supervisor.metatools.servers.well_known import known_for

@@ -10,10 +10,8 @@ from actors.search import Document, Index, Tuning, analyse
 from actors.search.clauses import Clause, clauses
 from actors.search.intents import NOTHING_MEANT, compiled, understood
 from actors.search.spans import named_words, topic_words
-from actors.search.words.everyday import WEAK
-from actors.search.words.intents import RULES
-from actors.search.words.products import PRODUCTS
 from actors.search.words.shapes import SHAPES
+from actors.search.words.tables import PRODUCTS, RULES, WEAK
 
 CATALOGUE: dict[str, dict[str, str]] = {
     "calendar": {
