@@ -14,9 +14,9 @@ from actors.catalogue.offer import Offer
 from actors.kit.mailbox import Ask, Reply
 from actors.life.states import State, Wanted
 from actors.principal import LOCAL, Principal
+from actors.protocol.agreement.versions import Era
+from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import NOTHING, Interest
-from actors.protocol.versions import Era
-from actors.protocol.visits import Visitor
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ import msgspec
 
 from actors.catalogue.snapshot import Catalogue
 from actors.search import Index
-from actors.search.text import squash
+from actors.search.language.text import squash
 from benchmarks.honest import honest
 from benchmarks.poison import FAMILIES, in_words, poisoned, text_of
 from benchmarks.search import Tool, ToolPath, answering, build

@@ -17,7 +17,7 @@ import msgspec
 import referencing
 from jsonschema.validators import validator_for
 
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from benchmarks.search import Query, Tool, asking, build
 from supervisor.metatools.discovery import DiscoverySettings
 from supervisor.tokens.tokenizer import Tiktoken, load_encoding

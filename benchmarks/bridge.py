@@ -17,7 +17,7 @@ from typing import get_args
 
 import msgspec
 
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from benchmarks import client as mcp
 from benchmarks.execute import TEXT, Job, Load, Outcome, Plan, alternating, compared, http_job
 from benchmarks.machine import ROOT, cpu_s, free_port, program

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from actors.protocol.versions import (
+from actors.protocol.agreement.versions import (
     LATEST_LEGACY,
     LATEST_MODERN,
     META_CAPABILITIES,

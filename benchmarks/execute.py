@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from benchmarks import client as mcp
 from benchmarks.machine import ROOT
 from benchmarks.running import ECHO, Place, Running, bare, daemon, entry, fastmcp, until_ready

@@ -8,8 +8,8 @@ times as much as to offer what does not serve.
 
 Printed are the shares of served queries refused and of unserved ones recognised - each judged by a curve that was
 fitted without the queries of its server (or, where it has none, without a fifth of them) - the share of first hits that
-are right by distance, and the weights for `actors/search/certainty.py`, which were fitted to all. `--rerank neural`
-fits the curve for the case that meanings are compared, too.
+are right by distance, and the weights for `actors/search/ranking/certainty.py`, which were fitted to all.
+`--rerank neural` fits the curve for the case that meanings are compared, too.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from actors.search.certainty import MEANINGS, NO_NEARNESS, WORDS, Nearness
-from actors.search.corpus import Corpus
-from actors.search.fusion import query_vector
-from actors.search.rank import score
+from actors.search.documents.corpus import Corpus
+from actors.search.ranking.certainty import MEANINGS, NO_NEARNESS, WORDS, Nearness
+from actors.search.ranking.fusion import query_vector
+from actors.search.ranking.rank import score
 from benchmarks import meanings
 from benchmarks.search import Query, Tool, build
 from supervisor.metatools.servers.unavailable import FITS

@@ -18,9 +18,9 @@ from actors.search import WORLD, Embedder, Index, Levels, text_of
 from benchmarks.meanings import load_embedder, memory_mb
 from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile
-from supervisor.host.pauses import switch_often
-from supervisor.host.workbench import SMALL_BYTES, Workbench
-from supervisor.service.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE
+from supervisor.host.loop.pauses import switch_often
+from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.service.calls.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE
 
 AT_ONCE = 16
 EMBEDDED = 60

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from benchmarks import client as mcp
 from benchmarks.execute import Outcome
 from benchmarks.table import percentile

@@ -23,9 +23,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue import offer, validation
+from actors.catalogue import offer
+from actors.catalogue.lists import validation
 from actors.catalogue.snapshot import Catalogue, Entry, documents
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from actors.search import Index, analyse
 from benchmarks import meanings
 from supervisor.metatools.arguments import tools

@@ -22,7 +22,7 @@ import msgspec
 from rapidfuzz import fuzz, process
 
 from actors.search import Document, Index, analyse, parameters_of
-from actors.search.text import words
+from actors.search.language.text import words
 from benchmarks import meaning_speed, meanings, peers, stall
 from benchmarks.adversaries import HOSTILE
 from benchmarks.honest import honest

@@ -26,7 +26,7 @@ import msgspec
 import trio
 import trio_websocket
 
-from actors.protocol.versions import LATEST_LEGACY, LATEST_MODERN
+from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN
 from benchmarks.client import ACCEPT, call, initialize
 from benchmarks.machine import descendants, memory
 from benchmarks.running import Place, daemon, entry

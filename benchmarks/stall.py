@@ -18,13 +18,13 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
+from actors.catalogue.lists.validation import tool as checked
 from actors.catalogue.offer import Offer
-from actors.catalogue.validation import tool as checked
 from actors.messages import ServerListed
 from actors.registry.actor import Registry
 from benchmarks.honest import honest
 from benchmarks.search import Tool
-from supervisor.host.pauses import keep_what_lives, switch_often
+from supervisor.host.loop.pauses import keep_what_lives, switch_often
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
 from supervisor.tokens.counting import TokenCounter

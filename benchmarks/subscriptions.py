@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from actors.protocol.versions import LATEST_LEGACY, LATEST_MODERN, Era
+from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, Era
 from benchmarks import client as mcp
 from benchmarks.bridge import door, entries, servers
 from benchmarks.bridge_server import MEMO

@@ -8,7 +8,7 @@ from functools import cache, partial
 import msgspec
 import trio
 
-from actors.protocol.weight import MAX_WEIGHT, weight
+from actors.protocol.wire.weight import MAX_WEIGHT, weight
 from benchmarks.worst_crowds import CROWDS
 from benchmarks.worst_requests import Request, requests
 from benchmarks.worst_scene import Answer, Case, Scene, request

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from actors.protocol.weight import MAX_WEIGHT, weight
+from actors.protocol.wire.weight import MAX_WEIGHT, weight
 from benchmarks.honest import honest
 from benchmarks.worst_crowds import asker
 from benchmarks.worst_scene import write_server

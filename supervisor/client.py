@@ -18,8 +18,8 @@ import msgspec
 import trio
 import trio_websocket
 
-from actors.protocol.jsonrpc import encode
-from actors.protocol.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
+from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
+from actors.protocol.wire.jsonrpc import encode
 
 PAGE_TIMEOUT_S = 10.0
 SEARCH_TIMEOUT_S = 40.0

@@ -21,7 +21,7 @@ import trio
 
 from actors.errors import ConfigError, SupervisorError
 from actors.kit import Conditions, Latest, first_of, is_want
-from actors.protocol.era import Identity
+from actors.protocol.agreement.era import Identity
 from actors.registry.actor import Registry
 from actors.registry.vectors import Embedding
 from actors.router import BeginShutdown, Router
@@ -30,7 +30,7 @@ from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.orphans import become_subreaper
 from supervisor import neural
 from supervisor.config import Configuration
-from supervisor.config.address import base_url
+from supervisor.config.syntax.address import base_url
 from supervisor.front.edge.wire import ConnectionCounters
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
@@ -38,7 +38,7 @@ from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.logs import records_lost
-from supervisor.host.pauses import keep_catalogue, short_pauses
+from supervisor.host.loop.pauses import keep_catalogue, short_pauses
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.host.version import VERSION
@@ -49,8 +49,8 @@ from supervisor.servers.control import Operation, switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.elicitations import Elicitations
 from supervisor.service.gateway import Gateway
+from supervisor.service.questions.elicitations import Elicitations
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory, StoreVectors
 from supervisor.store.usage import Usage

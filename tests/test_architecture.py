@@ -10,6 +10,7 @@ import re
 import statistics
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+MAX_FOLDER_MODULES = 12
 MAX_MODULE_LINES = 300
 MAX_FUNCTION_LINES = 25
 EMPTY_NAMES = {"found", "obj", "res", "ret", "retval", "stuff", "temp", "tmp", "val", "vals"}
@@ -66,15 +68,15 @@ MAX_ROOT_MODULES = 10
 PURE = (
     "actors.errors",
     "actors.principal",
-    "actors.kit.quota",
+    "actors.kit.fairness.quota",
     "actors.life.*",
     "actors.protocol.*",
     "actors.messages",
     "actors.catalogue.*",
     "actors.search.*",
-    "actors.server.subscribers",
+    "actors.server.lists.subscribers",
     "actors.transport.http.head",
-    "actors.transport.http.proxies",
+    "actors.transport.http.client.proxies",
     "actors.transport.http.remote",
     "actors.transport.mask",
     "actors.transport.redaction",
@@ -83,23 +85,23 @@ PURE = (
     "actors.transport.stdio.installer",
     "supervisor.config.*",
     "supervisor.metatools.*",
-    "supervisor.service.barred",
+    "supervisor.service.lookup.barred",
     "supervisor.service.doors.definitions",
     "supervisor.service.doors.greeting",
     "supervisor.service.doors.known_lists",
     "supervisor.service.doors.namespaced",
     "supervisor.service.doors.requests",
-    "supervisor.service.failures",
+    "supervisor.service.calls.failures",
     "supervisor.service.fitting.*",
     "supervisor.service.relay",
     "supervisor.servers.orders",
-    "supervisor.oauth.challenge",
-    "supervisor.oauth.grant",
-    "supervisor.oauth.metadata",
+    "supervisor.oauth.issuers.challenge",
+    "supervisor.oauth.issuers.grant",
+    "supervisor.oauth.issuers.metadata",
     "supervisor.oauth.port",
-    "supervisor.oauth.registration",
-    "supervisor.oauth.targets",
-    "supervisor.oauth.trouble",
+    "supervisor.oauth.issuers.registration",
+    "supervisor.oauth.issuers.targets",
+    "supervisor.oauth.issuers.trouble",
     "supervisor.store.records",
     "supervisor.store.writes",
     "supervisor.front.edge.budget",
@@ -112,9 +114,9 @@ PURE = (
     "supervisor.front.mcp.messages",
     "supervisor.front.mcp.modern",
     "supervisor.front.mcp.params",
-    "supervisor.front.http.head",
-    "supervisor.front.http.ladder",
-    "supervisor.front.http.refusal",
+    "supervisor.front.http.heads.head",
+    "supervisor.front.http.heads.ladder",
+    "supervisor.front.http.heads.refusal",
     "supervisor.front.http.session_ids",
     "supervisor.front.pages.query",
 )
@@ -125,9 +127,9 @@ NOT_IN_PURE = frozenset(
 SYSTEM = {
     "actors.kit.paths": "looks at paths that somebody else chose",
     "actors.kit.want": "the system's own words for its errors",
-    "actors.transport.http.client": "the environment names proxies",
-    "actors.transport.http.tls": "the environment names certificates",
-    "actors.transport.http.verdict": "the system's own words for its errors",
+    "actors.transport.http.client.client": "the environment names proxies",
+    "actors.transport.http.client.tls": "the environment names certificates",
+    "actors.transport.http.client.verdict": "the system's own words for its errors",
     "actors.transport.stdio.command": "looks up programs and builds the environment of a child",
     "actors.transport.stdio.containment": "process groups and the kill shim",
     "actors.transport.stdio.descriptors": "the system's own words for want of them",
@@ -182,16 +184,19 @@ TRANSITIVE = {
     ): "Quart raises werkzeug's HTTPException and has no name of its own for it",
     ("supervisor.front.pages.filled_in", "werkzeug"): "what Quart reads forms with, in a thread here",
     ("supervisor.front.pages.question_html", "jinja2"): "the engine of templates that Quart stands on",
-    ("supervisor.oauth.messages", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
-    ("actors.transport.http.reading", "h11"): "the events that its connections count",
-    ("actors.transport.http.reading", "httpcore2"): "httpx2 has no setting for how much its connections read at once",
-    ("supervisor.config.limits", "idna"): "what httpx2 writes names by, so that both take the same ones",
+    ("supervisor.oauth.issuers.messages", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
+    ("actors.transport.http.client.reading", "h11"): "the events that its connections count",
+    (
+        "actors.transport.http.client.reading",
+        "httpcore2",
+    ): "httpx2 has no setting for how much its connections read at once",
+    ("supervisor.config.entries.limits", "idna"): "what httpx2 writes names by, so that both take the same ones",
     ("actors.transport.websocket.transport", "h11"): "trio-websocket raises its errors for headers that are no HTTP",
 }
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 UNUSED = {
-    "actors.kit.gate.Gate.free": "shows that no place is lost",
+    "actors.kit.fairness.gate.Gate.free": "shows that no place is lost",
     "actors.transport.memory.MemoryTransport": "the second one under the contract suite; most tests have no processes",
     "supervisor.servers.deployment.diff": "a reload acts on it",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
@@ -205,6 +210,7 @@ UNUSED = {
 
 UNRAISED = {"SupervisorError": "the base of all of them"}
 UNSENT = {"ServerRemoved": "a reload sends it for what the diff of two deployments says is gone"}
+
 
 @cache
 def modules() -> dict[str, Path]:
@@ -378,6 +384,18 @@ def test_modules_are_short_enough_to_be_read_at_once() -> None:
     assert long == set()
 
 
+LISTS = {
+    "supervisor.commands": "a command each",
+    "supervisor.front.pages": "a page each",
+}
+"""Folders of like things, which may be many."""
+
+
+def test_a_folder_has_few_enough_modules_to_be_known() -> None:
+    counts = Counter(name.rpartition(".")[0] for name, file in modules().items() if file.name != "__init__.py")
+    assert {folder for folder, count in counts.items() if count > MAX_FOLDER_MODULES} == LISTS.keys()
+
+
 def test_nine_of_ten_functions_are_short() -> None:
     lengths = [length for _, length in functions()]
     assert len(lengths) > 500
@@ -549,7 +567,9 @@ def test_every_documented_error_is_raised_somewhere() -> None:
     assert classes("actors.errors").keys() - made() == UNRAISED.keys()
 
 
-@pytest.mark.parametrize("module", ["actors.messages", "actors.router", "actors.registry.actor", "actors.server.inbox"])
+@pytest.mark.parametrize(
+    "module", ["actors.messages", "actors.router", "actors.registry.actor", "actors.server.process.inbox"]
+)
 def test_every_message_is_sent_by_somebody(module: str) -> None:
     protocols = {name for name, node in classes(module).items() if "Protocol" in map(ast.unparse, node.bases)}
     actors = {name for name, node in classes(module).items() if any("Actor" in ast.unparse(b) for b in node.bases)}

@@ -15,13 +15,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from actors.catalogue.findings import quoted
-from actors.catalogue.inference import Complexity
+from actors.catalogue.lists.findings import quoted
+from actors.catalogue.lists.inference import Complexity
 from actors.catalogue.metadata import SAFETY, Metadata, Safety, describe_all
-from actors.catalogue.naming import tool_path
+from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.search.text import squash, words
+from actors.search.language.text import squash, words
 
 SortBy = Literal["name", "calls", "success_rate", "avg_time", "tokens"]
 Text = Annotated[str, msgspec.Meta(max_length=200)]

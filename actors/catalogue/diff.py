@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
+from actors.catalogue.names.renames import renamed
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
-from actors.catalogue.renames import renamed
 
 FIELDS = ("title", "description", "input_schema", "annotations", "meta", "uri", "mime_type")
 

@@ -19,8 +19,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue import inference
-from actors.catalogue.findings import (
+from actors.catalogue.lists import inference
+from actors.catalogue.lists.findings import (
     MAX_SCHEMA_BYTES,
     Finding,
     description_findings,
@@ -32,9 +32,9 @@ from actors.catalogue.findings import (
     text_findings,
     texts,
 )
-from actors.catalogue.inference import Complexity, Effects
+from actors.catalogue.lists.inference import Complexity, Effects
 from actors.catalogue.offer import Tool
-from actors.search.text import words
+from actors.search.language.text import words
 
 Safety = Literal["safe", "moderate", "dangerous"]
 

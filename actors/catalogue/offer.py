@@ -14,9 +14,9 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
+from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import Kind
-from actors.protocol.mirrors import Mirror
-from actors.protocol.versions import Era
+from actors.protocol.wire.mirrors import Mirror
 
 PACKED_FROM_BYTES = 1024 * 1024
 """A larger offer is kept compressed: handing the bytes to the database holds up all threads for as long as it takes."""

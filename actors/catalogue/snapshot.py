@@ -12,11 +12,11 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from actors.catalogue.diff import OfferChange, compare
-from actors.catalogue.naming import namespaced, resource_path, tool_path
-from actors.catalogue.nearest import MOST_NEAREST, nearest
+from actors.catalogue.names.naming import namespaced, resource_path, tool_path
+from actors.catalogue.names.nearest import MOST_NEAREST, nearest
+from actors.catalogue.names.renames import remembered, renamed
+from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.catalogue.offer import Offer, Tool
-from actors.catalogue.renames import remembered, renamed
-from actors.catalogue.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.principal import Principal
 from actors.search import TOOLS, Document, Index
 

@@ -4,8 +4,10 @@ from actors.kit.actor import Actor as Actor
 from actors.kit.actor import StartSoon as StartSoon
 from actors.kit.cells import Feed as Feed
 from actors.kit.cells import Latest as Latest
-from actors.kit.gate import Gate as Gate
-from actors.kit.gate import Turn as Turn
+from actors.kit.fairness.gate import Gate as Gate
+from actors.kit.fairness.gate import Turn as Turn
+from actors.kit.fairness.quota import Quota as Quota
+from actors.kit.fairness.starts import Starts as Starts
 from actors.kit.mailbox import Address as Address
 from actors.kit.mailbox import Ask as Ask
 from actors.kit.mailbox import Envelope as Envelope
@@ -13,8 +15,6 @@ from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
 from actors.kit.outbox import Mark as Mark
 from actors.kit.outbox import Outbox as Outbox
-from actors.kit.quota import Quota as Quota
-from actors.kit.starts import Starts as Starts
 from actors.kit.want import Conditions as Conditions
 from actors.kit.want import Degraded as Degraded
 from actors.kit.want import Pauses as Pauses

@@ -12,12 +12,12 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol import jsonrpc
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.facts import ListsChanged, ResourceUpdated
-from actors.protocol.failure import Failure
 from actors.protocol.outbound import Tag
-from actors.protocol.peer import Answered, Malformed, Refused
-from actors.protocol.versions import META_SUBSCRIPTION
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 UPDATED: Final = "notifications/resources/updated"

@@ -11,8 +11,11 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol import changes, jsonrpc
-from actors.protocol.era import NOBODY_ASKED, Action, Agree, Agreement, Identity, Negotiation, NoAgreement, Send, Terms
+from actors.protocol import changes
+from actors.protocol.agreement.era import Action, Agree, Agreement, Negotiation, NoAgreement, Send
+from actors.protocol.agreement.versions import BATCH_VERSION, Era
+from actors.protocol.asking.questions import cancelled_id
+from actors.protocol.asking.visits import COMPLETE
 from actors.protocol.facts import (
     AllListed,
     CallAnswered,
@@ -24,21 +27,19 @@ from actors.protocol.facts import (
     LoginWanted,
     Unreachable,
 )
-from actors.protocol.failure import GONE, OUTAGES, Failure
-from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary, announced
-from actors.protocol.mirrors import MirrorsOf, no_mirrors
-from actors.protocol.opening import Message, Opened
 from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound, Tag
-from actors.protocol.outgoing import Outgoing
-from actors.protocol.peer import Answered, Asked, Malformed, Notified, Refused
-from actors.protocol.questions import cancelled_id
 from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.task_calls import TaskCalls
-from actors.protocol.tasks import STATUS
+from actors.protocol.tasks.tasks import STATUS
 from actors.protocol.unprompted import NOTES, Unprompted
-from actors.protocol.versions import BATCH_VERSION, Era
-from actors.protocol.visits import COMPLETE
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.failure import GONE, OUTAGES, Failure
+from actors.protocol.wire.framing import Oversized
+from actors.protocol.wire.mirrors import MirrorsOf, no_mirrors
+from actors.protocol.wire.opening import Message, Opened
+from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Answered, Asked, Malformed, Notified, Refused
 
 INITIALIZED: Final = "notifications/initialized"
 _UNHEEDED: Final = ("life", "log level", "subscribe", "task")
@@ -54,10 +55,8 @@ class Conversation:
     def __init__(
         self,
         prefix: str,
-        identity: Identity,
-        known: Era | None,
+        negotiation: Negotiation,
         limits: ListLimits,
-        terms: Terms = NOBODY_ASKED,
         mirrors_of: MirrorsOf = no_mirrors,
         needs_task: Callable[[str], bool] = lambda _: False,
         *,
@@ -65,9 +64,9 @@ class Conversation:
     ) -> None:
         self._out = Outbound(prefix, mirrors_of)
         self.output: list[Outgoing] = self._out.messages
-        self._identity = identity
-        self._negotiation = Negotiation(identity, known, terms)
+        self._negotiation = negotiation
         self._subscription = ServerSubscription(self._out)
+        terms = negotiation.terms
         self.unprompted = Unprompted(self._out, announced(msgspec.Raw(terms.capabilities)), clock, terms.roots)
         self.tasks = TaskCalls(self._out, self.unprompted, needs_task)
         self._limits = limits
@@ -291,7 +290,7 @@ class Conversation:
                 return None
             case Agree(agreement=agreement, notify=notify):
                 self.agreement, self.era = agreement, agreement.era
-                self._out.agreed(agreement, self._identity)
+                self._out.agreed(agreement, self._negotiation.identity)
                 self.tasks.agreed(agreement.capabilities, agreement.era)
                 if notify is not None:
                     self._out.write(notify, method=INITIALIZED)

@@ -21,11 +21,11 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from actors.protocol.client_capabilities import NOBODY
+from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.facts import CallNoted
-from actors.protocol.input_required import METHODS as ASKING
-from actors.protocol.jsonrpc import encode
-from actors.protocol.tasks import RESULT
+from actors.protocol.tasks.tasks import RESULT
+from actors.protocol.wire.jsonrpc import encode
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the most to the least talkative (RFC 5424, which MCP follows)."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from actors.protocol import jsonrpc
-from actors.protocol.era import Agreement, NoAgreement
-from actors.protocol.failure import Failure
+from actors.protocol.agreement.era import Agreement, NoAgreement
 from actors.protocol.listing import Listed, PageArrived
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.failure import Failure
 
 
 class AllListed(msgspec.Struct, frozen=True):

@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from actors.protocol import jsonrpc
-from actors.protocol.opening import Opened, text_of
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.opening import Opened, text_of
 
 Kind = Literal["tools", "resources", "templates", "prompts"]
 

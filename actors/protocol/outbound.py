@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final, Literal, Protocol
 
-from actors.protocol import jsonrpc
-from actors.protocol.client_capabilities import NOBODY
-from actors.protocol.era import Agreement, Identity
+from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.agreement.era import Agreement, Identity
+from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
 from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNASKED, UNSAID, Interest, LogLevel
 from actors.protocol.listing import Kind, announced
-from actors.protocol.mirrors import MirrorsOf
-from actors.protocol.outgoing import Outgoing
-from actors.protocol.peer import Peer
-from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.mirrors import MirrorsOf
+from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.peer import Peer
 
 CANCELLED: Final = "notifications/cancelled"
 LISTEN: Final = "subscriptions/listen"

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from actors.protocol import changes, jsonrpc
+from actors.protocol import changes
+from actors.protocol.agreement.versions import Era
 from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
-from actors.protocol.failure import Failure
 from actors.protocol.outbound import LISTEN, LISTENS, ListenTag, Outbound, Tag
-from actors.protocol.peer import Answered, Malformed, Refused
-from actors.protocol.versions import Era
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 _DONE = msgspec.Raw(b"{}")
 _UNREADABLE = "the server's acknowledgement of the subscription cannot be read"

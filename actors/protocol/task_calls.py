@@ -14,18 +14,18 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from actors.protocol import tasks
-from actors.protocol.driven_task import DrivenTask
+from actors.protocol.agreement.versions import Era
+from actors.protocol.asking.questions import MAX_QUESTION_BYTES
 from actors.protocol.exchanges import MAX_NOTE_BYTES, NOTHING, Interest
 from actors.protocol.facts import CallAnswered, CallAsked, CallLost, CallMalformed, CallNoted, CallRefused, Fact
-from actors.protocol.failure import Failure
-from actors.protocol.jsonrpc import ErrorObject, encode
 from actors.protocol.outbound import ClientRequest, Outbound, Tag
-from actors.protocol.peer import Answered, Asked, Malformed, Refused
-from actors.protocol.questions import MAX_QUESTION_BYTES
-from actors.protocol.tasks import CALL, CANCEL, RESULT, STATUS, Task
+from actors.protocol.tasks import tasks
+from actors.protocol.tasks.driven_task import DrivenTask
+from actors.protocol.tasks.tasks import CALL, CANCEL, RESULT, STATUS, Task
 from actors.protocol.unprompted import Unprompted
-from actors.protocol.versions import Era
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.jsonrpc import ErrorObject, encode
+from actors.protocol.wire.peer import Answered, Asked, Malformed, Refused
 
 MAX_OPEN: Final = 1024
 """Tasks of which something is known; then the oldest are forgotten."""

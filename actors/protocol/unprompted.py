@@ -11,15 +11,15 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol import jsonrpc
-from actors.protocol.client_capabilities import LIST_ROOTS
+from actors.protocol.agreement.client_capabilities import LIST_ROOTS
+from actors.protocol.asking.question_progress import told_with
+from actors.protocol.asking.questions import Questions
+from actors.protocol.asking.visits import completed
 from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
 from actors.protocol.facts import CallAsked, CallNoted, QuestionWithdrawn, VisitCompleted
 from actors.protocol.outbound import ClientRequest, Outbound
-from actors.protocol.peer import Asked
-from actors.protocol.question_progress import told_with
-from actors.protocol.questions import Questions
-from actors.protocol.visits import completed
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.peer import Asked
 
 NOTES: Final = (PROGRESS, MESSAGE)
 NO_ROOTS: Final = b'{"roots":[]}'

@@ -17,8 +17,8 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Change, OfferChange
+from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, unchanged
-from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
 from actors.life.states import State

@@ -1,10 +1,10 @@
 """Finding the right tool for a sentence. Pure: no trio, no clock, no files."""
 
 from actors.search.document import KINDS, TOOLS, Document, Found, Hit, Kind
-from actors.search.embedding import MAX_DIMENSIONS, Embedder, Levels, digest_of, levels, text_of
+from actors.search.documents.embedding import MAX_DIMENSIONS, Embedder, Levels, digest_of, levels, text_of
+from actors.search.documents.segment import Segment, analyse
 from actors.search.index import EVERYTHING, Index
-from actors.search.schema import parameters_of
-from actors.search.segment import Segment, analyse
+from actors.search.language.schema import parameters_of
 from actors.search.tuning import DEFAULT_TUNING, Field, Tuning
 from actors.search.words.tables import WORLD
 

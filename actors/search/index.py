@@ -11,16 +11,16 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from actors.search.corpus import Corpus
 from actors.search.document import NOTHING, TOOLS, Found, Hit
-from actors.search.embedding import Embedder, Levels
-from actors.search.fusion import fused
-from actors.search.page import exact_matches, page
-from actors.search.postings import Bools
-from actors.search.rank import Allowed, score
-from actors.search.segment import Segment
-from actors.search.spans import without_escapes
-from actors.search.text import clean
+from actors.search.documents.corpus import Corpus
+from actors.search.documents.embedding import Embedder, Levels
+from actors.search.documents.postings import Bools
+from actors.search.documents.segment import Segment
+from actors.search.language.spans import without_escapes
+from actors.search.language.text import clean
+from actors.search.ranking.fusion import fused
+from actors.search.ranking.page import exact_matches, page
+from actors.search.ranking.rank import Allowed, score
 from actors.search.tuning import DEFAULT_TUNING, Tuning
 
 EVERYTHING = "*"

@@ -39,7 +39,10 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
-from actors.server.inbox import (
+from actors.server.calls.unanswered import gone
+from actors.server.legacy_session import LegacySession
+from actors.server.performer import Performer
+from actors.server.process.inbox import (
     CallAbandoned,
     HoldEnded,
     OfIncarnation,
@@ -50,12 +53,9 @@ from actors.server.inbox import (
     ServerMessage,
     TimerFired,
 )
-from actors.server.incarnation import OutputClosed, ProcessExit, Received, Written
-from actors.server.legacy_session import LegacySession
-from actors.server.performer import Performer
+from actors.server.process.incarnation import OutputClosed, ProcessExit, Received, Written
 from actors.server.profile import Profile, Shared
 from actors.server.record import with_stderr
-from actors.server.unanswered import gone
 
 
 class ServerActor(Actor[ServerMessage]):

@@ -8,7 +8,7 @@ from actors.life.effects import Effect
 from actors.life.events import Event
 from actors.life.lifecycle import step
 from actors.life.states import Life
-from actors.server.orders import Orders
+from actors.server.operators.orders import Orders
 
 
 class Course:

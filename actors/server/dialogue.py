@@ -22,17 +22,17 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Address, Reply, StartSoon
 from actors.messages import Caller, Note, Question
-from actors.protocol.client_capabilities import ELICIT, URL, mode_of
+from actors.protocol.agreement.client_capabilities import ELICIT, URL, mode_of
+from actors.protocol.asking.question_progress import token_of
+from actors.protocol.asking.questions import TooManyQuestions, unanswered
+from actors.protocol.asking.visits import COMPLETE, Visits, id_of, ids_in
 from actors.protocol.facts import CallAsked, CallRefused
-from actors.protocol.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError, encode
-from actors.protocol.question_progress import token_of
-from actors.protocol.questions import TooManyQuestions, unanswered
-from actors.protocol.visits import COMPLETE, Visits, id_of, ids_in
-from actors.server.calls import Calls
-from actors.server.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
-from actors.server.link import Link
+from actors.protocol.wire.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError, encode
+from actors.server.calls.calls import Calls
+from actors.server.calls.turns import Subject
+from actors.server.process.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
+from actors.server.process.link import Link
 from actors.server.settings import ServerSettings
-from actors.server.turns import Subject
 
 CANNOT_ASK: Final = "the client that made this call cannot be asked"
 HOLD_S: Final = 5.0

@@ -29,11 +29,11 @@ from actors.kit import Address, Ask, Reply, StartSoon
 from actors.life.states import Life, State
 from actors.messages import CallServer, Result, ServerStatus, SleepServer, StopServer
 from actors.principal import LOCAL
+from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.changes import OF_RESOURCES
-from actors.protocol.client_capabilities import NOBODY
 from actors.protocol.exchanges import NOTHING
-from actors.protocol.input_required import METHODS as ASKING
-from actors.server.inbox import ServerMessage
+from actors.server.process.inbox import ServerMessage
 from actors.server.profile import Profile
 from actors.transport.base import BESIDE_US
 

@@ -15,23 +15,23 @@ from actors.life.events import Admitted, BackoffOver, GaveUp, Sleep, Wake
 from actors.life.states import State
 from actors.life.timers import Timer
 from actors.messages import ServerStatus
-from actors.server.calls import Calls
-from actors.server.change_stream import ChangeStream
+from actors.server.calls.calls import Calls
+from actors.server.calls.task_pauses import TaskPauses
 from actors.server.course import Course
 from actors.server.dialogue import Dialogue
-from actors.server.discovery import Discovery
-from actors.server.inbox import ServerMessage, TimerFired
-from actors.server.incarnation import ProcessExit
-from actors.server.link import Launcher
-from actors.server.lists import Lists
+from actors.server.lists.change_stream import ChangeStream
+from actors.server.lists.discovery import Discovery
+from actors.server.lists.lists import Lists
 from actors.server.liveness import Liveness
-from actors.server.orders import Orders
+from actors.server.operators.orders import Orders
+from actors.server.process.inbox import ServerMessage, TimerFired
+from actors.server.process.incarnation import ProcessExit
+from actors.server.process.link import Launcher
 from actors.server.processes import Processes
 from actors.server.profile import Profile, Shared
 from actors.server.record import Record
 from actors.server.recovery import Recovery
 from actors.server.settings import DRAIN_S
-from actors.server.task_pauses import TaskPauses
 from actors.server.traffic import Traffic
 from actors.transport.base import BESIDE_US
 

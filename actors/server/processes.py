@@ -11,13 +11,13 @@ from actors.life.events import Agreed, Exited, Expired, Fallback, Prolonged, Spa
 from actors.life.policy import RestartType
 from actors.life.timers import Timer
 from actors.messages import Activity
-from actors.server.calls import Calls
+from actors.server.calls.calls import Calls
 from actors.server.course import Course
-from actors.server.incarnation import ProcessExit
-from actors.server.link import Launcher, Link
+from actors.server.process.incarnation import ProcessExit
+from actors.server.process.link import Launcher, Link
+from actors.server.process.startup import Startup
 from actors.server.record import Record
 from actors.server.settings import ServerSettings
-from actors.server.startup import Startup
 
 
 class Processes:

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from actors.catalogue.offer import Offer
 from actors.kit import Starts
 from actors.life.policy import RestartLog
-from actors.protocol.era import Identity
-from actors.protocol.versions import Era
-from actors.server.journal import Journal
+from actors.protocol.agreement.era import Identity
+from actors.protocol.agreement.versions import Era
+from actors.server.lists.subscribers import OnlyUpdates, Subscribers
+from actors.server.operators.journal import Journal
 from actors.server.settings import ServerSettings
-from actors.server.subscribers import OnlyUpdates, Subscribers
 from actors.transport.base import Transport
 
 

@@ -12,13 +12,13 @@ from actors.kit.reporter import Reporter
 from actors.life.policy import RestartType
 from actors.life.states import Life, State
 from actors.messages import Activity, EraLearned, ServerChanged, ServerListed, ServerStatus
-from actors.protocol.versions import Era
-from actors.server.calls import Calls
-from actors.server.journal import Journal
-from actors.server.last_words import ending
-from actors.server.link import Link
+from actors.protocol.agreement.versions import Era
+from actors.server.calls.calls import Calls
+from actors.server.operators.journal import Journal
+from actors.server.operators.last_words import ending
+from actors.server.operators.story import Story
+from actors.server.process.link import Link
 from actors.server.recovery import Recovery
-from actors.server.story import Story
 from actors.transport.base import Exit
 
 STDERR_LINES = 20

@@ -16,8 +16,8 @@ from actors.life.policy import RestartLog
 from actors.life.states import Life, State
 from actors.life.timers import Timer
 from actors.messages import Activity
-from actors.server.calls import Calls
-from actors.server.orders import Orders
+from actors.server.calls.calls import Calls
+from actors.server.operators.orders import Orders
 
 STARTING_RETRY_S = 5.0
 ASK_AGAIN_S = 15.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.protocol.era import Terms
+from actors.protocol.agreement.era import Terms
+from actors.protocol.asking.questions import Fallback
 from actors.protocol.listing import ListLimits
-from actors.protocol.questions import Fallback
 from actors.transport.stdio.installer import Installer
 
 DRAIN_S = 5.0

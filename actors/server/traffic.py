@@ -10,7 +10,7 @@ import trio
 from actors.errors import ProtocolViolation
 from actors.life.events import Away, Barred, Drained, NotAgreed
 from actors.life.states import State
-from actors.protocol.era import Agreement, NoAgreement
+from actors.protocol.agreement.era import Agreement, NoAgreement
 from actors.protocol.facts import (
     CallAnswered,
     CallAsked,
@@ -29,20 +29,20 @@ from actors.protocol.facts import (
     Unreachable,
     VisitCompleted,
 )
-from actors.protocol.failure import GONE, Failure
 from actors.protocol.listing import PageArrived
-from actors.server.calls import Calls
-from actors.server.change_stream import ChangeStream
+from actors.protocol.wire.failure import GONE, Failure
+from actors.server.calls.calls import Calls
+from actors.server.calls.task_pauses import TaskPauses
 from actors.server.course import Course
 from actors.server.dialogue import Dialogue
-from actors.server.discovery import Discovery
-from actors.server.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered, QuestionProgressed
-from actors.server.incarnation import Received
-from actors.server.link import Link
+from actors.server.lists.change_stream import ChangeStream
+from actors.server.lists.discovery import Discovery
 from actors.server.liveness import Liveness
+from actors.server.process.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered, QuestionProgressed
+from actors.server.process.incarnation import Received
+from actors.server.process.link import Link
 from actors.server.processes import Processes
 from actors.server.record import Record
-from actors.server.task_pauses import TaskPauses
 
 _ANSWERS = (CallAnswered, CallRefused, CallMalformed, CallLost)
 

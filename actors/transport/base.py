@@ -13,9 +13,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from actors.protocol.failure import Failure
-from actors.protocol.framing import Line
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.framing import Line
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.side_output import Asides
 
 BUSY_CPU_S = 0.02

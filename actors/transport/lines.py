@@ -9,8 +9,8 @@ from itertools import accumulate
 import trio
 
 from actors.kit.decoding import decoded
-from actors.protocol.framing import Line, Pieces, may_be_message
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.framing import Line, Pieces, may_be_message
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters
 from actors.transport.side_output import Asides
 

@@ -14,8 +14,8 @@ import trio
 
 from actors.errors import ServerExited
 from actors.kit.nursery import background
-from actors.protocol.framing import LineSplitter
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.framing import LineSplitter
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.lines import received, write_lines
 from actors.transport.side_output import Asides

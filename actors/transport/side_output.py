@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from actors.protocol.framing import Line
+from actors.protocol.wire.framing import Line
 from actors.transport.mask import Mask
 from actors.transport.tail import Tail
 

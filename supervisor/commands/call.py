@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from actors.errors import InvalidArguments
-from actors.protocol.input_required import KIND, RESPONSES, STATE
-from actors.protocol.repeated_keys import check_keys
+from actors.protocol.asking.input_required import KIND, RESPONSES, STATE
+from actors.protocol.wire.repeated_keys import check_keys
 from supervisor.client import RequestRefused, connect
 from supervisor.commands import questions
 from supervisor.commands.common import ask, json_option, print_json, readable, url_option

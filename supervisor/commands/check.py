@@ -14,7 +14,7 @@ from supervisor.commands.common import console, plain, table
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import check_exposure
 from supervisor.config import Configuration, ServerConfig, load
-from supervisor.config.remarks import lines
+from supervisor.config.entries.remarks import lines
 from supervisor.host.datadir import default_data_dir, problems_of
 
 DISTRIBUTION = "mcpvisor"

@@ -14,9 +14,9 @@ from typing import Any, Final
 import click
 import msgspec
 
-from actors.protocol import forms
-from actors.protocol.forms import Form, FormField
-from actors.protocol.jsonrpc import encode
+from actors.protocol.asking import forms
+from actors.protocol.asking.forms import Form, FormField
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.texts import clean
 
 CAPABILITIES: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}}

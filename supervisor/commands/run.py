@@ -21,9 +21,9 @@ from actors.errors import ConfigError
 from actors.kit.paths import absolute, is_file
 from supervisor.commands.outcomes import BadConfiguration
 from supervisor.config import Configuration, load
-from supervisor.config.address import split_address
-from supervisor.config.remarks import lines as lines_of
+from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
+from supervisor.config.syntax.address import split_address
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.interrupt import plain_interrupt
 from supervisor.host.loading import loading

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from actors.catalogue.criteria import MAX_LIMIT, SortBy
-from actors.catalogue.inference import Complexity
+from actors.catalogue.lists.inference import Complexity
 from actors.catalogue.metadata import SAFETY
 from supervisor.commands.common import (
     below,

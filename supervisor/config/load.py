@@ -20,21 +20,21 @@ from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from actors.transport.stdio.command import resolve_command
-from supervisor.config.address import split_address
-from supervisor.config.entry import ServerConfig
-from supervisor.config.environment import passed, shared
-from supervisor.config.expand import expand, expand_home
-from supervisor.config.file import read_text
-from supervisor.config.jsonc import ConfigText, read_document
-from supervisor.config.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
-from supervisor.config.origins import allowed_host, allowed_origin
-from supervisor.config.presence import missing_of
-from supervisor.config.remarks import Remark
-from supervisor.config.servers import Surroundings, read_server
-from supervisor.config.slugs import called, derived_slugs
+from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.entries.presence import missing_of
+from supervisor.config.entries.remarks import Remark
+from supervisor.config.entries.servers import Surroundings, read_server
+from supervisor.config.entries.slugs import called, derived_slugs
+from supervisor.config.entries.tool_timeout import by_default, tool_timeout_s
 from supervisor.config.structs import Settings
-from supervisor.config.tool_timeout import by_default, tool_timeout_s
-from supervisor.config.values import Findings, SeveralErrors, build, keys_of
+from supervisor.config.syntax.address import split_address
+from supervisor.config.syntax.environment import passed, shared
+from supervisor.config.syntax.expand import expand, expand_home
+from supervisor.config.syntax.file import read_text
+from supervisor.config.syntax.jsonc import ConfigText, read_document
+from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
+from supervisor.config.syntax.origins import allowed_host, allowed_origin
+from supervisor.config.syntax.values import Findings, SeveralErrors, build, keys_of
 
 Place = tuple[str, str]
 """The key path of an entry: section and name."""

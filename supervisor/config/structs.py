@@ -14,8 +14,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from supervisor.config.address import split_address
-from supervisor.config.units import MIB, Count, LogLevel, PositiveSeconds, Rerank, Seconds, Size
+from supervisor.config.syntax.address import split_address
+from supervisor.config.syntax.units import MIB, Count, LogLevel, PositiveSeconds, Rerank, Seconds, Size
 
 
 class Settings(Struct, frozen=True, kw_only=True):

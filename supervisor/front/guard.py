@@ -19,8 +19,8 @@ from typing import TypeVar
 
 import msgspec
 
-from actors.protocol import jsonrpc
-from supervisor.config.origins import Authority, allowed_host, allowed_origin, authority, origin_of
+from actors.protocol.wire import jsonrpc
+from supervisor.config.syntax.origins import Authority, allowed_host, allowed_origin, authority, origin_of
 from supervisor.front.edge.fields import Fields
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.naming import tool_path
-from actors.catalogue.resolution import Absent, Resolution, Resolved, Undiscovered
+from actors.catalogue.names.naming import tool_path
+from actors.catalogue.names.resolution import Absent, Resolution, Resolved, Undiscovered
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus

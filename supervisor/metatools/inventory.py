@@ -17,7 +17,7 @@ import msgspec
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.definitions import KINDS
 
 MAX_CURSOR_CHARS = 4096

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from actors.protocol.repeated_keys import check_keys, check_unique
+from actors.protocol.wire.repeated_keys import check_keys, check_unique
 
 EMPTY = msgspec.Raw(b"{}")
 MAX_NESTING = 3

@@ -25,8 +25,8 @@ import numpy as np
 
 from actors.kit import is_want
 from actors.search import MAX_DIMENSIONS, Embedder
-from actors.search.postings import Floats
-from supervisor.config.units import Rerank
+from actors.search.documents.postings import Floats
+from supervisor.config.syntax.units import Rerank
 from supervisor.neural.blas import one_thread
 from supervisor.neural.model import MAX_PIECES, SentenceModel
 from supervisor.neural.transformer import transformer_of

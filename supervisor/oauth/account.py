@@ -8,18 +8,18 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from actors.protocol.versions import LATEST_LEGACY
+from actors.protocol.agreement.versions import LATEST_LEGACY
 from actors.transport.http.remote import Remote
 from supervisor.config import OAuthConfig
-from supervisor.oauth.challenge import Challenge, challenge_of
-from supervisor.oauth.discovery import Located, locate, wanted_scope
-from supervisor.oauth.fetch import Fetcher
-from supervisor.oauth.grant import Grant
-from supervisor.oauth.issuer import AuthorizationServer
+from supervisor.oauth.issuers.challenge import Challenge, challenge_of
+from supervisor.oauth.issuers.discovery import Located, locate, wanted_scope
+from supervisor.oauth.issuers.fetch import Fetcher
+from supervisor.oauth.issuers.grant import Grant
+from supervisor.oauth.issuers.issuer import AuthorizationServer
+from supervisor.oauth.issuers.metadata import check_login
+from supervisor.oauth.issuers.registration import known_client
+from supervisor.oauth.issuers.targets import check_scheme
 from supervisor.oauth.keeper import Keeper
-from supervisor.oauth.metadata import check_login
-from supervisor.oauth.registration import known_client
-from supervisor.oauth.targets import check_scheme
 
 _HELLO: Final = {
     "jsonrpc": "2.0",

@@ -16,13 +16,13 @@ from actors.errors import LoginFailed
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
 from actors.transport.http.authorization import Authorizer
-from supervisor.oauth import messages
 from supervisor.oauth.account import Account
-from supervisor.oauth.challenge import Challenge
-from supervisor.oauth.grant import Grant
+from supervisor.oauth.issuers import messages
+from supervisor.oauth.issuers.challenge import Challenge
+from supervisor.oauth.issuers.grant import Grant
+from supervisor.oauth.issuers.trouble import OAuthTrouble
 from supervisor.oauth.logins import Login, Logins, check_answer
 from supervisor.oauth.port import CallbackQuery, LoginStatus
-from supervisor.oauth.trouble import OAuthTrouble
 from supervisor.oauth.vault import Vault
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.store import SavedGrant, Store

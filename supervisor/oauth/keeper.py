@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from actors.transport.http.authorization import Denial, NoToken
 from supervisor.config import OAuthConfig
-from supervisor.oauth.challenge import Challenge, challenge_of
-from supervisor.oauth.grant import Grant, Tokens
-from supervisor.oauth.issuer import AuthorizationServer
-from supervisor.oauth.trouble import IssuerRefused, OAuthTrouble, Unreached
+from supervisor.oauth.issuers.challenge import Challenge, challenge_of
+from supervisor.oauth.issuers.grant import Grant, Tokens
+from supervisor.oauth.issuers.issuer import AuthorizationServer
+from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreached
 
 AGAIN_S: Final = 5.0
 """After a renewal that nobody answered, nobody is asked for so long."""

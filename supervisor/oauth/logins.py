@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 import trio
 
-from supervisor.oauth.grant import Grant
-from supervisor.oauth.messages import code_of
+from supervisor.oauth.issuers.grant import Grant
+from supervisor.oauth.issuers.messages import code_of
+from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
 from supervisor.oauth.port import CallbackQuery, LoginState, LoginStatus
-from supervisor.oauth.trouble import IssuerRefused, OAuthTrouble
 
 EXPIRY_S: Final = 600.0
 MAX_OPEN: Final = 32

@@ -7,7 +7,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 
 from actors.principal import Principal
-from supervisor.config.address import base_url
+from supervisor.config.syntax.address import base_url
 
 CALLBACK: Final = "/oauth/callback"
 """The path on the daemon's own listener."""

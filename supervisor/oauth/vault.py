@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from actors.principal import Principal
-from supervisor.oauth.grant import Grant
+from supervisor.oauth.issuers.grant import Grant
 from supervisor.store import SavedGrant
 
 _NONCE_BYTES: Final = 12

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from actors.transport.stdio.command import INHERITED
-from supervisor.config.entry import ServerConfig
-from supervisor.config.keys import FOREIGN, TOP_LEVEL
-from supervisor.config.oauth import OAuthConfig
+from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.structs import Settings
-from supervisor.config.values import Key, keys_of
+from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
+from supervisor.config.syntax.values import Key, keys_of
 
 USAGE = "usage: python -m supervisor.reference.configuration [--schema | --write FILE]\n"
 

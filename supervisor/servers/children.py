@@ -19,14 +19,14 @@ from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
 from actors.messages import ReadServer, RestartServer, ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.principal import LOCAL
-from actors.protocol.era import Identity
-from actors.protocol.versions import Era
+from actors.protocol.agreement.era import Identity
+from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import Profile, ServerActor, ServerMessage, Shared
-from actors.server.subscribers import Subscribers
+from actors.server.lists.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
-from supervisor.host.wakes import wakes
+from supervisor.host.loop.wakes import wakes
 from supervisor.servers.deployment import DeployedServer, RestingServer
 from supervisor.servers.journals import Journals
 from supervisor.servers.statuses import Statuses

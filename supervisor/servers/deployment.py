@@ -16,20 +16,20 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.resolution import ServerNames
+from actors.catalogue.names.resolution import ServerNames
 from actors.errors import ConfigError
 from actors.life.policy import RestartPolicy
-from actors.protocol.client_capabilities import NOBODY, OF_CLIENTS
-from actors.protocol.era import Terms
-from actors.protocol.jsonrpc import encode
-from actors.protocol.questions import Fallback
+from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
+from actors.protocol.agreement.era import Terms
+from actors.protocol.asking.questions import Fallback
+from actors.protocol.wire.jsonrpc import encode
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
 from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
-from supervisor.config.roots import listed
+from supervisor.config.entries.roots import listed
 
 CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from actors.server.journal import Journal, Level
+from actors.server.operators.journal import Journal, Level
 from actors.transport.mask import Mask
 
 log = logging.getLogger("servers")  # of interest to people is the server, not the module that tells of it

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import msgspec
 
 from actors.principal import LOCAL, Principal
-from actors.protocol.versions import LATEST_LEGACY, Era
+from actors.protocol.agreement.versions import LATEST_LEGACY, Era
 
 EMPTY_OBJECT = msgspec.Raw(b"{}")
 
@@ -26,6 +26,6 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     def program(self) -> Hashable:
         """Who it is over all its sessions and connections: its name, which it chose itself, within its principal.
 
-        Bounds that clients share count by it (`actors.kit.quota`). It proves nothing: no right may depend on it.
+        Bounds that clients share count by it (`actors.kit.fairness.quota`). It proves nothing: no right depends on it.
         """
         return self.principal, self.name

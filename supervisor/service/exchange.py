@@ -19,19 +19,19 @@ from actors.catalogue.offer import Tool
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
-from actors.protocol import jsonrpc
-from actors.protocol.client_capabilities import ELICIT, NOBODY, declared, lacking, with_elicitation
+from actors.protocol.agreement.client_capabilities import ELICIT, NOBODY, declared, lacking, with_elicitation
+from actors.protocol.agreement.versions import META_LOG_LEVEL
+from actors.protocol.asking.input_required import Retry
+from actors.protocol.asking.question_progress import with_token
+from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
-from actors.protocol.input_required import Retry
 from actors.protocol.listing import METHODS
-from actors.protocol.question_progress import with_token
-from actors.protocol.versions import META_LOG_LEVEL
-from actors.protocol.visits import Visitor
-from supervisor.service.allowance import CallAllowance
+from actors.protocol.wire import jsonrpc
 from supervisor.service.client import Client
-from supervisor.service.elicitations import CallElicitations
-from supervisor.service.labels import labelled
-from supervisor.service.question_table import MAX_OPEN, QuestionTable
+from supervisor.service.questions.allowance import CallAllowance
+from supervisor.service.questions.elicitations import CallElicitations
+from supervisor.service.questions.labels import labelled
+from supervisor.service.questions.question_table import MAX_OPEN, QuestionTable
 from supervisor.service.updates import Updates
 
 MAX_TOKEN_BYTES: Final = 512

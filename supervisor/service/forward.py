@@ -12,20 +12,20 @@ from actors.catalogue.offer import Tool
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
 from actors.kit import Address, Latest
 from actors.messages import CallServer, Result
-from actors.protocol.jsonrpc import ErrorObject, RemoteError
-from actors.protocol.tasks import RESULT
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
+from actors.protocol.tasks.tasks import RESULT
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.router import Message as RouterMessage
-from supervisor.host.workbench import SMALL_BYTES, Workbench
+from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer, is_json, plain
 from supervisor.servers.deployment import Deployment
-from supervisor.service.elicitations import CallElicitations, Elicitations
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fitted, may_not_fit
-from supervisor.service.parking import Parking
+from supervisor.service.questions.elicitations import CallElicitations, Elicitations
 from supervisor.service.relay import as_tool_result, fit, passes, relayed, travelling_meta
-from supervisor.service.round_trips import RoundTrips
-from supervisor.service.rounds import CapabilityRequired
+from supervisor.service.rounds.parking import Parking
+from supervisor.service.rounds.round_trips import RoundTrips
+from supervisor.service.rounds.rounds import CapabilityRequired
 from supervisor.service.tasks import HeldTask, HeldTasks, TaskVoice
 
 MAX_META_BYTES = 65_536

@@ -18,25 +18,25 @@ from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Address, Latest
 from actors.messages import ServerStatus
 from actors.principal import Principal
-from actors.protocol.jsonrpc import encode
-from actors.protocol.mirrors import Mirror
+from actors.protocol.wire.jsonrpc import encode
+from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
-from actors.server.subscribers import Subscribers
+from actors.server.lists.subscribers import Subscribers
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
 from supervisor.servers.deployment import Deployment
-from supervisor.service.counting import Used
-from supervisor.service.elicitations import Elicitations
+from supervisor.service.calls.counting import Used
+from supervisor.service.calls.meta_calls import MetaCalls
+from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.exchange import Exchange
-from supervisor.service.introduction import Introduction
-from supervisor.service.lookup import Lookup
+from supervisor.service.introduction.instructions import Introduction
+from supervisor.service.introduction.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
+from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.means import Means
-from supervisor.service.meta_calls import MetaCalls
 from supervisor.service.port import Revisions
+from supervisor.service.questions.elicitations import Elicitations
 from supervisor.service.resources import Reading
-from supervisor.service.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
-from supervisor.service.tool_calls import ToolCalls
 
 Handler = Callable[[Exchange], Awaitable[bytes]]
 

@@ -8,18 +8,18 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Address, Latest
 from actors.messages import ServerStatus
 from actors.router import Message as RouterMessage
-from actors.server.subscribers import Subscribers
-from supervisor.host.workbench import Workbench
+from actors.server.lists.subscribers import Subscribers
+from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
-from supervisor.service.arrival import Arrival
-from supervisor.service.counting import Used
-from supervisor.service.elicitations import Elicitations
+from supervisor.service.calls.counting import Used
 from supervisor.service.forward import Forwarder
-from supervisor.service.looks import Looks
-from supervisor.service.parking import Parking
+from supervisor.service.lookup.arrival import Arrival
+from supervisor.service.lookup.looks import Looks
+from supervisor.service.lookup.visible import Visible
+from supervisor.service.questions.elicitations import Elicitations
+from supervisor.service.rounds.parking import Parking
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
-from supervisor.service.visible import Visible
 
 
 class Means:

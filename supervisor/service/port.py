@@ -15,15 +15,15 @@ import msgspec
 from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
-from actors.protocol import jsonrpc
 from actors.protocol.listing import METHODS
-from actors.protocol.mirrors import Mirror
-from actors.protocol.naming import NAMED_BY
-from supervisor.host.workbench import beside
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.mirrors import Mirror
+from actors.protocol.wire.naming import NAMED_BY
+from supervisor.host.loop.workbench import beside
 from supervisor.service.exchange import Exchange
+from supervisor.service.introduction.signature import HANDSHAKES, signed
 from supervisor.service.relay import MISSING_CAPABILITY
-from supervisor.service.rounds import InputNeeded
-from supervisor.service.signature import HANDSHAKES, signed
+from supervisor.service.rounds.rounds import InputNeeded
 
 log = logging.getLogger(__name__)
 

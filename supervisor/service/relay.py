@@ -13,7 +13,9 @@ import msgspec
 
 from actors.errors import ProtocolViolation, ServerError
 from actors.messages import Result
-from actors.protocol.jsonrpc import (
+from actors.protocol.agreement.versions import META_SERVER_INFO, Era
+from actors.protocol.asking.visits import WANTED as VISIT_WANTED
+from actors.protocol.wire.jsonrpc import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -21,8 +23,6 @@ from actors.protocol.jsonrpc import (
     RemoteError,
     encode,
 )
-from actors.protocol.versions import META_SERVER_INFO, Era
-from actors.protocol.visits import WANTED as VISIT_WANTED
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer
 
 NO_CODE = 0

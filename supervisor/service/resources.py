@@ -15,18 +15,18 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.catalogue.naming import resource_path, resource_uri
+from actors.catalogue.names.naming import resource_path, resource_uri
 from actors.errors import InvalidArguments, ProtocolViolation
-from actors.protocol.jsonrpc import encode
-from actors.protocol.versions import Era
-from supervisor.host.workbench import Workbench
+from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.jsonrpc import encode
+from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.metatools.arguments import resources
 from supervisor.metatools.lenient_json import EMPTY
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
 from supervisor.service.forward import Forwarder
-from supervisor.service.lookup import Lookup
+from supervisor.service.lookup.lookup import Lookup
 
 NO_META = msgspec.Raw(b"")
 MAX_COMPLETED_BYTES = 65_536

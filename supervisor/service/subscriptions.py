@@ -2,7 +2,7 @@
 
 - The server's own answer to the first is what that client gets; who comes later gets its result at once.
 - A server that is asleep is woken to be asked. While anybody is subscribed it is not put to sleep for being idle.
-- A new process is asked again by its actor, see `actors/server/change_stream.py`.
+- A new process is asked again by its actor, see `actors/server/lists/change_stream.py`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from actors.kit import Address
 from actors.life.states import State
 from actors.messages import CallServer
 from actors.principal import Principal
+from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE
-from actors.protocol.jsonrpc import encode
-from actors.protocol.versions import Era
+from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
-from actors.server.subscribers import Subscribers
+from actors.server.lists.subscribers import Subscribers
 from supervisor.service.exchange import Exchange
 from supervisor.service.forward import Forwarder
+from supervisor.service.lookup.visible import Visible
 from supervisor.service.updates import Updates
-from supervisor.service.visible import Visible
 
 _NO_META: Final = msgspec.Raw(b"")
 

@@ -23,15 +23,15 @@ from actors.errors import TooManyCalls
 from actors.kit import Latest, Quota, Reply
 from actors.messages import Caller, Note, Question, Result
 from actors.principal import Principal
-from actors.protocol import tasks
-from actors.protocol.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
-from actors.protocol.versions import Era
-from actors.protocol.visits import Visitor
+from actors.protocol.agreement.versions import Era
+from actors.protocol.asking.visits import Visitor
+from actors.protocol.tasks import tasks
+from actors.protocol.tasks.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
 
 MAX_TASKS: Final = 4096
-"""Of all clients, which share it; see `actors.kit.quota`."""
+"""Of all clients, which share it; see `actors.kit.fairness.quota`."""
 _BOOT_BYTES: Final = 6
 _NONCE_BYTES: Final = 12
 _MAC_BYTES: Final = 6

@@ -11,7 +11,7 @@ import trio
 
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.messages import EraLearned
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from supervisor.store import Store
 
 log = logging.getLogger(__name__)

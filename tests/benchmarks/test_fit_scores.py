@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from actors.search.certainty import MEANINGS, WORDS, Evidence
+from actors.search.ranking.certainty import MEANINGS, WORDS, Evidence
 from benchmarks.fit_scores import AWAY, Case, chance, costs, fitted
 
 START = np.array(msgspec.structs.astuple(WORDS))

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from supervisor.config import ServerConfig, Settings, load, parse
-from supervisor.config.file import read_text
-from supervisor.config.jsonc import read_document
-from supervisor.config.keys import FOREIGN, TOP_LEVEL
-from supervisor.config.values import keys_of
+from supervisor.config.syntax.file import read_text
+from supervisor.config.syntax.jsonc import read_document
+from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
+from supervisor.config.syntax.values import keys_of
 from supervisor.reference.configuration import USAGE, blocks, main, marked, rewrite, schema, server_keys
 
 ROOT = Path(__file__).parents[2]

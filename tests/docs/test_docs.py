@@ -27,7 +27,7 @@ from supervisor.front.pages.tools import tool_routes
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.reference import documents
-from supervisor.service.elicitations import Elicitations
+from supervisor.service.questions.elicitations import Elicitations
 from tests.supervisor.front.pages.test_api import view
 from tests.supervisor.front.pages.test_servers import Obeys
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from actors.protocol.versions import META_SERVER_INFO
+from actors.protocol.agreement.versions import META_SERVER_INFO
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers
 
 MODERN_MEMBERS = ("resultType", "ttlMs", "cacheScope")

@@ -9,7 +9,7 @@ import msgspec
 from actors.protocol.exchanges import LogLevel
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
-from supervisor.service.question_table import QuestionTable
+from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
 
 

@@ -15,7 +15,7 @@ from actors.catalogue.offer import Offer
 from actors.kit import Mailbox, Starts
 from actors.life.states import State
 from actors.messages import CallServer, ReadServer, ServerChanged, ServerStatus
-from actors.protocol.era import Identity
+from actors.protocol.agreement.era import Identity
 from actors.transport.memory import MemoryTransport
 from supervisor.servers.children import Servers
 from tests.fakes.deployments import server

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import trio
 
 from actors.kit import Latest
-from actors.protocol.versions import META_SUBSCRIPTION
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.transport.base import Work
 from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines, line

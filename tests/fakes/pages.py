@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from actors.catalogue.draft import Draft
+from actors.catalogue.lists.draft import Draft
+from actors.catalogue.lists.pages import ListPage, ListRoom, read_page
 from actors.catalogue.offer import Offer
-from actors.catalogue.pages import ListPage, ListRoom, read_page
-from actors.protocol.era import Agreement
+from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import MEMBERS, METHODS, Kind, Listed, ListLimits, PageArrived
 
 AGREEMENT = Agreement(era="legacy", version="2025-11-25", instructions="read me")

@@ -14,29 +14,29 @@ import trio
 from jsonschema.validators import validator_for
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
-from actors.catalogue.resolution import ServerNames
 from actors.kit import Latest, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
 from actors.messages import EraLearned, ServerChanged, ServerStatus, StopServer, WakeServer
-from actors.protocol.era import Identity
-from actors.protocol.versions import Era
+from actors.protocol.agreement.era import Identity
+from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
 from actors.router import Router
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
-from actors.server.journal import Journal
-from actors.server.subscribers import Subscribers
+from actors.server.lists.subscribers import Subscribers
+from actors.server.operators.journal import Journal
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
+from supervisor.service.calls.counting import Used
 from supervisor.service.client import Client
-from supervisor.service.counting import Used
-from supervisor.service.elicitations import Elicitations
 from supervisor.service.gateway import Gateway
 from supervisor.service.port import answer
+from supervisor.service.questions.elicitations import Elicitations
 from tests.fakes.exchanges import exchange
 from tests.fakes.lines import Lines, line
 from tests.fakes.turns import at_once

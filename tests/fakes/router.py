@@ -8,7 +8,7 @@ from typing import Any, cast
 from actors.errors import SupervisorError
 from actors.kit import Address, Reply
 from actors.messages import CallServer, Result
-from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.wire.jsonrpc import RemoteError
 from actors.router import Message
 
 

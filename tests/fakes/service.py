@@ -10,7 +10,7 @@ import trio
 from actors.errors import UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
-from actors.protocol.mirrors import Mirror
+from actors.protocol.wire.mirrors import Mirror
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions

@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines, line
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.protocol.versions import META_SERVER_INFO, Era
+from actors.protocol.agreement.versions import META_SERVER_INFO, Era
 from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines
 

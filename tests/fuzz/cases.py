@@ -12,21 +12,21 @@ from typing import Any, Literal
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from actors.transport.websocket.transport import WebSocketTransport
 from supervisor.config import OAuthConfig
-from supervisor.oauth.challenge import challenge_of
-from supervisor.oauth.discovery import locate
-from supervisor.oauth.fetch import Fetcher
-from supervisor.oauth.grant import OAuthClient
-from supervisor.oauth.messages import authorization_url, refusal_of, tokens_of
-from supervisor.oauth.metadata import check_login
-from supervisor.oauth.registration import registered
-from supervisor.oauth.targets import check_scheme
-from supervisor.oauth.trouble import OAuthTrouble
+from supervisor.oauth.issuers.challenge import challenge_of
+from supervisor.oauth.issuers.discovery import locate
+from supervisor.oauth.issuers.fetch import Fetcher
+from supervisor.oauth.issuers.grant import OAuthClient
+from supervisor.oauth.issuers.messages import authorization_url, refusal_of, tokens_of
+from supervisor.oauth.issuers.metadata import check_login
+from supervisor.oauth.issuers.registration import registered
+from supervisor.oauth.issuers.targets import check_scheme
+from supervisor.oauth.issuers.trouble import OAuthTrouble
 from tests.fuzz.grammars import Grammar
 from tests.fuzz.network import Serve
 

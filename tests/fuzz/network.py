@@ -77,8 +77,8 @@ def connected(network: Network) -> Iterator[None]:
     """Have every connection of the block lead to a network in memory."""
     with (
         mock.patch.object(trio, "open_tcp_stream", network.open),
-        mock.patch("actors.kit.share.TURN_S", math.inf),  # turns are of the real clock
+        mock.patch("actors.kit.fairness.share.TURN_S", math.inf),  # turns are of the real clock
         mock.patch.object(TrioStream, "get_extra_info", _info),
-        mock.patch("supervisor.oauth.fetch._looked_up", _looked_up),
+        mock.patch("supervisor.oauth.issuers.fetch._looked_up", _looked_up),
     ):
         yield

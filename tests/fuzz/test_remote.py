@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.errors import SupervisorError
-from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.wire.jsonrpc import RemoteError
 from actors.transport.http import streamable
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport

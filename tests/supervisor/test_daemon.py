@@ -33,7 +33,7 @@ from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.logs import logging_to_stderr
-from supervisor.host.readiness import READY_PER_TURN
+from supervisor.host.loop.readiness import READY_PER_TURN
 from supervisor.servers.deployment import DeployedServer, Deployment
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool

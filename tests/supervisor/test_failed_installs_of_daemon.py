@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from supervisor.host.datadir import open_data_dir
-from tests.actors.server.test_last_words import TOO_OLD, TOO_OLD_BEFORE
+from tests.actors.server.operators.test_last_words import TOO_OLD, TOO_OLD_BEFORE
 from tests.actors.transport.stdio.test_npm_log import HEAD, SAID, SCRIPT_FAILED
 from tests.supervisor.test_daemon import configuration, running
 

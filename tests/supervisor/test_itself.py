@@ -10,7 +10,7 @@ import httpx2
 import pytest
 import trio
 
-from actors.protocol.versions import META_VERSION
+from actors.protocol.agreement.versions import META_VERSION
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol
 
-from actors.protocol.failure import Failure
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.outgoing import Outgoing
 
 HttpKind = Literal["http", "sse"]
 """Streamable HTTP, or HTTP+SSE (MCP 2024-11-05, "Transports")."""

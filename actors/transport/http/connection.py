@@ -17,16 +17,16 @@ import trio
 from msgspec.structs import replace
 
 from actors.errors import ServerExited
-from actors.protocol.failure import Failure
+from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.outbound import LISTEN
-from actors.protocol.outgoing import Outgoing
-from actors.protocol.versions import MODERN_VERSIONS
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Exit
 from actors.transport.http.channel import Channel, HttpKind
+from actors.transport.http.client.verdict import SESSION_OVER, expired
 from actors.transport.http.site import Site
 from actors.transport.http.sse import HttpSse
 from actors.transport.http.streamable import StreamableHttp
-from actors.transport.http.verdict import SESSION_OVER, expired
 from actors.transport.session import Session
 
 _NAMES: dict[HttpKind, str] = {"http": "Streamable HTTP", "sse": "HTTP+SSE"}

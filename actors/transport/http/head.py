@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol.mirrors import mirrored
-from actors.protocol.outgoing import Outgoing
-from actors.protocol.versions import MODERN_VERSIONS
+from actors.protocol.agreement.versions import MODERN_VERSIONS
+from actors.protocol.wire.mirrors import mirrored
+from actors.protocol.wire.outgoing import Outgoing
 
 SESSION: Final = "mcp-session-id"
 VERSION: Final = "mcp-protocol-version"

@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager, suppress
 import httpx2
 import trio
 
-from actors.kit.share import share_of
-from actors.protocol.failure import Failure
+from actors.kit.fairness.share import share_of
+from actors.protocol.wire.failure import Failure
 from actors.transport.border import Border
 from actors.transport.http.authorization import denial_of
+from actors.transport.http.client.verdict import UnforeseenAnswer, of_error, of_status
 from actors.transport.http.head import retry_after_s
 from actors.transport.http.remote import HttpLimits, server_of
-from actors.transport.http.verdict import UnforeseenAnswer, of_error, of_status
 
 MAX_REDIRECTS = 3
 _REDIRECTS = {"POST": (307, 308), "GET": (301, 302, 303, 307, 308), "DELETE": (307, 308)}

@@ -12,14 +12,14 @@ from typing import Literal
 import httpx2
 import trio
 
-from actors.protocol.failure import Failure
-from actors.protocol.outgoing import Outgoing
-from actors.protocol.versions import MODERN_VERSIONS
+from actors.protocol.agreement.versions import MODERN_VERSIONS
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.http.channel import HandOn
+from actors.transport.http.client.pieces import events
+from actors.transport.http.client.verdict import expired
 from actors.transport.http.head import EVENTS, head_of, media_type
-from actors.transport.http.pieces import events
 from actors.transport.http.site import Site
-from actors.transport.http.verdict import expired
 
 ENDPOINT_S = 5.0
 """How long after its head a stream may take to name the address for messages: that comes first."""

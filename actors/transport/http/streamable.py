@@ -17,12 +17,14 @@ import httpx2
 import trio
 
 from actors.kit.decoding import decoded
-from actors.protocol.failure import Failure
-from actors.protocol.framing import may_be_message
-from actors.protocol.outgoing import Outgoing
-from actors.protocol.versions import MODERN_VERSIONS
-from actors.protocol.weight import LARGE_BYTES
+from actors.protocol.agreement.versions import MODERN_VERSIONS
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.framing import may_be_message
+from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.channel import HandOn
+from actors.transport.http.client.pieces import events, whole
+from actors.transport.http.client.verdict import expired, is_expired
 from actors.transport.http.head import (
     EVENTS,
     JSON,
@@ -37,9 +39,7 @@ from actors.transport.http.head import (
     pause_s,
     session_of,
 )
-from actors.transport.http.pieces import events, whole
 from actors.transport.http.site import Site
-from actors.transport.http.verdict import expired, is_expired
 
 MAX_ERROR_BYTES = 64 * 1024
 """Of the body of an answer that is no success, where a JSON-RPC error may be."""

@@ -16,12 +16,12 @@ from actors.kit.nursery import background
 from actors.transport.border import Border
 from actors.transport.http.authorization import AuthorizedClient, Authorizer
 from actors.transport.http.channel import HttpKind
-from actors.transport.http.client import proxy_before, way_to
+from actors.transport.http.client.client import proxy_before, way_to
+from actors.transport.http.client.tls import trusted_certificates
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.head import ENCODING
 from actors.transport.http.remote import HttpLimits, Remote, server_of
 from actors.transport.http.site import Site
-from actors.transport.http.tls import trusted_certificates
 
 _KEEP_ALIVE_S: Final = 4.0
 """Many servers close what was idle for five seconds (Node, uvicorn, hypercorn, Apache, as they come). What is sent at

@@ -14,8 +14,8 @@ from wsproto.events import TextMessage
 
 from actors.errors import ServerExited
 from actors.kit.decoding import decoded
-from actors.protocol.outgoing import Outgoing
-from actors.protocol.weight import LARGE_BYTES
+from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.base import Exit
 from actors.transport.border import Border
 from actors.transport.http.remote import HttpLimits

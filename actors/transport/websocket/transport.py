@@ -15,12 +15,12 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import BytesMessage, Pong, TextMessage
 
 from actors.errors import SpawnFailed
+from actors.kit.fairness.share import LoopShare, share_of
 from actors.kit.nursery import background
-from actors.kit.share import LoopShare, share_of
 from actors.transport.border import Border
+from actors.transport.http.client.tls import trusted_certificates
+from actors.transport.http.client.verdict import UnforeseenAnswer, of_status, why
 from actors.transport.http.remote import HttpLimits, Remote, server_of
-from actors.transport.http.tls import trusted_certificates
-from actors.transport.http.verdict import UnforeseenAnswer, of_status, why
 from actors.transport.websocket.connection import SocketConnection
 from actors.transport.websocket.meter import Meter
 

@@ -18,20 +18,20 @@ import trio
 
 from actors.errors import MailboxFull, SupervisorError, UnknownDoor
 from actors.kit.decoding import decoded
-from actors.protocol.jsonrpc import INVALID_REQUEST
-from actors.protocol.mirrors import Mirror
-from actors.protocol.weight import LARGE_BYTES
+from actors.protocol.wire.jsonrpc import INVALID_REQUEST
+from actors.protocol.wire.mirrors import Mirror
+from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import RETRY_S
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.request import BodyLimits, HttpRequest, Lines, TooLate
 from supervisor.front.http.answer_stream import KeepAlive
-from supervisor.front.http.head import Head, scan
-from supervisor.front.http.ladder import is_modern, refusal
+from supervisor.front.http.heads.head import Head, scan
+from supervisor.front.http.heads.ladder import is_modern, refusal
+from supervisor.front.http.heads.mirrors import disagreement
+from supervisor.front.http.heads.refusal import ErrorResponse, refuse, refused, refused_message
 from supervisor.front.http.legacy import LegacyFront
-from supervisor.front.http.mirrors import disagreement
 from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.redelivery import Redelivery
-from supervisor.front.http.refusal import ErrorResponse, refuse, refused, refused_message
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, Sessions
 from supervisor.front.http.settings import HttpSettings

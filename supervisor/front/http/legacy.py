@@ -18,17 +18,17 @@ import trio
 
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.principal import Principal
-from actors.protocol import jsonrpc
+from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
 from actors.protocol.exchanges import PROGRESS
-from actors.protocol.jsonrpc import INVALID_REQUEST
-from actors.protocol.versions import BATCH_VERSION, LATEST_LEGACY
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.jsonrpc import INVALID_REQUEST
 from supervisor.front.edge.request import HttpRequest, Lines
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream
-from supervisor.front.http.head import Accepts, Head
-from supervisor.front.http.ladder import legacy_version
+from supervisor.front.http.heads.head import Accepts, Head
+from supervisor.front.http.heads.ladder import legacy_version
+from supervisor.front.http.heads.refusal import refuse, refused_message
 from supervisor.front.http.redelivery import Redelivery
-from supervisor.front.http.refusal import refuse, refused_message
 from supervisor.front.http.session_streams import SessionStreams
 from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.settings import HttpSettings

@@ -14,12 +14,12 @@ from typing import Final
 import trio
 
 from actors.errors import SupervisorError
-from actors.protocol.jsonrpc import INVALID_REQUEST
+from actors.protocol.wire.jsonrpc import INVALID_REQUEST
 from supervisor.front.edge.request import ClientGone, HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream, cancel_when_set
-from supervisor.front.http.head import Accepts
-from supervisor.front.http.refusal import refuse
+from supervisor.front.http.heads.head import Accepts
+from supervisor.front.http.heads.refusal import refuse
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_subscription, subscribed

@@ -7,12 +7,12 @@ from typing import Final
 
 import trio
 
-from actors.protocol.jsonrpc import INVALID_REQUEST
+from actors.protocol.wire.jsonrpc import INVALID_REQUEST
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.event_stream import EventStream
+from supervisor.front.http.heads.refusal import refuse
 from supervisor.front.http.redelivery import Redelivery, Track
-from supervisor.front.http.refusal import refuse
 from supervisor.front.http.resumed import go_on_with
 from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.settings import HttpSettings

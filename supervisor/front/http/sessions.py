@@ -31,7 +31,7 @@ from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.service.client import Client
 from supervisor.service.port import Revisions
-from supervisor.service.question_table import QuestionTable
+from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
 from supervisor.store import ALL_UNTIL
 

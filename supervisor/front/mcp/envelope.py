@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
+from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
+from actors.protocol.asking.input_required import METHODS, RESPONSES, STATE, Retry
 from actors.protocol.exchanges import LogLevel
-from actors.protocol.input_required import METHODS, RESPONSES, STATE, Retry
-from actors.protocol.jsonrpc import NO_RAW, encode
-from actors.protocol.naming import NAMED_BY
-from actors.protocol.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
+from actors.protocol.wire.jsonrpc import NO_RAW, encode
+from actors.protocol.wire.naming import NAMED_BY
 
 MAX_BATCH: Final = 50
 MAX_ID_BYTES: Final = 512

@@ -23,11 +23,11 @@ import trio
 
 from actors.errors import InvalidArguments, SupervisorError, TooManyCalls
 from actors.principal import Principal
-from actors.protocol import jsonrpc
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
+from actors.protocol.asking.visits import COMPLETE
 from actors.protocol.changes import MAX_URI_CHARS, UPDATED
-from actors.protocol.versions import META_SUBSCRIPTION
-from actors.protocol.visits import COMPLETE
-from supervisor.host.wakes import Bell
+from actors.protocol.wire import jsonrpc
+from supervisor.host.loop.wakes import Bell
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions, Service
 from supervisor.service.updates import MAX_SUBSCRIBED, Updates

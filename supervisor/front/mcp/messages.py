@@ -19,14 +19,14 @@ from typing import Any, Final
 import msgspec
 
 from actors.errors import CallTooLarge, InvalidArguments, ProtocolViolation
-from actors.protocol import jsonrpc
+from actors.protocol.agreement.versions import META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSIONS, Era
+from actors.protocol.asking.input_required import Retry
 from actors.protocol.exchanges import LogLevel
-from actors.protocol.fragment import request_id
-from actors.protocol.input_required import Retry
-from actors.protocol.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PARSE_ERROR, JsonRpcMessage
-from actors.protocol.repeated_keys import check_keys
-from actors.protocol.versions import META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSIONS, Era
-from actors.protocol.weight import LARGE_BYTES, TooHeavy, examine
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.fragment import request_id
+from actors.protocol.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PARSE_ERROR, JsonRpcMessage
+from actors.protocol.wire.repeated_keys import check_keys
+from actors.protocol.wire.weight import LARGE_BYTES, TooHeavy, examine
 from supervisor.front.mcp.envelope import (
     BROKEN,
     MAX_BATCH,

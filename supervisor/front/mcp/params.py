@@ -9,8 +9,8 @@ import msgspec
 
 from actors.errors import InvalidArguments
 from actors.principal import Principal
+from actors.protocol.agreement.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from actors.protocol.exchanges import LOG_LEVELS, LogLevel
-from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from supervisor.front.mcp.envelope import BROKEN, MAX_NAME_BYTES, Key, fit_text, log_level
 from supervisor.service.client import EMPTY_OBJECT, Client
 

@@ -21,17 +21,17 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.registry.actor import Happening
-from actors.server.journal import Journal
+from actors.server.operators.journal import Journal
 from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.server_rows import Now, Totals, row_of, shown, token_savings
 from supervisor.front.pages.shared_page import SharedPage
-from supervisor.host.workbench import beside
+from supervisor.host.loop.workbench import beside
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
 from supervisor.servers.statuses import Statuses
-from supervisor.service.elicitations import Elicitations
+from supervisor.service.questions.elicitations import Elicitations
 
 ROWS_AT_ONCE = 16
 """A row takes some 50 us."""

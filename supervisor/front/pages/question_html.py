@@ -14,10 +14,10 @@ from urllib.parse import quote, urlsplit
 
 import jinja2
 
-from actors.protocol.forms import FormField
-from actors.protocol.jsonrpc import encode
+from actors.protocol.asking.forms import FormField
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.texts import clean
-from supervisor.service.elicitations import Elicitation
+from supervisor.service.questions.elicitations import Elicitation
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "

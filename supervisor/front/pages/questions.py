@@ -19,13 +19,13 @@ from quart import Response, request
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, SupervisorError
-from actors.protocol.forms import Form, FormField
+from actors.protocol.asking.forms import Form, FormField
 from supervisor.front.pages import question_html
 from supervisor.front.pages.api import View
 from supervisor.front.pages.filled_in import Unreadable, read_form
 from supervisor.front.pages.servers import failed
-from supervisor.host.workbench import beside
-from supervisor.service.elicitations import PAGES, Action, Elicitation, Elicitations
+from supervisor.host.loop.workbench import beside
+from supervisor.service.questions.elicitations import PAGES, Action, Elicitation, Elicitations
 
 API: Final = "/api/questions"
 GONE: Final = "Nobody waits for this answer any more: it was given, its time is over, or its call has ended."

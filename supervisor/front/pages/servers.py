@@ -28,7 +28,7 @@ from actors.errors import (
     SupervisorError,
     UnknownServer,
 )
-from actors.server.journal import Journal
+from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View, server_row
 from supervisor.front.pages.query import decode
 from supervisor.front.pages.this_machine import FromElsewhere, check_from_here

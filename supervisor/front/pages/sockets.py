@@ -14,7 +14,7 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.kit import Latest
-from actors.server.journal import QUIET_S, Journal
+from actors.server.operators.journal import QUIET_S, Journal
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.pages.api import View

@@ -15,14 +15,14 @@ from quart import Response, request
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria, Selection, Text, Texts, select
-from actors.catalogue.naming import tool_path
+from actors.catalogue.names.naming import tool_path
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
-from supervisor.config.keys import nearest
+from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
 from supervisor.front.pages.query import decode
 from supervisor.front.pages.server_rows import token_savings
-from supervisor.host.workbench import beside
+from supervisor.host.loop.workbench import beside
 
 MAX_TOKEN_ROWS = 1000
 Parameters = Iterable[tuple[str, str]]

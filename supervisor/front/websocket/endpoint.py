@@ -19,8 +19,8 @@ from collections.abc import Sequence
 import trio
 
 from actors.errors import UnknownDoor
-from actors.protocol import jsonrpc
-from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from actors.protocol.wire import jsonrpc
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.websocket.outgoing import OutgoingQueue

@@ -10,7 +10,7 @@ import trio
 
 from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import Principal
-from actors.protocol import jsonrpc
+from actors.protocol.wire import jsonrpc
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import KINDS, Change, Kind, Subscription, Watch, read_subscription, subscribed, told_of
 from supervisor.front.mcp.messages import Request

@@ -22,10 +22,10 @@ import trio
 
 from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
 from actors.kit.decoding import decoded
-from actors.protocol import jsonrpc
+from actors.protocol.agreement.versions import BATCH_VERSION, META_VERSION
 from actors.protocol.exchanges import PROGRESS, LogLevel
-from actors.protocol.versions import BATCH_VERSION, META_VERSION
-from actors.protocol.weight import LARGE_BYTES
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.messages import (
@@ -49,7 +49,7 @@ from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import failure
-from supervisor.service.question_table import QuestionTable
+from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
 
 

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from rapidfuzz import fuzz
 
-from actors.catalogue import inference
+from actors.catalogue.lists import inference
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.search import DEFAULT_TUNING, Hit
-from actors.search.intents import understood
-from actors.search.lexicon import REAL_WORDS, alternatives, phrases_in
-from actors.search.spans import without_quotes
-from actors.search.text import stem, words
+from actors.search.language.intents import understood
+from actors.search.language.lexicon import REAL_WORDS, alternatives, phrases_in
+from actors.search.language.spans import without_quotes
+from actors.search.language.text import stem, words
 from actors.search.words.tables import LOW_INFORMATION, STOP_WORDS, VERB_CLASS, WEAK
 from supervisor.metatools.answers.rows import declared_hints
 from supervisor.metatools.servers.unavailable import FITS

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.naming import resource_path, tool_path
+from actors.catalogue.names.naming import resource_path, tool_path
 from actors.catalogue.offer import Resource, Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.search import Document, Hit, Kind

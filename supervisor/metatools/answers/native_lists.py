@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.catalogue.naming import resource_path, resource_uri
+from actors.catalogue.names.naming import resource_path, resource_uri
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
 from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
 from supervisor.metatools.texts import clean, clean_json, cleaned, shorten

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.resolution import Resolved
+from actors.catalogue.names.resolution import Resolved
 from actors.catalogue.snapshot import Catalogue
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from actors.search import Found, Hit
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
 from supervisor.metatools.servers.availability import coming, is_off, retry_after_s, standings

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from actors.protocol.forms import MAX_MESSAGE_CHARS
-from actors.protocol.input_required import InputRequest
-from actors.protocol.jsonrpc import encode
+from actors.protocol.asking.forms import MAX_MESSAGE_CHARS
+from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.texts import clean
 

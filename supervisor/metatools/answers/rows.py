@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.naming import tool_path
+from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from actors.search import Hit
 from supervisor.metatools.answers.native_lists import shown_meta, ui_meta
 from supervisor.metatools.lenient_json import EMPTY

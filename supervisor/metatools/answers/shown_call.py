@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from actors.errors import InvalidArguments
-from actors.protocol.jsonrpc import encode
-from actors.protocol.repeated_keys import check_keys
+from actors.protocol.wire.jsonrpc import encode
+from actors.protocol.wire.repeated_keys import check_keys
 from supervisor.metatools.texts import clean
 
 MAX_CALL_CHARS: Final = 3500

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors.search import Found
-from actors.search.clauses import clauses
+from actors.search.language.clauses import clauses
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
 from supervisor.metatools.texts import fitted
 

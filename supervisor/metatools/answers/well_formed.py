@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol.jsonrpc import encode
+from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import MEMBERS, Kind
-from actors.protocol.versions import Era
+from actors.protocol.wire.jsonrpc import encode
 
 OBJECT: Final = b'{"type":"object"'
 _KEYS: Final[dict[Kind, str]] = {"tools": "name", "resources": "uri", "templates": "uriTemplate", "prompts": "name"}

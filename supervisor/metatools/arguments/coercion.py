@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.offer import Tool
-from actors.protocol.repeated_keys import check_keys
+from actors.protocol.wire.repeated_keys import check_keys
 from supervisor.metatools.lenient_json import Members, NotAnObject, Object, is_json, members, plain
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.errors import InvalidArguments
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools import lenient_json
 from supervisor.metatools.lenient_json import Members, plain, without
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from actors.catalogue.resolution import bounded
+from actors.catalogue.names.resolution import bounded
 from actors.errors import AmbiguousName
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments.continuation import MARK, Continuation, taken_out
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS, PATH_KEYS, SERVER_KEYS, invalid, members, object_text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.catalogue.naming import URI_SCHEME, split_resource
-from actors.catalogue.resolution import MAX_PATH_CHARS
-from actors.search.text import squash
+from actors.catalogue.names.naming import URI_SCHEME, split_resource
+from actors.catalogue.names.resolution import MAX_PATH_CHARS
+from actors.search.language.text import squash
 from supervisor.metatools.arguments.tools import (
     MAX_LISTED,
     QUERY_KEYS,

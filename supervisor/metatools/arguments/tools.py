@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from actors.catalogue.resolution import MAX_PATH_CHARS
+from actors.catalogue.names.resolution import MAX_PATH_CHARS
 from actors.errors import InvalidArguments
 from supervisor.metatools import lenient_json
 from supervisor.metatools.definitions import DISCOVER, EXECUTE, KINDS, SCHEMAS

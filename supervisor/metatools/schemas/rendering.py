@@ -15,8 +15,8 @@ from urllib.parse import unquote
 import msgspec
 
 from actors.catalogue.offer import Tool
-from actors.protocol.jsonrpc import encode
-from actors.search.text import squash
+from actors.protocol.wire.jsonrpc import encode
+from actors.search.language.text import squash
 from supervisor.metatools.lenient_json import EMPTY, NotAnObject, lacking, read
 from supervisor.metatools.schemas.keywords import DATA, DEFINITIONS, NAMED, REMARKS
 from supervisor.metatools.schemas.repair import mended

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.catalogue.naming import resource_uri
+from actors.catalogue.names.naming import resource_uri
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Entry
 from actors.protocol.listing import Kind

@@ -13,24 +13,24 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from actors.catalogue.naming import URI_SCHEME, resource_uri, split_resource
-from actors.catalogue.resolution import Ambiguous, Meaning, Resolved
+from actors.catalogue.names.naming import URI_SCHEME, resource_uri, split_resource
+from actors.catalogue.names.resolution import Ambiguous, Meaning, Resolved
+from actors.catalogue.names.uris import resolve_bare
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.catalogue.uris import resolve_bare
 from actors.errors import InvalidArguments, MalformedRequest, UnknownMethod, UnknownPrompt
 from actors.kit import Latest
 from actors.principal import Principal
+from actors.protocol.asking.input_required import RESPONSES, STATE
 from actors.protocol.changes import subscribable
-from actors.protocol.input_required import RESPONSES, STATE
-from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import MEMBERS
-from actors.protocol.mirrors import Mirror
-from actors.protocol.tasks import OF_ONE
-from supervisor.host.workbench import beside
+from actors.protocol.tasks.tasks import OF_ONE
+from actors.protocol.wire.jsonrpc import encode
+from actors.protocol.wire.mirrors import Mirror
+from supervisor.host.loop.workbench import beside
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.texts import clean
+from supervisor.service.calls.counting import counted
 from supervisor.service.client import Client
-from supervisor.service.counting import counted
 from supervisor.service.doors import task_requests
 from supervisor.service.doors.definitions import Names
 from supervisor.service.doors.known_lists import KINDS
@@ -40,12 +40,12 @@ from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
-from supervisor.service.lookup import ambiguous
+from supervisor.service.introduction.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
+from supervisor.service.lookup.lookup import ambiguous
 from supervisor.service.means import Means
 from supervisor.service.port import Revisions
 from supervisor.service.relay import not_found
 from supervisor.service.resources import as_read
-from supervisor.service.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
 
 HOW: Final = "Tools and prompts of many MCP servers. A name begins with that of its server and two underscores."
 MAX_PAGE_BYTES: Final = 512 * 1024

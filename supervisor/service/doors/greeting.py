@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from actors.catalogue.offer import Offer
-from actors.protocol import tasks
-from actors.protocol.jsonrpc import encode
-from actors.protocol.tasks import SINCE as TASKS_SINCE
-from actors.protocol.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
+from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
+from actors.protocol.tasks import tasks
+from actors.protocol.tasks.tasks import SINCE as TASKS_SINCE
+from actors.protocol.wire.jsonrpc import encode
 
 OWN_TTL_MS: Final = 60_000
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from actors.catalogue.offer import Offer
-from actors.protocol.jsonrpc import encode
 from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, announced
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting.tool_definitions import fit
 
 KINDS: Final[dict[str, Kind]] = {method: kind for kind, method in METHODS.items()}

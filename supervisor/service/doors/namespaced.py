@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from actors.catalogue.naming import URI_SCHEME, resource_uri
-from actors.catalogue.resolution import Meaning
+from actors.catalogue.names.naming import URI_SCHEME, resource_uri
+from actors.catalogue.names.resolution import Meaning
 
 MAX_CHARS: Final = 64
 MAX_SERVER_CHARS: Final = 24

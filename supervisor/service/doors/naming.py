@@ -7,12 +7,12 @@ from typing import Final
 
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import UnknownTool
-from supervisor.host.workbench import Workbench
+from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.servers.availability import unlisted_of
 from supervisor.metatools.texts import clean
-from supervisor.service.barred import barred
 from supervisor.service.doors.definitions import Names, names_of
 from supervisor.service.doors.namespaced import SEPARATOR, name_for
+from supervisor.service.lookup.barred import barred
 
 MAX_NAME_SHOWN: Final = 100
 _NAME_COST: Final = 8

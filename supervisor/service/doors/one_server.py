@@ -20,18 +20,18 @@ from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES, subscribable
-from actors.protocol.mirrors import Mirror
-from actors.protocol.tasks import OF_ONE
+from actors.protocol.tasks.tasks import OF_ONE
+from actors.protocol.wire.mirrors import Mirror
 from supervisor.metatools.servers.availability import refusal
-from supervisor.service.barred import barred
+from supervisor.service.calls.counting import counted
 from supervisor.service.client import Client
-from supervisor.service.counting import counted
 from supervisor.service.doors import greeting, known_lists, task_requests
 from supervisor.service.doors.requests import Parts, is_method, parts_of
 from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.tool_definitions import fit_page
+from supervisor.service.lookup.barred import barred
 from supervisor.service.means import Means
 from supervisor.service.port import Revisions
 from supervisor.service.relay import with_lifetime, with_member

@@ -1,7 +1,7 @@
 """Tasks at the doors of servers: what clients ask about theirs, in the era of the server that works on it.
 
 (MCP 2025-11-25, basic/utilities/tasks; the extension of 2026-07-28, SEP-2663.) Between the eras no task is shown: see
-`actors/protocol/driven_task.py`.
+`actors/protocol/tasks/driven_task.py`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import trio
 
 from actors.catalogue.offer import Offer
 from actors.errors import MalformedRequest, SupervisorError, UnknownMethod
-from actors.protocol import tasks
-from actors.protocol.jsonrpc import encode
-from actors.protocol.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
+from actors.protocol.tasks import tasks
+from actors.protocol.tasks.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.client import Client
 from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.exchange import Exchange
-from supervisor.service.labels import labelled_result
 from supervisor.service.means import Means
+from supervisor.service.questions.labels import labelled_result
 from supervisor.service.tasks import HeldTask
 
 _READ_COST: Final = 16

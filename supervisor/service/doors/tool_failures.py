@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from actors.errors import SupervisorError
-from supervisor.service import failures
+from supervisor.service.calls import failures
 from supervisor.service.exchange import Exchange
 from supervisor.service.means import Means
 from supervisor.service.relay import with_member

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.protocol.jsonrpc import encode
-from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting.marks import holds
 
 SINCE: Final = {"audio": "2025-03-26", "resource_link": "2025-06-18"}

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 
 _MEANT: Final = {b"true": msgspec.Raw(b"{}"), b"false": msgspec.Raw(b'{"not":{}}')}
 _MAY_BE_BOOLEAN: Final = re.compile(rb":\s*(?:true|false)\b")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.schemas.keywords import DATA, NAMED
 
 MAX_BYTES: Final = 262_144

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol.jsonrpc import encode
-from actors.protocol.versions import LATEST_LEGACY, LEGACY_VERSIONS
+from actors.protocol.agreement.versions import LATEST_LEGACY, LEGACY_VERSIONS
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting import blocks, structured, tool_definitions
 from supervisor.service.fitting.marks import holds
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol.jsonrpc import encode
-from actors.protocol.versions import LATEST_LEGACY
+from actors.protocol.agreement.versions import LATEST_LEGACY
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting.blocks import kind_of
 
 SINCE: Final = "2025-06-18"

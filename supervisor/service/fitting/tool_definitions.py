@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol.jsonrpc import encode
+from actors.protocol.agreement.versions import LATEST_LEGACY, Era
 from actors.protocol.listing import MEMBERS, Kind
-from actors.protocol.versions import LATEST_LEGACY, Era
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
 from supervisor.service.fitting import output_schemas, structured
 from supervisor.service.fitting.object_schemas import without_booleans

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue import validation
 from actors.catalogue.diff import Change, compare
-from actors.catalogue.naming import resource_path, resource_uri, split_resource
+from actors.catalogue.lists import validation
+from actors.catalogue.names.naming import resource_path, resource_uri, split_resource
+from actors.catalogue.names.renames import MAX_COMPARED_BYTES, MAX_REMEMBERED, remembered
+from actors.catalogue.names.resolution import Resolved, Unknown
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
-from actors.catalogue.renames import MAX_COMPARED_BYTES, MAX_REMEMBERED, remembered
-from actors.catalogue.resolution import Resolved, Unknown
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.search import Index
 from tests.fakes.pages import offer_of

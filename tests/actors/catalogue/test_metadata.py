@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.catalogue.lists.validation import Unusable, tool
 from actors.catalogue.metadata import MAX_TAGS, Metadata, describe, describe_all
 from actors.catalogue.offer import Tool
-from actors.catalogue.validation import Unusable, tool
 
 GOOD = "Does a thing with the things you name."
 

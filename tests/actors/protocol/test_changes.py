@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from actors.protocol import changes, jsonrpc
+from actors.protocol import changes
 from actors.protocol.changes import Acknowledgement
 from actors.protocol.facts import ListsChanged, ResourceUpdated
-from actors.protocol.failure import Cause, Failure
-from actors.protocol.peer import Answered, Malformed, Refused
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.failure import Cause, Failure
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 NOTHING = msgspec.Raw(b"{}")
 LONGEST = "a" * changes.MAX_URI_CHARS

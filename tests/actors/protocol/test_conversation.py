@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from actors.messages import CallServer
 from actors.protocol import facts
+from actors.protocol.agreement.era import Agreement, Identity, Negotiation, NoAgreement
+from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
-from actors.protocol.era import Agreement, Identity, NoAgreement
-from actors.protocol.failure import Cause, Failure
-from actors.protocol.framing import Oversized
 from actors.protocol.listing import METHODS, ListLimits, PageArrived, PageSummary
-from actors.protocol.versions import Era
+from actors.protocol.wire.failure import Cause, Failure
+from actors.protocol.wire.framing import Oversized
 from tests.fakes.clock import Clock
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -29,7 +29,7 @@ class Line:
     """A conversation with the test as its server."""
 
     def __init__(self, known: Era | None = None) -> None:
-        self.talk = Conversation("s1", Identity(), known, ListLimits(), clock=Clock())
+        self.talk = Conversation("s1", Negotiation(Identity(), known), ListLimits(), clock=Clock())
         self.versions: dict[str, str] = {}
 
     def sent(self) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from actors.errors import ProtocolViolation
-from actors.protocol import jsonrpc
-from actors.protocol.peer import MAX_LEFT, Answered, Asked, Malformed, Notified, Peer, Refused
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.peer import MAX_LEFT, Answered, Asked, Malformed, Notified, Peer, Refused
 
 JSON = st.recursive(
     st.none()

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.protocol import jsonrpc
 from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
-from actors.protocol.failure import Failure
 from actors.protocol.outbound import Outbound
-from actors.protocol.peer import Refused
 from actors.protocol.subscriptions import ServerSubscription
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.peer import Refused
 
 DONE = msgspec.Raw(b"{}")
 TAKEN_BACK = "notifications/cancelled"

@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from actors.messages import CallServer
-from actors.protocol.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.era import Agreement, Identity, Negotiation, Terms
+from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
-from actors.protocol.era import Agreement, Identity, Terms
 from actors.protocol.exchanges import PROGRESS, Interest
 from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallNoted, CallRefused
-from actors.protocol.failure import Failure
-from actors.protocol.jsonrpc import ErrorObject
 from actors.protocol.listing import ListLimits
 from actors.protocol.task_calls import MAX_OPEN
-from actors.protocol.tasks import EXTENSION, RELATED
-from actors.protocol.versions import Era
+from actors.protocol.tasks.tasks import EXTENSION, RELATED
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.jsonrpc import ErrorObject
 from tests.fakes.clock import Clock
 
 CAPABILITIES: dict[Era, Any] = {
@@ -34,9 +34,8 @@ class Rig:
 
     def __init__(self, era: Era = "legacy", capabilities: Any = None) -> None:
         needs = lambda tool: tool == "later"  # noqa: E731  (as it is given)
-        self.talk = Conversation(
-            "s1", Identity(), era, ListLimits(), Terms(capabilities=OF_CLIENTS), needs_task=needs, clock=Clock()
-        )
+        negotiation = Negotiation(Identity(), era, Terms(capabilities=OF_CLIENTS))
+        self.talk = Conversation("s1", negotiation, ListLimits(), needs_task=needs, clock=Clock())
         self.talk.greet()
         said = {"capabilities": CAPABILITIES[era] if capabilities is None else capabilities}
         versions: dict[str, Any] = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "t", "version": "1"}}

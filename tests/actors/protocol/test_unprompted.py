@@ -10,10 +10,10 @@ import pytest
 
 from actors.messages import CallServer
 from actors.protocol.facts import CallAsked
-from actors.protocol.mirrors import no_mirrors
 from actors.protocol.outbound import Outbound
-from actors.protocol.peer import Asked
 from actors.protocol.unprompted import Unprompted
+from actors.protocol.wire.mirrors import no_mirrors
+from actors.protocol.wire.peer import Asked
 from tests.fakes.clock import Clock
 
 ALL = frozenset({"elicitation", "sampling", "roots"})

@@ -15,8 +15,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from actors.catalogue.names.resolution import Resolved, ServerNames
 from actors.catalogue.offer import Offer, Resource, Tool
-from actors.catalogue.resolution import Resolved, ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import Conditions
 from actors.life.states import State
@@ -26,7 +26,7 @@ from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
 from actors.search import KINDS, TOOLS, WORLD, Embedder, Index, analyse, levels
-from actors.search.embedding import document_levels
+from actors.search.documents.embedding import document_levels
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.vectors import KeptVectors
 from tests.fakes.want import no_threads

@@ -11,7 +11,7 @@ import pytest
 
 from actors.registry.vectors import BATCH, Embedding
 from actors.search import Document, Index, analyse, digest_of, levels, text_of
-from actors.search.embedding import document_levels
+from actors.search.documents.embedding import document_levels
 from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.vectors import KeptVectors
 

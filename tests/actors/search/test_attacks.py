@@ -8,7 +8,7 @@ import pytest
 
 from actors.search import Document, Index, analyse
 from actors.search.index import _clipped
-from actors.search.text import clean
+from actors.search.language.text import clean
 from benchmarks.adversaries import HOSTILE, Outcome, outcomes, queries_for, targets_of
 from benchmarks.honest import honest
 from benchmarks.poison import FAMILIES, poisoned

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.search import KINDS, Document, Embedder, Found, Index, Tuning, analyse
-from actors.search.certainty import Nearness, with_meanings
-from actors.search.embedding import Meanings, digest_of, document_levels, levels, query_levels, text_of
-from actors.search.fusion import _weight, fused
-from actors.search.rank import score
+from actors.search.documents.embedding import Meanings, digest_of, document_levels, levels, query_levels, text_of
+from actors.search.ranking.certainty import Nearness, with_meanings
+from actors.search.ranking.fusion import _weight, fused
+from actors.search.ranking.rank import score
 from tests.fakes.embedder import FakeEmbedder
 
 TOOLS = {

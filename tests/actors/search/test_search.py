@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from actors.search import KINDS, Document, Index, Kind, Tuning, analyse, parameters_of
-from actors.search.spans import mark, weighted_words, with_marks, with_nouns
+from actors.search.language.spans import mark, weighted_words, with_marks, with_nouns
 from actors.search.words.shapes import SHAPES
 
 CATALOGUE: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {

@@ -34,13 +34,14 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
+from actors.protocol.agreement.era import Identity
+from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import SUBSCRIBE
-from actors.protocol.era import Identity
 from actors.protocol.exchanges import NOTHING, Interest
-from actors.protocol.versions import Era
-from actors.server import Profile, ServerActor, ServerSettings, Shared, incarnation
-from actors.server.journal import Journal
-from actors.server.subscribers import Subscribers
+from actors.server import Profile, ServerActor, ServerSettings, Shared
+from actors.server.lists.subscribers import Subscribers
+from actors.server.operators.journal import Journal
+from actors.server.process import incarnation
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
 from tests.fakes.mcp_server import FakeServer

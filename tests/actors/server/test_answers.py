@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTooLarge, ProtocolViolation, SupervisorError
 from actors.messages import ServerChanged
-from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.wire.jsonrpc import RemoteError
 from actors.transport.memory import MemoryTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer

@@ -18,9 +18,9 @@ from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import ServerChanged
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from actors.server import recovery
-from actors.server.call import MAX_UNREACHED
+from actors.server.calls.call import MAX_UNREACHED
 from actors.transport.http.remote import Remote
 from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport

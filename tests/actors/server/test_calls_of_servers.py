@@ -19,7 +19,7 @@ from actors.errors import (
 )
 from actors.life.states import State
 from actors.messages import CallServer
-from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.wire.jsonrpc import RemoteError
 from actors.server import ServerSettings
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.late_clock import lasting

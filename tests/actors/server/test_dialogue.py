@@ -15,14 +15,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, CannotAsk, ServerExited, TooManyCalls
 from actors.kit import Reply
 from actors.messages import Note, Question
-from actors.protocol.client_capabilities import OF_CLIENTS
-from actors.protocol.era import Terms
+from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.era import Terms
+from actors.protocol.asking.questions import Fallback
 from actors.protocol.exchanges import LEFT_S, Interest
-from actors.protocol.jsonrpc import ErrorObject, RemoteError
-from actors.protocol.questions import Fallback
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.server import ServerSettings
+from actors.server.calls.turns import QUIET_CALLS
 from actors.server.dialogue import CONTENDED_S, HOLD_S, PATIENT_HOLD_S
-from actors.server.turns import QUIET_CALLS
 from tests.actors.server.rig import running_server
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer

@@ -16,13 +16,13 @@ from actors.errors import CallTimedOut, ServerExited
 from actors.kit import Reply
 from actors.life.states import State
 from actors.messages import CallServer, ServerListed
+from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.era import Terms
 from actors.protocol.changes import SUBSCRIBE
-from actors.protocol.client_capabilities import OF_CLIENTS
-from actors.protocol.era import Terms
 from actors.protocol.exchanges import Interest
 from actors.server import ServerSettings
 from actors.server.legacy_session import PAUSE_S
-from actors.server.subscribers import Subscribers
+from actors.server.lists.subscribers import Subscribers
 from actors.transport.memory import MemoryTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_dialogue import Caller

@@ -15,9 +15,10 @@ from actors.errors import CallTimedOut
 from actors.kit import timers
 from actors.life.states import State
 from actors.life.timers import Timer
-from actors.protocol.versions import Era
-from actors.protocol.weight import LARGE_BYTES
-from actors.server import ServerSettings, incarnation
+from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.weight import LARGE_BYTES
+from actors.server import ServerSettings
+from actors.server.process import incarnation
 from actors.transport.base import Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport

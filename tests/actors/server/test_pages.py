@@ -7,8 +7,8 @@ import threading
 import pytest
 import trio
 
-from actors.catalogue import pages
-from actors.catalogue.pages import ListPage
+from actors.catalogue.lists import pages
+from actors.catalogue.lists.pages import ListPage
 from actors.errors import ServerExited
 from actors.life.states import State
 from actors.server import ServerSettings
@@ -30,7 +30,7 @@ class Reading:
         self.begun = threading.Event()
         self.go_on = threading.Event()
         self.threads: list[threading.Thread] = []
-        monkeypatch.setattr("actors.server.discovery.read_page", self.read)
+        monkeypatch.setattr("actors.server.lists.discovery.read_page", self.read)
 
     def read(self, *arguments: object) -> ListPage:
         self.threads.append(threading.current_thread())

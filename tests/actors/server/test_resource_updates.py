@@ -11,11 +11,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.life.states import State
+from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import UNSUBSCRIBE
-from actors.protocol.jsonrpc import RemoteError
-from actors.protocol.versions import Era
+from actors.protocol.wire.jsonrpc import RemoteError
 from actors.server import ServerSettings
-from actors.server.subscribers import Subscribers
+from actors.server.lists.subscribers import Subscribers
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.turns import at_once

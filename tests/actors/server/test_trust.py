@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, CallTooLarge, ServerExited, SupervisorError, TooManyCalls
 from actors.life.states import State
 from actors.messages import CallServer, Result
-from actors.protocol.weight import LARGE_BYTES
+from actors.protocol.wire.weight import LARGE_BYTES
 from actors.server import ServerSettings
 from actors.transport.memory import MemoryConnection, MemoryPeer, MemoryTransport
 from tests.actors.server.rig import running_server

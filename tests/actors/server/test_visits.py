@@ -12,10 +12,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
-from actors.protocol.client_capabilities import OF_CLIENTS
-from actors.protocol.era import Terms
-from actors.protocol.jsonrpc import RemoteError
-from actors.protocol.visits import COMPLETE, Visitor
+from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.era import Terms
+from actors.protocol.asking.visits import COMPLETE, Visitor
+from actors.protocol.wire.jsonrpc import RemoteError
 from actors.server import ServerSettings
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer

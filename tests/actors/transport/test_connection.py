@@ -15,8 +15,8 @@ import trio
 import trio.testing
 
 from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
-from actors.protocol.framing import TAIL_BYTES, Line, Oversized
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.framing import TAIL_BYTES, Line, Oversized
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Connection, Incoming, Transport
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.side_output import Source

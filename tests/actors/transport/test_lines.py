@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from trio.testing import trio_test
 
 from actors.messages import CallServer
+from actors.protocol.agreement.era import Identity, Negotiation
 from actors.protocol.conversation import Conversation
-from actors.protocol.era import Identity
 from actors.protocol.listing import ListLimits
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters
 from actors.transport.lines import line_of, write_lines
 from tests.fakes.clock import Clock
 
 
 def sent(members: bytes, meta: bytes = b"") -> bytes:
-    talk = Conversation("s1", Identity(version="1"), "legacy", ListLimits(), clock=Clock())
+    talk = Conversation("s1", Negotiation(Identity(version="1"), "legacy"), ListLimits(), clock=Clock())
     talk.call(1, CallServer(server="s", method="tools/call", members=members, meta=meta))
     (message,) = talk.output
     return line_of(message)

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.catalogue.lists.validation import tool
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry, documents
-from actors.catalogue.validation import tool
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from actors.search import Index, analyse
 from supervisor.metatools.arguments.tools import Discover, discover
 from supervisor.metatools.discovery import DiscoverySettings, discovered

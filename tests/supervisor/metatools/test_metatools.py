@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
-from actors.protocol import jsonrpc
+from actors.protocol.wire import jsonrpc
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments import execution, resources, tools
 from supervisor.metatools.definitions import DEFINITIONS, KINDS
-from supervisor.service import failures
+from supervisor.service.calls import failures
 from supervisor.tokens.counting import META_TOKENS
 from supervisor.tokens.tokenizer import Tiktoken, count_tool, load_encoding
 

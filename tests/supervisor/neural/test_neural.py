@@ -19,7 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 from supervisor import neural
-from supervisor.config.units import Rerank
+from supervisor.config.syntax.units import Rerank
 from supervisor.neural import MINILM, SentenceModel, Source, blas
 from supervisor.neural.model import MAX_PIECES, MAX_QUERY_PIECES
 from supervisor.neural.package import read

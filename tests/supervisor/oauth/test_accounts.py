@@ -19,7 +19,7 @@ from actors.kit import Latest
 from actors.principal import LOCAL
 from supervisor.config import parse
 from supervisor.oauth.accounts import OAuthAccounts
-from supervisor.oauth.fetch import MAX_BODY_BYTES
+from supervisor.oauth.issuers.fetch import MAX_BODY_BYTES
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.servers.deployment import deploy
 from supervisor.store import open_store

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from actors.transport.http.authorization import NoToken
 from supervisor.config import OAuthConfig
-from supervisor.oauth.challenge import Challenge
-from supervisor.oauth.grant import Grant, OAuthClient, Tokens
-from supervisor.oauth.issuer import AuthorizationServer
+from supervisor.oauth.issuers.challenge import Challenge
+from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
+from supervisor.oauth.issuers.issuer import AuthorizationServer
+from supervisor.oauth.issuers.metadata import IssuerMetadata
+from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreached
 from supervisor.oauth.keeper import AGAIN_S, Keeper
-from supervisor.oauth.metadata import IssuerMetadata
-from supervisor.oauth.trouble import IssuerRefused, OAuthTrouble, Unreached
 
 GRANT = Grant(
     server="https://a.example/mcp",

@@ -6,11 +6,11 @@ import pytest
 import trio
 from msgspec.structs import replace
 
-from supervisor.oauth.grant import Grant, OAuthClient
+from supervisor.oauth.issuers.grant import Grant, OAuthClient
+from supervisor.oauth.issuers.metadata import IssuerMetadata
+from supervisor.oauth.issuers.trouble import OAuthTrouble
 from supervisor.oauth.logins import EXPIRY_S, MAX_KEPT, MAX_OPEN, Logins, check_answer
-from supervisor.oauth.metadata import IssuerMetadata
 from supervisor.oauth.port import CallbackQuery, callback_uri
-from supervisor.oauth.trouble import OAuthTrouble
 
 ISSUER = IssuerMetadata(issuer="https://b.example")
 GRANT = Grant(server="s", issuer=ISSUER, resource="r", client=OAuthClient(id="x"))

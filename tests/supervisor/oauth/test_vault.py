@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from actors.principal import LOCAL, Principal
-from supervisor.oauth.grant import Grant, OAuthClient, Tokens
-from supervisor.oauth.metadata import IssuerMetadata
+from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
+from supervisor.oauth.issuers.metadata import IssuerMetadata
 from supervisor.oauth.vault import Vault
 from supervisor.store import SavedGrant
 

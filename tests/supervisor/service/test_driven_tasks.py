@@ -13,16 +13,16 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.protocol.client_capabilities import OF_CLIENTS
-from actors.protocol.era import Terms
-from actors.protocol.input_required import Retry
-from actors.protocol.versions import Era
+from actors.protocol.agreement.client_capabilities import OF_CLIENTS
+from actors.protocol.agreement.era import Terms
+from actors.protocol.agreement.versions import Era
+from actors.protocol.asking.input_required import Retry
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
-from supervisor.service.question_table import QuestionTable
+from supervisor.service.questions.question_table import QuestionTable
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.published import Served, served

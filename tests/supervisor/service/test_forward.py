@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.transport.mask import Mask
-from supervisor.host.workbench import SMALL_BYTES
+from supervisor.host.loop.workbench import SMALL_BYTES
 from supervisor.service.fitting.results import Shown
 from supervisor.service.forward import MAX_ERROR_BYTES, fitting_cost, masked, within_limits
 

@@ -36,24 +36,24 @@ from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import CallServer, Result, StopServer, WakeServer
 from actors.principal import LOCAL
-from actors.protocol.era import Identity
-from actors.protocol.jsonrpc import ErrorObject, RemoteError
-from actors.protocol.versions import Era
+from actors.protocol.agreement.era import Identity
+from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.registry.actor import Registry
 from actors.router import Router
-from actors.search.embedding import document_levels
+from actors.search.documents.embedding import document_levels
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
-from actors.server.journal import Journal
-from actors.server.subscribers import Subscribers
+from actors.server.lists.subscribers import Subscribers
+from actors.server.operators.journal import Journal
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import ServerConfig
-from supervisor.host.workbench import Workbench
+from supervisor.host.loop.workbench import Workbench
 from supervisor.service.client import Client
-from supervisor.service.elicitations import Elicitations
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway
-from supervisor.service.parking import Parking
 from supervisor.service.port import answer
+from supervisor.service.questions.elicitations import Elicitations
+from supervisor.service.rounds.parking import Parking
 from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder

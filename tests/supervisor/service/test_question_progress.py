@@ -9,10 +9,10 @@ import pytest
 
 from actors.kit import Reply
 from actors.messages import Question
-from actors.protocol.client_capabilities import ELICIT
+from actors.protocol.agreement.client_capabilities import ELICIT
 from supervisor.service.client import Client
-from supervisor.service.question_table import QuestionTable
-from supervisor.service.rounds import Rounds
+from supervisor.service.questions.question_table import QuestionTable
+from supervisor.service.rounds.rounds import Rounds
 from tests.fakes.exchanges import Ear, exchange
 
 ABLE = msgspec.Raw(b'{"elicitation":{}}')

@@ -10,8 +10,8 @@ import pytest
 
 from actors.errors import ServerError
 from actors.messages import Result
-from actors.protocol.jsonrpc import ErrorObject, RemoteError
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.service.relay import (
     as_tool_result,
     fit,

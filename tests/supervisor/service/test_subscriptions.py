@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.life.states import State
 from actors.messages import SleepServer
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
@@ -100,7 +100,7 @@ async def test_the_last_to_leave_tells_the_server(era: Era) -> None:
 
 
 async def test_a_client_with_very_long_uris_leaves_subscriptions_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.server.subscribers.MAX_BYTES", 40_000)
+    monkeypatch.setattr("actors.server.lists.subscribers.MAX_BYTES", 40_000)
     greedy, other = (Client(version="2025-11-25", name=name) for name in ("greedy", "other"))
     async with before() as rig:
         sessions = [Updates(), Updates()]

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from actors.messages import Caller, Question
-from actors.protocol.client_capabilities import ELICIT
+from actors.protocol.agreement.client_capabilities import ELICIT
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
-from supervisor.service.question_table import QuestionTable
-from supervisor.service.rounds import Rounds
+from supervisor.service.questions.question_table import QuestionTable
+from supervisor.service.rounds.rounds import Rounds
 from supervisor.service.tasks import HeldTask, TaskVoice
 from supervisor.service.updates import Updates
 from tests.fakes.exchanges import Ear, exchange

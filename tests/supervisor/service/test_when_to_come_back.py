@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, Tool
-from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import SupervisorError
 from actors.life.events import Barred

@@ -9,7 +9,7 @@ import pytest
 
 from actors.life.states import State
 from actors.messages import SleepServer
-from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS, Era
+from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS, Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer

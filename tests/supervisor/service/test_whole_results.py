@@ -11,7 +11,7 @@ import trio
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from actors.protocol.versions import LEGACY_VERSIONS, META_SERVER_INFO, MODERN_VERSIONS, Era
+from actors.protocol.agreement.versions import LEGACY_VERSIONS, META_SERVER_INFO, MODERN_VERSIONS, Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import Service, answer

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from actors.transport.http.authorization import AuthorizedClient, Denial, NoToken, denial_of
-from actors.transport.http.verdict import of_error, of_status
+from actors.transport.http.client.verdict import of_error, of_status
 
 URL = "https://a.example/mcp"
 

@@ -11,8 +11,9 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.life.policy import RestartPolicy
-from actors.protocol.versions import Era
-from actors.transport.http import head, pieces, site, sse, streamable
+from actors.protocol.agreement.versions import Era
+from actors.transport.http import head, site, sse, streamable
+from actors.transport.http.client import pieces
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server

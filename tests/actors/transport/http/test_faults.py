@@ -23,12 +23,12 @@ from actors.errors import (
 from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
-from actors.protocol.versions import Era
-from actors.transport.http.reading import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES
+from actors.protocol.agreement.versions import Era
+from actors.transport.http.client.reading import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import MAX_REDIRECTS
 from actors.transport.http.transport import HttpTransport
-from supervisor.service.failures import advice
+from supervisor.service.calls.failures import advice
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes import http_faults as faults
 from tests.fakes.mcp_server import FakeServer

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol.mirrors import Mirror
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.mirrors import Mirror
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.http.head import (
     MAX_MIRRORED_CHARS,
     answers,

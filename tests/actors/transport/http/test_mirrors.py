@@ -11,8 +11,8 @@ import trio
 from actors.errors import CallTimedOut, CallTooLarge, ServerError
 from actors.life.states import State
 from actors.messages import ServerListed
-from actors.protocol.jsonrpc import RemoteError
-from actors.protocol.weight import LARGE_BYTES
+from actors.protocol.wire.jsonrpc import RemoteError
+from actors.protocol.wire.weight import LARGE_BYTES
 from tests.actors.server.rig import running_server
 from tests.actors.transport.http.test_remote import remote
 from tests.fakes.http_faults import right

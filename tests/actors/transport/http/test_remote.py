@@ -13,8 +13,8 @@ from actors.errors import ServerGaveUp, SupervisorError
 from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.messages import Note, ServerListed
+from actors.protocol.agreement.versions import Era
 from actors.protocol.exchanges import Interest
-from actors.protocol.versions import Era
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from actors.errors import ServerExited
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from actors.transport.http import streamable
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport

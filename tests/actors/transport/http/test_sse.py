@@ -11,7 +11,7 @@ import trio
 
 from actors.errors import ServerError, ServerExited, SupervisorError
 from actors.life.states import State
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from actors.transport.http import sse
 from actors.transport.http.channel import HttpKind
 from actors.transport.http.remote import HttpLimits, Remote

@@ -14,8 +14,8 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit.nursery import background
 from actors.life.policy import RestartPolicy
+from actors.transport.http.client.tls import trusted_certificates
 from actors.transport.http.remote import HttpLimits, Remote
-from actors.transport.http.tls import trusted_certificates
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes import http_faults as faults

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import trio
 
-from actors.protocol.framing import Line
-from actors.protocol.outgoing import Outgoing
+from actors.protocol.wire.framing import Line
+from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Connection
 from actors.transport.stdio.process import Launch, ProcessLimits
 

@@ -14,7 +14,7 @@ from wsproto.events import Event, Pong
 
 from actors.errors import ServerExited, SupervisorError
 from actors.life.states import State
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from actors.transport import session
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.websocket import connection

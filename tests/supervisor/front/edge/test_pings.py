@@ -13,7 +13,7 @@ from wsproto.connection import Connection, ConnectionType
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.websocket import WebSocket
 from supervisor.front.edge.wire import FrameSettings
-from supervisor.host.wakes import PER_TURN
+from supervisor.host.loop.wakes import PER_TURN
 from tests.fakes.ready import LoopTurns
 
 CLIENTS = 20 * PER_TURN

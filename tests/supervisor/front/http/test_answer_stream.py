@@ -15,14 +15,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CannotAsk
 from actors.messages import Note, Question
-from actors.protocol.jsonrpc import RemoteError
+from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.answer_stream import MAX_SAID, KeepAlive
 from supervisor.front.http.legacy import CANCELLED
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
-from supervisor.service.question_table import MAX_OPEN
+from supervisor.service.questions.question_table import MAX_OPEN
 from tests.fakes.front_server import running
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers, opened
 from tests.fakes.service import FakeService

@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ServerExited, UnknownTool
 from actors.principal import LOCAL, Principal
-from actors.protocol.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer, session_digest
 from supervisor.front.http.settings import HttpSettings

@@ -11,8 +11,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut, CallTooLarge, InvalidArguments, UnknownTool
-from actors.protocol.jsonrpc import ErrorObject, RemoteError
-from actors.protocol.mirrors import Mirror
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
+from actors.protocol.wire.mirrors import Mirror
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.settings import HttpSettings

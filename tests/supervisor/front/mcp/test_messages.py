@@ -12,7 +12,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.protocol.versions import BATCH_VERSION, LATEST_LEGACY
+from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
 from supervisor.front.mcp.envelope import MAX_BATCH, MAX_NAME_BYTES, key_of
 from supervisor.front.mcp.messages import (
     Batch,

@@ -16,7 +16,7 @@ from actors.errors import MailboxFull, ServerDisabled, ServerGaveUp, ShuttingDow
 from actors.life.states import State
 from actors.messages import Refreshed
 from actors.principal import Principal
-from actors.server.journal import Journal
+from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import create_app
 from supervisor.front.pages.logins import login_routes

@@ -16,8 +16,8 @@ from actors.errors import ServerStarting, ShuttingDown, UnknownDoor, UnknownMeth
 from actors.kit import Latest
 from actors.messages import Note, Question
 from actors.principal import Principal
-from actors.protocol.mirrors import Mirror
-from actors.protocol.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
+from actors.protocol.agreement.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
+from actors.protocol.wire.mirrors import Mirror
 from supervisor.front.edge.wire import FrameSettings
 from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
 from supervisor.front.websocket.settings import WebSocketSettings

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.snapshot import Catalogue
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.arguments.tools import discover
 from supervisor.metatools.discovery import DiscoverySettings, discovered
 from tests.supervisor.metatools.test_discovery import catalogue

@@ -11,7 +11,7 @@ import pytest
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from actors.search import Index
 from supervisor.metatools import inventory
 from supervisor.metatools.answers.lists import resources_page

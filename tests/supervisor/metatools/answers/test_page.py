@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
-from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
 from supervisor.metatools.answers.native_lists import META_BYTES
 from supervisor.metatools.answers.page import KEPT, Context, Page, fitting

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from actors.protocol.input_required import InputRequest
+from actors.protocol.asking.input_required import InputRequest
 from supervisor.metatools.answers.questions import ToldQuestion, told
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
-from actors.protocol.forms import MAX_MESSAGE_CHARS
-from actors.protocol.repeated_keys import RepeatedKey
+from actors.protocol.asking.forms import MAX_MESSAGE_CHARS
+from actors.protocol.wire.repeated_keys import RepeatedKey
 from supervisor.metatools.answers.shown_call import LIMITS, MAX_BLANKS, MAX_CALL_CHARS, MAX_DEPTH, question
 from supervisor.metatools.texts import clean
 from tests.fakes.shown_calls import decoded_call

@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.metatools.answers.unmet import needs
 from supervisor.metatools.discovery import searched
-from supervisor.service import meta_calls
+from supervisor.service.calls import meta_calls
 from tests.fakes.published import Publisher, served
 
 

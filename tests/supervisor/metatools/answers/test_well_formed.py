@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import MEMBERS, Kind
-from actors.protocol.versions import Era
 from supervisor.metatools.answers import well_formed
 
 ODD = b'{ "type" : "object", "n":1.0, "big":123456789012345678901234567890, "default":null }'

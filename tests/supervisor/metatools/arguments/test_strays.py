@@ -14,14 +14,14 @@ import trio
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments
-from actors.protocol.jsonrpc import ErrorObject, RemoteError
-from supervisor.host.workbench import Workbench
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
+from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.names import stray, takes_no_others
 from supervisor.metatools.lenient_json import read
+from supervisor.service.calls.tool_calls import ToolCalls, checked, with_remark
 from supervisor.service.client import Client
 from supervisor.service.relay import URL_ELICITATION_REQUIRED
-from supervisor.service.tool_calls import ToolCalls, checked, with_remark
 from tests.fakes.exchanges import exchange
 
 PROPERTIES = {"path": {"type": "string"}, "maxCount": {"type": "integer"}}

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import Tool
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.schemas.signatures import signature
 

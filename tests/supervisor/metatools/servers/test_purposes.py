@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, Tool
-from actors.catalogue.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State
 from actors.messages import ServerStatus

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from actors.catalogue.resolution import ServerNames
+from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.snapshot import Catalogue
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.protocol.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.discovery import DiscoverySettings, answered, searched
 from supervisor.metatools.servers.unavailable import named_in

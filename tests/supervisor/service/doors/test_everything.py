@@ -14,7 +14,7 @@ import pytest
 from actors.life.policy import RestartPolicy
 from actors.messages import SleepServer
 from actors.principal import LOCAL
-from actors.protocol.versions import Era
+from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.doors.definitions import NAME_KEY, SERVER_KEY

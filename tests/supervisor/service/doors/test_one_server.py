@@ -18,8 +18,8 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import SleepServer
 from actors.principal import LOCAL
-from actors.protocol.mirrors import Mirror
-from actors.protocol.versions import META_SERVER_INFO, Era
+from actors.protocol.agreement.versions import META_SERVER_INFO, Era
+from actors.protocol.wire.mirrors import Mirror
 from supervisor.config import Settings
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable

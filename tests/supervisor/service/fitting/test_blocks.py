@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from supervisor.service.fitting.blocks import SINCE, kind_of, known
 from tests.fakes.json_texts import OBJECTS, VALUES, members, objects
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fitted, may_not_fit
 from tests.fakes.json_texts import OBJECTS, VALUES, arrays, members, objects, read
 

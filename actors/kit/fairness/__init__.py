@@ -1,0 +1,1 @@
+"""What several share: a bound, turns of the loop, places, starts."""

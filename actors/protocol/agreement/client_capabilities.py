@@ -1,0 +1,127 @@
+"""What a client can be asked, by the capabilities that it declares, and what servers are told of that. Pure.
+
+(MCP 2025-11-25 basic/lifecycle "Capability Negotiation", client/elicitation, client/sampling, client/roots;
+2026-07-28 basic/index "Capabilities".)
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from actors.protocol.wire.jsonrpc import encode
+
+ELICIT: Final = "elicitation/create"
+SAMPLE: Final = "sampling/createMessage"
+LIST_ROOTS: Final = "roots/list"
+
+ASKED_BY: Final = {ELICIT: "elicitation", SAMPLE: "sampling", LIST_ROOTS: "roots"}
+"""Which capability of a client allows which request of a server."""
+FORM: Final = "form"
+URL: Final = "url"
+
+NOBODY: Final = b"{}"
+OF_CLIENTS: Final = b'{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{"tools":{}}}'
+"""What is declared on behalf of the clients to a server that has one session for all of them."""
+MAX_BYTES: Final = 16_384
+"""Of the capabilities of a client that are passed on."""
+
+_HOP_ONLY: Final = frozenset({"tasks"})
+_HOP_ONLY_EXTENSIONS: Final = frozenset({"io.modelcontextprotocol/tasks"})
+"""What servers are told of tasks is not up to clients: see `actors/protocol/task_calls.py`."""
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class _Asked(msgspec.Struct):
+    mode: str = FORM
+    tools: msgspec.Raw = msgspec.Raw(b"null")
+    choice: msgspec.Raw = msgspec.field(name="toolChoice", default=msgspec.Raw(b"null"))
+
+
+_asked = msgspec.json.Decoder(_Asked)
+
+
+def lacking(capabilities: msgspec.Raw, method: str, params: msgspec.Raw) -> str:
+    """Return what a client would have to declare to be asked this; empty if it did.
+
+    A client that declares `elicitation` and no mode of it takes forms.
+    """
+    name = ASKED_BY.get(method)
+    if name is None:
+        return method[:100]
+    declared = _object(capabilities).get(name)
+    if declared is None or bytes(declared) == b"null":
+        return name
+    wanted = _wanted(method, params)
+    modes = _object(declared)
+    if not wanted or wanted in modes or (wanted == FORM and not modes):
+        return ""
+    return f"{name}.{wanted}"
+
+
+def requirement(lacks: str) -> dict[str, Any]:
+    """Return as capabilities what `lacking` said: `elicitation.url` is `{"elicitation": {"url": {}}}`."""
+    name, _, part = lacks.partition(".")
+    return {name: {part: {}} if part else {}}
+
+
+def declared(capabilities: msgspec.Raw) -> bytes:
+    """Return what a server of the modern era is told that the client of a request can do: a JSON object.
+
+    Left out is what does not get through us.
+    """
+    if len(capabilities) <= len(NOBODY) or len(capabilities) > MAX_BYTES:
+        return NOBODY
+    return _declared(bytes(capabilities))
+
+
+def with_elicitation(capabilities: bytes) -> bytes:
+    """Return capabilities as `declared` returns them, with forms and addresses: a person is asked."""
+    members = _object(msgspec.Raw(capabilities))
+    own = _object(members.get("elicitation", msgspec.Raw(NOBODY)))
+    return encode({**members, "elicitation": {FORM: {}, URL: {}, **own}})
+
+
+def mode_of(params: msgspec.Raw) -> str | None:
+    """Return the mode of an elicitation; None if it cannot be read."""
+    try:
+        return _asked.decode(params).mode
+    except _UNREADABLE:
+        return None
+
+
+@lru_cache(maxsize=128)
+def _declared(capabilities: bytes) -> bytes:
+    members = _object(msgspec.Raw(capabilities))
+    kept = {name: value for name, value in members.items() if name not in _HOP_ONLY and bytes(value) != b"null"}
+    if "roots" in kept:  # nobody tells that they changed: there is no such notification any more
+        kept["roots"] = msgspec.Raw(NOBODY)
+    extensions = _object(kept.get("extensions", msgspec.Raw(NOBODY)))
+    if not _HOP_ONLY_EXTENSIONS.isdisjoint(extensions):
+        passed = {name: value for name, value in extensions.items() if name not in _HOP_ONLY_EXTENSIONS}
+        kept["extensions"] = msgspec.Raw(encode(passed))
+    return encode(kept)
+
+
+def _wanted(method: str, params: msgspec.Raw) -> str:
+    """Return which part of its capability a question needs; empty if just that."""
+    if method == ELICIT:
+        return mode_of(params) or FORM
+    if method != SAMPLE:
+        return ""
+    try:
+        asked = _asked.decode(params)
+    except _UNREADABLE:
+        return ""
+    return "tools" if any(bytes(part) != b"null" for part in (asked.tools, asked.choice)) else ""
+
+
+def _object(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
+    try:
+        return _members.decode(raw)
+    except _UNREADABLE:
+        return {}

@@ -1,0 +1,125 @@
+"""Results that are not complete: what a server wants to know first, and how the request is made again. Pure.
+
+(MCP 2026-07-28, basic/patterns/mrtr.) Questions and answers stay the bytes they arrived as.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from actors.errors import MalformedRequest, ProtocolViolation
+from actors.protocol.wire.jsonrpc import encode
+
+METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""Requests that may be answered so."""
+KIND: Final = "input_required"
+MAX_REQUESTS: Final = 32
+"""Questions at a time."""
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""Of such a result, its state included, and of all answers to it: there may be images in them."""
+RESPONSES: Final = "inputResponses"
+STATE: Final = "requestState"
+
+NONE: Final = msgspec.Raw(b"")
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class InputRequest(msgspec.Struct, frozen=True):
+    """One question: a request without an id."""
+
+    method: str
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class InputRequired(msgspec.Struct, frozen=True):
+    """What a server wants to know, by keys of its own. `state` is the JSON text of a string; empty if there is none."""
+
+    requests: dict[str, InputRequest] = msgspec.field(name="inputRequests", default_factory=dict)
+    state: msgspec.Raw = msgspec.field(name=STATE, default=NONE)
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """What a request says that is made again: its answers and the state, as JSON texts; empty where there is none.
+
+    `ours`: the state can be none of the server's.
+    """
+
+    responses: msgspec.Raw = msgspec.field(name=RESPONSES, default=NONE)
+    state: msgspec.Raw = msgspec.field(name=STATE, default=NONE)
+    ours: bool = False
+
+    def members(self) -> bytes:
+        """Return them as JSON members without braces."""
+        parts = ((RESPONSES, self.responses), (STATE, self.state))
+        return b",".join(b'"%b":%b' % (name.encode(), bytes(value)) for name, value in parts if bytes(value))
+
+
+class _Kind(msgspec.Struct):
+    kind: str = msgspec.field(name="resultType", default="")
+
+
+_MARK: Final = KIND.encode()
+_kind = msgspec.json.Decoder(_Kind)
+_required = msgspec.json.Decoder(InputRequired)
+_answers = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_text = msgspec.json.Decoder(str)
+
+
+def is_incomplete(result: msgspec.Raw) -> bool:
+    """Say whether a result of a modern server asks for something."""
+    body = bytes(result)
+    if _MARK not in body:
+        return False
+    try:
+        return _kind.decode(body).kind == KIND
+    except _UNREADABLE:
+        return False
+
+
+def read(result: msgspec.Raw) -> InputRequired:
+    """Return what an incomplete result asks for. Raises `ProtocolViolation`, which says what is wrong with it."""
+    if len(result) > MAX_BYTES:
+        raise ProtocolViolation(f"asked for input with {len(result)} bytes, {MAX_BYTES} are the most")
+    try:
+        required = _required.decode(result)
+    except _UNREADABLE:
+        raise ProtocolViolation("asked for input in a way that cannot be read") from None
+    if len(required.requests) > MAX_REQUESTS:
+        raise ProtocolViolation(f"asked for {len(required.requests)} inputs at once, {MAX_REQUESTS} are the most")
+    if not required.requests and not bytes(required.state):
+        raise ProtocolViolation("asked for input without saying for which")
+    return required
+
+
+def required(requests: Mapping[str, InputRequest], state: str) -> bytes:
+    """Return a result that asks for something."""
+    return encode({"resultType": KIND, "inputRequests": requests, STATE: state})
+
+
+def answers(retry: Retry) -> dict[str, msgspec.Raw]:
+    """Return the answers of a client by their keys. Raises `MalformedRequest` for what cannot be any."""
+    if not len(retry.responses):
+        return {}
+    if len(retry.responses) > MAX_BYTES:
+        raise MalformedRequest(f"{RESPONSES!r} has {len(retry.responses)} bytes, {MAX_BYTES} are the most")
+    try:
+        given = _answers.decode(retry.responses)
+    except _UNREADABLE:
+        raise MalformedRequest(f"{RESPONSES!r} must be an object") from None
+    wrong = next((key for key, answer in given.items() if bytes(answer)[:1] != b"{"), None)
+    if wrong is not None:
+        raise MalformedRequest(f"{RESPONSES!r}: the answer to {wrong[:100]!r} must be an object")
+    return given
+
+
+def state_of(retry: Retry) -> str:
+    """Return the state of a request that is made again; empty if it has none. Raises `MalformedRequest`."""
+    if not bytes(retry.state):
+        return ""
+    try:
+        return _text.decode(retry.state)
+    except _UNREADABLE:
+        raise MalformedRequest(f"{STATE!r} must be a string") from None

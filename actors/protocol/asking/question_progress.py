@@ -1,0 +1,75 @@
+"""The progress of a client that works on a question of a server: tokens are minted anew in this direction, too. Pure.
+
+(MCP 2025-11-25, basic/utilities/progress: either side may ask for it. A modern server asks by results: it has none.)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import msgspec
+
+from actors.protocol.wire.jsonrpc import encode
+
+MAX_TOKEN_BYTES: Final = 512
+MAX_BYTES: Final = 64 * 1024
+"""Of one notification of a client."""
+_TOKEN: Final = b"progressToken"
+_META: Final = "_meta"
+
+
+class _Advance(msgspec.Struct):
+    token: str = msgspec.field(name="progressToken")
+    progress: float
+
+
+_advance = msgspec.json.Decoder(_Advance)
+_token = msgspec.json.Decoder(str | int)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def token_of(params: msgspec.Raw) -> bytes:
+    """Return the token of a question as JSON text; empty if it has none, or none that can be kept."""
+    if _TOKEN not in bytes(params):
+        return b""
+    try:
+        token = bytes(_members.decode(_members.decode(params)[_META])[_TOKEN.decode()])
+        _token.decode(token)
+    except (*_UNREADABLE, KeyError):
+        return b""
+    return token if len(token) <= MAX_TOKEN_BYTES else b""
+
+
+def with_token(params: msgspec.Raw, token: bytes) -> msgspec.Raw:
+    """Return the params of a question with this token (JSON text) in place of the one that it may have; empty: none."""
+    if _TOKEN not in bytes(params):
+        return params
+    try:
+        members = _members.decode(params)
+        meta = _members.decode(members[_META])
+    except (*_UNREADABLE, KeyError):
+        return params
+    if meta.pop(_TOKEN.decode(), None) is None:
+        return params
+    if token:
+        meta[_TOKEN.decode()] = msgspec.Raw(token)
+    del members[_META]
+    return msgspec.Raw(encode({**members, **({_META: meta} if meta else {})}))
+
+
+def advance(params: msgspec.Raw) -> tuple[str, float] | None:
+    """Return the token and the progress that a client tells of; None if that cannot be read."""
+    if len(params) > MAX_BYTES:
+        return None
+    try:
+        told = _advance.decode(params)
+    except _UNREADABLE:
+        return None
+    return (told.token, told.progress) if math.isfinite(told.progress) else None
+
+
+def told_with(params: bytes, token: bytes) -> bytes:
+    """Return what a client tells, which `advance` could read, with the server's own token (JSON text)."""
+    return encode({**_members.decode(params), _TOKEN.decode(): msgspec.Raw(token)})

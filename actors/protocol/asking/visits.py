@@ -1,0 +1,107 @@
+"""Addresses that people are asked to open, by the ids that a server gave, and who hears that a visit is over. Pure.
+
+A server tells that outside of any call (MCP 2025-11-25, client/elicitation "Completion Notifications for URL Mode
+Elicitation"). Only who was given an id hears of it, and once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from actors.protocol.facts import VisitCompleted
+from actors.protocol.wire.jsonrpc import ErrorObject
+
+COMPLETE: Final = "notifications/elicitation/complete"
+WANTED: Final = -32042
+"""The code of an error that wants addresses opened before the call is made again ("URL Elicitation Required Error")."""
+MAX_VISITS: Final = 1024
+"""Of one server; the oldest is forgotten first."""
+MAX_ID_BYTES: Final = 512
+MAX_ERROR_BYTES: Final = 65_536
+"""Of an error that names addresses to be opened first."""
+LASTS_S: Final = 3600.0
+"""For a person to be done at an address."""
+
+Visitor = Callable[[str], bool]
+"""Notes for one client that the visit of this id is over. Never waits; False if that was dropped."""
+
+
+class _Visit(msgspec.Struct):
+    id: str = msgspec.field(name="elicitationId", default="")
+
+
+class _Elicitations(msgspec.Struct):
+    elicitations: list[_Visit]
+
+
+_visit = msgspec.json.Decoder(_Visit)
+_elicitations = msgspec.json.Decoder(_Elicitations)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def completed(params: msgspec.Raw) -> VisitCompleted | None:
+    """Return what a notification says; None if that cannot be read."""
+    return VisitCompleted(id_) if (id_ := id_of(params)) else None
+
+
+def id_of(params: msgspec.Raw) -> str:
+    """Return the id that a question gives to a visit; empty if none that can be kept."""
+    try:
+        id_ = _visit.decode(params).id
+    except _UNREADABLE:
+        return ""
+    return id_ if len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES else ""
+
+
+def ids_in(error: ErrorObject) -> tuple[str, ...]:
+    """Return the ids of the visits that an error asks for."""
+    if error.code != WANTED or len(error.data) > MAX_ERROR_BYTES:
+        return ()
+    try:
+        wanted = _elicitations.decode(error.data).elicitations
+    except _UNREADABLE:
+        return ()
+    ids = dict.fromkeys(each.id for each in wanted)
+    return tuple(id_ for id_ in ids if 0 < len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES)
+
+
+class Visits:
+    """Those of one server that are not over. Moments are seconds of any one clock."""
+
+    def __init__(self) -> None:
+        self._begun: OrderedDict[tuple[str, Visitor], float] = OrderedDict()
+        self._visitors: dict[str, dict[Visitor, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._begun)
+
+    def give(self, id_: str, visitor: Visitor, call: int, now: float) -> None:
+        """A client was given an id, during this call."""
+        self._expire(now)
+        self._begun[id_, visitor] = now
+        self._begun.move_to_end((id_, visitor))
+        self._visitors.setdefault(id_, {})[visitor] = call
+        if len(self._begun) > MAX_VISITS:
+            self._forget_oldest()
+
+    def over(self, id_: str, now: float) -> dict[Visitor, int]:
+        """A visit is over: return who was given this id, and during which call each."""
+        self._expire(now)
+        visitors = self._visitors.pop(id_, {})
+        for visitor in visitors:
+            del self._begun[id_, visitor]
+        return visitors
+
+    def _expire(self, now: float) -> None:
+        while self._begun and next(iter(self._begun.values())) <= now - LASTS_S:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        (id_, visitor), _ = self._begun.popitem(last=False)
+        del self._visitors[id_][visitor]
+        if not self._visitors[id_]:
+            del self._visitors[id_]

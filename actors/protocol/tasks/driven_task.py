@@ -1,0 +1,178 @@
+"""A call that its server makes a task of, driven by us until it has its result: to its client it is a call. Pure.
+
+The task is made once: what fails afterwards is asked for again, or fails.
+
+- Legacy: the result is asked for at once (`tasks/result`), as questions come while somebody waits for it. A server that
+  refuses that before the task is over is asked how far it is, at the pace that it suggests.
+- Modern: `tasks/get` has result, error and questions; those are asked one after the other (`tasks/update`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from actors.errors import ProtocolViolation
+from actors.protocol.agreement.client_capabilities import ASKED_BY, ELICIT
+from actors.protocol.agreement.versions import Era
+from actors.protocol.asking.input_required import MAX_REQUESTS, RESPONSES
+from actors.protocol.asking.questions import CANCELLED, refusal
+from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallRefused, Fact
+from actors.protocol.tasks import tasks
+from actors.protocol.tasks.tasks import CANCEL, DEFAULT_PACE_S, GET, MAX_ID_CHARS, OVER, RESULT, UPDATE, Task
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.jsonrpc import INTERNAL_ERROR, ErrorObject, decode_error, encode
+
+Request = Literal["tasks/result", "tasks/get", "tasks/update", "tasks/cancel"]
+Step = Request | Literal["make", "wait", "ask"]
+"""What is waited for: an answer, a while, or an answer of the client."""
+UNREADABLE: Final = "a task that cannot be read"
+MAX_QUESTIONS: Final = 256
+"""Of one task; what it asks beyond that nobody is asked."""
+MAX_REWRITTEN_BYTES: Final = 4 * 1024 * 1024
+"""A larger result keeps what its server says in it of the task: to be written anew it would hold up everybody else."""
+
+Send = Callable[[str, bytes], None]
+"""Sends a request about the task: its method, and the members of its params beside `taskId`."""
+
+
+class DrivenTask:
+    """The task of one call. `id` is empty until the server has made it; `sent` tells whether an answer is awaited."""
+
+    def __init__(self, call: int, era: Era, send: Send) -> None:
+        self.id = ""
+        self._call = call
+        self._era = era
+        self._send = send
+        self._step: Step = "make"
+        self._refused: ErrorObject | None = None
+        self._last = self._missed = False
+        self._asked: set[str] = set()
+        self._question = ("", "")
+
+    @property
+    def sent(self) -> bool:
+        """Whether a request about it, or that makes it, waits for its answer."""
+        return self._step not in ("wait", "ask")
+
+    def answered(self, result: msgspec.Raw) -> Fact | None:
+        """Take the result of the last request."""
+        self._missed = False
+        match self._step:
+            case "make":
+                made = tasks.created(result, self._era)
+                return CallAnswered(self._call, result) if made is None else self._made(made)
+            case "tasks/result":
+                unnamed = len(result) > MAX_REWRITTEN_BYTES
+                return CallAnswered(
+                    self._call, result if unnamed else msgspec.Raw(tasks.with_related(bytes(result), ""))
+                )
+            case "tasks/get":
+                told = tasks.told(result)
+                if told is None:
+                    return CallMalformed(self._call, UNREADABLE, done=False, over=None)
+                return self._told(told) if self._era == "legacy" else self._told_all(told)
+        return self._ask(GET)
+
+    def refused(self, error: ErrorObject) -> Fact | None:
+        """Take an error as the answer to the last request."""
+        match self._step:
+            case "tasks/result" if not self._last:
+                self._refused = error
+                return self._ask(GET)
+            case "make" | "tasks/result" | "tasks/get":
+                return CallRefused(self._call, error)
+        return self._ask(GET)
+
+    def lost(self, failure: Failure) -> Fact | None:
+        """Take that the last request has no answer: a task that was made is asked for once more, if it may be there."""
+        if self._step == "make":
+            return CallLost(self._call, failure)
+        if self._missed or failure.cause == "expired":
+            return CallLost(self._call, replace(failure, cause="crashed", sent=True))
+        self._missed = True
+        return self._pause(DEFAULT_PACE_S)
+
+    def due(self) -> None:
+        """The pause is over."""
+        if self._step == "wait":
+            self._ask(GET)
+
+    def replied(self, answer: bytes | ErrorObject) -> None:
+        """Take what the client has answered to a question, a JSON object, or why it has not."""
+        key, method = self._question
+        if self._step != "ask":
+            return
+        if isinstance(answer, ErrorObject) and method != ELICIT:  # there is no way to say that to the server
+            self._refused = answer
+            self._ask(CANCEL)
+            return
+        given = CANCELLED if isinstance(answer, ErrorObject) else answer
+        self._ask(UPDATE, b'"%b":%b' % (RESPONSES.encode(), encode({key: msgspec.Raw(given)})))
+
+    def _made(self, task: Task) -> CallLasts:
+        self.id = task.id
+        if self._era == "modern":
+            return self._pause(task.pause_s)
+        self._ask(RESULT)
+        return CallLasts(self._call)
+
+    def _told(self, task: Task) -> Fact | None:
+        """Go on with a task of a legacy server."""
+        refused, self._refused = self._refused, None
+        if task.status in OVER:
+            if refused is not None and task.status != "completed":
+                return CallRefused(self._call, refused)
+            self._last = True
+            return self._ask(RESULT)
+        if task.status == "input_required" and refused is None:
+            return self._ask(RESULT)
+        return self._pause(task.pause_s)
+
+    def _told_all(self, task: Task) -> Fact | None:
+        """Go on with a task of a modern server."""
+        match task.status:
+            case "completed" if bytes(task.result)[:1] == b"{":
+                return CallAnswered(self._call, task.result)
+            case "completed":
+                return CallMalformed(self._call, "a task that is completed and has no result", done=True, over=None)
+            case "failed":
+                return self._failed(task)
+            case "cancelled":
+                text = f"the task was cancelled: {task.message}" if task.message else "the task was cancelled"
+                return CallRefused(self._call, self._refused or ErrorObject(INTERNAL_ERROR, text))
+            case "input_required" if (asked := self._next_question(task)) is not None:
+                return asked
+        return self._pause(task.pause_s)
+
+    def _failed(self, task: Task) -> Fact:
+        try:
+            return CallRefused(self._call, decode_error(task.error))
+        except ProtocolViolation as violation:
+            return CallMalformed(self._call, violation.message, done=False, over=None)
+
+    def _next_question(self, task: Task) -> Fact | None:
+        """Return the next question that was not asked so far; its keys are unique in the life of a task."""
+        for key, request in islice(task.requests.items(), MAX_REQUESTS):
+            if key not in self._asked and len(key) <= MAX_ID_CHARS and len(self._asked) < MAX_QUESTIONS:
+                self._asked.add(key)
+                if request.method not in ASKED_BY or refusal(request.method, request.params):
+                    continue
+                self._step, self._question = "ask", (key, request.method)
+                id_ = encode(f"task-{self._call}-{len(self._asked)}")
+                return CallAsked(self._call, id_, request.method, request.params)
+        return None
+
+    def _ask(self, step: Request, more: bytes = b"") -> Fact | None:
+        """Send a request; there is nothing to tell before its answer."""
+        self._step = step
+        self._send(step, more)
+        return None
+
+    def _pause(self, seconds: float) -> CallLasts:
+        self._step = "wait"
+        return CallLasts(self._call, seconds)

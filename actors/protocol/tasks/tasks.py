@@ -1,0 +1,242 @@
+"""Tasks: calls whose results are fetched later, as the two eras write them. Pure.
+
+(MCP 2025-11-25, basic/utilities/tasks; the extension `io.modelcontextprotocol/tasks` of 2026-07-28, SEP-2663.) They are
+different protocols: a legacy client wants a call as a task, a modern server makes one where it likes.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import msgspec
+
+from actors.errors import InvalidArguments
+from actors.protocol.agreement.versions import META_PREFIX, Era
+from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.wire.jsonrpc import encode
+
+SINCE: Final = "2025-11-25"
+"""The first revision that has them."""
+RELATED: Final = META_PREFIX + "related-task"
+"""In `_meta` of whatever a legacy peer says about a task."""
+EXTENSION: Final = META_PREFIX + "tasks"
+STATUS: Final = "notifications/tasks/status"
+CALL: Final = "tools/call"
+"""The only request that can be made as a task."""
+GET: Final = "tasks/get"
+RESULT: Final = "tasks/result"
+UPDATE: Final = "tasks/update"
+CANCEL: Final = "tasks/cancel"
+METHODS: Final[dict[Era, frozenset[str]]] = {
+    "legacy": frozenset({GET, RESULT, CANCEL}),
+    "modern": frozenset({GET, UPDATE, CANCEL}),
+}
+"""What is asked about one task."""
+OF_ONE: Final = METHODS["legacy"] | METHODS["modern"]
+OVER: Final = frozenset({"completed", "failed", "cancelled"})
+"""States that do not change any more."""
+MAX_ID_CHARS: Final = 1024
+MAX_CREATED_BYTES: Final = 64 * 1024
+"""Of a result that tells of a new task; what is larger is a result."""
+PACE_S: Final = (0.1, 10.0)
+"""The least and the longest pause between two requests about a task, whatever its server suggests."""
+DEFAULT_PACE_S: Final = 1.0
+
+_Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class UnknownTask(InvalidArguments):
+    """This client has no task of that id at this door; or it is gone, and how far it came may not be known."""
+
+    kind = "not_found"
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What a server says of a task; `ttl` and `pollInterval` of the legacy era have other names in the modern one.
+
+    `result`, `error` and `requests` are there in the modern era only, each in one state.
+    """
+
+    id: str = msgspec.field(name="taskId")
+    status: _Status
+    message: str | None = msgspec.field(name="statusMessage", default=None)
+    ttl: float | None = None
+    ttl_ms: float | None = msgspec.field(name="ttlMs", default=None)
+    poll: float | None = msgspec.field(name="pollInterval", default=None)
+    poll_ms: float | None = msgspec.field(name="pollIntervalMs", default=None)
+    result: msgspec.Raw = msgspec.Raw(b"")
+    error: msgspec.Raw = msgspec.Raw(b"")
+    requests: dict[str, InputRequest] = msgspec.field(name="inputRequests", default_factory=dict)
+
+    @property
+    def lifetime_s(self) -> float:
+        """For how long its server keeps it, from its beginning; infinite if it does not say."""
+        given = self.ttl_ms if self.ttl is None else self.ttl
+        return math.inf if given is None else max(given / 1000, 0.0)
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before it is asked for again."""
+        given = self.poll_ms if self.poll is None else self.poll
+        least, most = PACE_S
+        return DEFAULT_PACE_S if given is None else min(max(given / 1000, least), most)
+
+
+class _Created(msgspec.Struct):
+    task: Task
+
+
+class _Kind(msgspec.Struct):
+    kind: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b""))
+
+
+class _Related(msgspec.Struct):
+    id: str = msgspec.field(name="taskId")
+
+
+class _Meta(msgspec.Struct):
+    related: _Related | None = msgspec.field(name=RELATED, default=None)
+
+
+class _About(msgspec.Struct):
+    meta: _Meta | None = msgspec.field(name="_meta", default=None)
+
+
+class _Tools(msgspec.Struct):
+    call: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Requests(msgspec.Struct):
+    tools: _Tools | None = None
+
+
+class _Tasks(msgspec.Struct):
+    requests: _Requests | None = None
+    cancel: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Capabilities(msgspec.Struct):
+    tasks: _Tasks | None = None
+    extensions: dict[str, msgspec.Raw] | None = None
+
+
+_task = msgspec.json.Decoder(Task)
+_created = msgspec.json.Decoder(_Created)
+_kind = msgspec.json.Decoder(_Kind)
+_about = msgspec.json.Decoder(_About)
+_capabilities = msgspec.json.Decoder(_Capabilities)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MARK: Final = b'"task"'
+_RELATED_MARK: Final = RELATED.encode()
+
+
+def speaks(capabilities: msgspec.Raw, era: Era) -> bool:
+    """Say whether who declares these capabilities can work on calls of tools as tasks, in the way of an era."""
+    try:
+        said = _capabilities.decode(capabilities)
+    except _UNREADABLE:
+        return False
+    if era == "modern":
+        return _is_there((said.extensions or {}).get(EXTENSION))
+    requests = said.tasks.requests if said.tasks is not None else None
+    return requests is not None and requests.tools is not None and _is_there(requests.tools.call)
+
+
+def _cancels(capabilities: msgspec.Raw) -> bool:
+    """Say whether a legacy server whose tasks are spoken can cancel them."""
+    try:
+        said = _capabilities.decode(capabilities)
+    except _UNREADABLE:
+        return False
+    return said.tasks is not None and _is_there(said.tasks.cancel)
+
+
+def created(result: msgspec.Raw, era: Era) -> Task | None:
+    """Return the task that was made instead of a result; None if this is a result, or tells of no proper task."""
+    body = bytes(result)
+    if len(body) > MAX_CREATED_BYTES or _MARK not in body:
+        return None
+    try:
+        if era == "legacy":
+            return _usable(_created.decode(body).task)
+        return _usable(_task.decode(body)) if bytes(_kind.decode(body).kind) == _MARK else None
+    except _UNREADABLE:
+        return None
+
+
+def told(said: msgspec.Raw) -> Task | None:
+    """Return what a result, or the params of a notification, tells of a task; None if that cannot be read."""
+    try:
+        return _usable(_task.decode(said))
+    except _UNREADABLE:
+        return None
+
+
+def related(said: msgspec.Raw) -> str:
+    """Return which task something is about, by its `_meta`; empty if it is about none."""
+    if _RELATED_MARK not in bytes(said):
+        return ""
+    try:
+        about = _about.decode(said)
+    except _UNREADABLE:
+        return ""
+    return about.meta.related.id if about.meta is not None and about.meta.related is not None else ""
+
+
+def with_related(said: bytes, id_: str) -> bytes:
+    """Return what is said about a task under another id of it; without any if that is empty."""
+    if _RELATED_MARK not in said:
+        return said
+    try:
+        members = _members.decode(said)
+        meta = _members.decode(members["_meta"])
+    except (*_UNREADABLE, KeyError):
+        return said
+    if meta.pop(RELATED, None) is None:
+        return said
+    if id_:
+        meta[RELATED] = msgspec.Raw(encode({"taskId": id_}))
+    if meta:
+        return encode({**members, "_meta": meta})
+    del members["_meta"]
+    return encode(members)
+
+
+def with_id(said: bytes, id_: str) -> bytes:
+    """Return what tells of a task, or that it was made, under another id; as it is if it tells of none."""
+    try:
+        members = _members.decode(said)
+        if "taskId" in members:
+            return encode({**members, "taskId": id_})
+        inner = _members.decode(members["task"])
+    except (*_UNREADABLE, KeyError):
+        return said
+    return encode({**members, "task": {**inner, "taskId": id_}})
+
+
+def offered(capabilities: msgspec.Raw) -> dict[str, Any]:
+    """Return what a client of a legacy server is told of its tasks: what gets through us.
+
+    Not that they can be listed: those of other clients would be among them.
+    """
+    cancel: dict[str, Any] = {"cancel": {}} if _cancels(capabilities) else {}
+    return {**cancel, "requests": {"tools": {"call": {}}}}
+
+
+@lru_cache(maxsize=128)
+def declaring(capabilities: bytes) -> bytes:
+    """Return the capabilities of a client, a JSON object, with that for tasks of the modern era."""
+    members = _members.decode(capabilities)
+    extensions = _members.decode(members.get("extensions", b"{}"))
+    return encode({**members, "extensions": {**extensions, EXTENSION: {}}})
+
+
+def _usable(task: Task) -> Task | None:
+    return task if 0 < len(task.id) <= MAX_ID_CHARS else None
+
+
+def _is_there(value: msgspec.Raw | None) -> bool:
+    return value is not None and bytes(value) != b"null"

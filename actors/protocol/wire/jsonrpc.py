@@ -1,0 +1,200 @@
+"""JSON-RPC 2.0 as MCP uses it: the envelope is decoded, the cargo is not.
+
+`params`, `result` and `error` stay `msgspec.Raw`, the bytes they arrived as, until the layer that needs them.
+Ids keep their type: `1`, `"1"`, `1.0` and `true` are four different ids here, although Python's dicts confuse three of
+them. (MCP 2025-11-25 basic/index "Messages"; 2026-07-28 basic/index.)
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from actors.errors import ProtocolViolation
+from actors.protocol.wire.weight import LARGE_BYTES, examine
+
+NO_RAW = msgspec.Raw(b"")
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+HEADER_MISMATCH = -32020
+
+MAX_BATCH = 64
+"""How many messages a batch may have."""
+MAX_CODE = 2**53 - 1
+"""What every client can read: a number of JSON is a double to many of them (RFC 8259 section 6)."""
+_MAX_SAID_CHARS = 200
+_MAX_MENDED_BYTES = 4 * 1024 * 1024
+_MAX_SURROGATES = 20_000
+_MAX_BACKSLASHES = 64
+_SURROGATES = re.compile(rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|[c-fC-F][0-9a-fA-F]{2})")
+"""Escapes of UTF-16 surrogates: pairs (12 bytes), and those that lack their other half (6 bytes)."""
+
+
+class JsonRpcMessage(msgspec.Struct, frozen=True):
+    """Any JSON-RPC message. Fields that were not there are empty `Raw`s, `method` is None."""
+
+    jsonrpc: msgspec.Raw = NO_RAW
+    id: msgspec.Raw = NO_RAW
+    method: str | None = None
+    params: msgspec.Raw = NO_RAW
+    result: msgspec.Raw = NO_RAW
+    error: msgspec.Raw = NO_RAW
+
+    @property
+    def is_request(self) -> bool:
+        """A method and an id: expects an answer."""
+        return self.method is not None and bool(bytes(self.id))
+
+
+class ErrorObject(msgspec.Struct, frozen=True):
+    """The `error` member of a failed answer."""
+
+    code: int
+    message: str
+    data: msgspec.Raw = NO_RAW
+
+
+class RemoteError(Exception):
+    """The peer answered with a JSON-RPC error; it is relayed, not ours. `server` is its name, where that is known."""
+
+    def __init__(self, error: ErrorObject, server: str = "") -> None:
+        super().__init__(f"{error.code}: {error.message}")
+        self.error = error
+        self.server = server
+
+
+class _AnyError(msgspec.Struct, frozen=True):
+    code: msgspec.Raw = NO_RAW
+    message: msgspec.Raw = NO_RAW
+
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_envelope = msgspec.json.Decoder(JsonRpcMessage)
+_error = msgspec.json.Decoder(ErrorObject)
+_any_error = msgspec.json.Decoder(_AnyError)
+_text = msgspec.json.Decoder(str)
+_batch = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "_Batch",
+        [(f"message_{number}", msgspec.Raw, NO_RAW) for number in range(MAX_BATCH)],
+        array_like=True,
+        forbid_unknown_fields=True,
+    )
+)
+"""An array as a struct: what is over the limit is refused without an object for each of a million members."""
+encode = msgspec.json.Encoder().encode
+
+
+def decode(message: bytes) -> JsonRpcMessage:
+    """Decode one message. Raises `ProtocolViolation`, which says what is wrong with it; `TooHeavy` is one.
+
+    A large one takes up to 0.1 s, in steps between which other threads run.
+
+    A lone surrogate (`"\\ud83d"`, half an emoji: a text cut by a program that counts in UTF-16) is read as U+FFFD, as
+    browsers and Go do: it is JSON by its grammar (RFC 8259 section 8.2), but has no UTF-8, and half of the clients
+    refuse it.
+    """
+    if len(message) >= LARGE_BYTES:
+        examine(message)
+    try:
+        try:
+            envelope = _envelope.decode(message)
+        except msgspec.DecodeError as error:
+            mended = None if isinstance(error, msgspec.ValidationError) else without_lone_surrogates(message)
+            if mended is None:
+                raise
+            envelope = _envelope.decode(mended)
+        if len(message) < LARGE_BYTES and not message.isascii():
+            message.decode()
+    except msgspec.DecodeError as error:
+        raise ProtocolViolation(f"a message that is no JSON-RPC: {error}") from None
+    except UnicodeDecodeError:
+        raise ProtocolViolation("a message that is not UTF-8") from None
+    except RecursionError:
+        raise ProtocolViolation("a message that is nested too deeply") from None
+    if bytes(envelope.jsonrpc) != b'"2.0"':
+        raise ProtocolViolation('a message whose "jsonrpc" is not "2.0"')
+    return envelope
+
+
+def without_lone_surrogates(message: bytes) -> bytes | None:
+    """Return JSON text with U+FFFD for escaped lone surrogates; None if it has none, or mending it takes too long."""
+    if len(message) > _MAX_MENDED_BYTES:
+        return None
+    parts, end = [], 0
+    for number, surrogate in enumerate(_SURROGATES.finditer(message)):
+        before = message[max(0, surrogate.start() - _MAX_BACKSLASHES) : surrogate.start()]
+        backslashes = len(before) - len(before.rstrip(b"\\"))
+        if number == _MAX_SURROGATES or backslashes == _MAX_BACKSLASHES:
+            return None
+        if len(surrogate[0]) == 6 and backslashes % 2 == 0:
+            parts += [message[end : surrogate.start()], b"\\ufffd"]
+            end = surrogate.end()
+    return b"".join([*parts, message[end:]]) if parts else None
+
+
+def members(batch: bytes) -> list[bytes]:
+    """Return the messages of a batch. Raises `ProtocolViolation` for no batch, and for one of more than `MAX_BATCH`."""
+    try:
+        messages = msgspec.structs.astuple(_batch.decode(batch))
+    except _UNREADABLE as error:
+        raise ProtocolViolation(f"a batch that cannot be read: {error}") from None
+    return [bytes(message) for message in messages if bytes(message)]
+
+
+def decode_error(raw: msgspec.Raw) -> ErrorObject:
+    """Decode an `error` member. Raises `ProtocolViolation` for what is not one, with what it says all the same."""
+    try:
+        error = _error.decode(raw)
+    except _UNREADABLE:
+        raise ProtocolViolation(f"an error without a proper code or message{_said(raw)}") from None
+    if abs(error.code) > MAX_CODE:
+        raise ProtocolViolation(f"an error whose code is out of range{_said(raw)}")
+    return error
+
+
+def _said(error: msgspec.Raw) -> str:
+    """Return what a malformed error says, as far as it says it in words."""
+    words, texts = [bytes(error)], []
+    with suppress(*_UNREADABLE):
+        malformed = _any_error.decode(error)
+        words = [bytes(malformed.code), bytes(malformed.message)]
+    with suppress(*_UNREADABLE):
+        texts = [_text.decode(word)[:_MAX_SAID_CHARS] for word in words if word.startswith(b'"')]
+    return f": {' '.join(texts)}" if texts else ""
+
+
+def request(id_: bytes, method: str, params: bytes | None) -> bytes:
+    """Return the bytes of a request; `id_` is JSON text."""
+    return request_head(id_, method) + (b"}" if params is None else b',"params":' + params + b"}")
+
+
+def request_head(id_: bytes, method: str) -> bytes:
+    """Return a request up to its params, for whoever does not want to copy those."""
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"method":' + encode(method)
+
+
+def notification(method: str, params: bytes | None = None) -> bytes:
+    """Return the bytes of a notification."""
+    head = b'{"jsonrpc":"2.0","method":' + encode(method)
+    return head + (b"}" if params is None else b',"params":' + params + b"}")
+
+
+def success(id_: bytes, result: bytes) -> bytes:
+    """Return the bytes of an answer; `result` is passed through as it is."""
+    return b"".join([b'{"jsonrpc":"2.0","id":', id_, b',"result":', result, b"}"])  # copied once
+
+
+def failure(id_: bytes, code: int, message: str, data: Any = None) -> bytes:
+    """Return the bytes of an error answer; `id_` is JSON text, `null` where the request's id is not known."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return b'{"jsonrpc":"2.0","id":' + id_ + b',"error":' + encode(error) + b"}"

@@ -1,0 +1,1 @@
+"""What is searched: documents of all servers with their words and meanings."""

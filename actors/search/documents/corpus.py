@@ -1,0 +1,264 @@
+"""All servers' segments joined: what a query is matched against. Immutable; a change makes a new value.
+
+Documents are numbered by server and path, so that ties fall in path order and an index that was changed step by step
+is the same, to the last bit of every score, as one built at once. Numbers of terms are the only thing that depends on
+history, and nothing is ever ordered by them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from actors.search.document import KINDS, Document
+from actors.search.documents.copies import Prints, copied_shares
+from actors.search.documents.embedding import Embedder, Levels, Meanings
+from actors.search.documents.postings import Bools, Floats, Ints, Postings, Triples
+from actors.search.documents.segment import Segment
+from actors.search.documents.vocabulary import Vocabulary
+from actors.search.documents.world import World
+from actors.search.tuning import DEFAULT_TUNING, Tuning
+
+_SPARE_TERMS = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corpus:
+    """Segments sorted by server, and what follows from all of them together. Arrays are per document or per term."""
+
+    tuning: Tuning
+    segments: tuple[Segment, ...]
+    firsts: tuple[int, ...]  # per segment: the number of its first document
+    documents: tuple[Document, ...]
+    term_of: dict[str, int]
+    counts: Ints  # per term: documents that hold it in a text of their own
+    holders: Ints  # per term: segments that hold it
+    idf: Floats  # per term
+    postings: Postings
+    names: Postings
+    vocabulary: Vocabulary
+    named: dict[str, tuple[str, ...]]  # squashed name or path -> servers that have it, sorted
+    segment_of: Ints
+    sizes: Ints  # per segment: its documents
+    kinds: Ints
+    all_kinds: frozenset[str]
+    all_servers: frozenset[str]
+    server_words: frozenset[str]  # stems of all servers' names
+    verbs: Ints
+    name_mass: Floats  # per document: the idf of all words of its name
+    prints: Prints
+    copied: Floats  # per segment: the share of its documents that others have, too
+    embedder: Embedder | None
+    meanings: Meanings
+    world: World
+
+    @staticmethod
+    def empty(tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
+        """Return the corpus of no server."""
+        dimensions = embedder.dimensions if embedder is not None else 0
+        none, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        return Corpus(
+            tuning=tuning,
+            segments=(),
+            firsts=(),
+            documents=(),
+            term_of={},
+            counts=none,
+            holders=none,
+            idf=nothing,
+            postings=Postings.empty(),
+            names=Postings.empty(),
+            vocabulary=Vocabulary.empty(),
+            named={},
+            segment_of=none,
+            sizes=none,
+            all_kinds=frozenset(),
+            all_servers=frozenset(),
+            server_words=frozenset(),
+            kinds=none,
+            verbs=none,
+            name_mass=nothing,
+            prints=np.zeros((0, 2), np.int64),
+            copied=nothing,
+            embedder=embedder,
+            meanings=Meanings.empty(dimensions),
+            world=World.unknown(dimensions),
+        )
+
+    def rebuilt(self, segments: Sequence[Segment]) -> Corpus:
+        """Return the corpus of these segments, of different servers, tuned and compared as this one."""
+        ordered = tuple(sorted(segments, key=lambda segment: segment.server))
+        nothing = Corpus.empty(self.tuning, self.embedder)
+        return _changed(replace(nothing, world=self.world.changed(self.all_servers, {})), ordered, (), ordered, 0)
+
+    def changed(self, server: str, segment: Segment | None) -> Corpus:
+        """Return the corpus with this server's segment replaced, added, or (None) removed."""
+        place = self.place(server)
+        present = place < len(self.segments) and self.segments[place].server == server
+        old = self.segments[place : place + 1] if present else ()
+        new = (segment,) if segment is not None else ()
+        if not old and not new:
+            return self
+        segments = self.segments[:place] + new + self.segments[place + len(old) :]
+        if len(self.counts) > 2 * len(self.term_of) + _SPARE_TERMS:  # numbers of forgotten terms are never re-used
+            return self.rebuilt(segments)
+        low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
+        return _changed(self, segments, old, new, low)
+
+    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None) -> Corpus:
+        """Return the corpus with the vectors of these servers' documents, a row each, put in; unknown servers do not
+        count. `world` are those of `WORLD`, if they are made. With another embedder than before all older vectors are
+        left out.
+        """
+        segments = tuple(
+            replace(segment, meanings=made[segment.server], embedder=embedder.name)
+            if segment.server in made and len(made[segment.server]) == len(segment)
+            else segment
+            for segment in self.segments
+        )
+        rows = {segment.server: _comparable(segment, embedder) for segment in segments}
+        meanings = Meanings.empty(embedder.dimensions).spliced(0, 0, list(rows.values()))
+        if world is not None:
+            following = World.of(world).changed((), rows)
+        elif self.embedder is not None and self.embedder.name == embedder.name:
+            following = self.world.changed((), {server: rows[server] for server in made.keys() & rows.keys()})
+        else:
+            following = World.unknown(embedder.dimensions)
+        return replace(self, segments=segments, embedder=embedder, meanings=meanings, world=following)
+
+    def place(self, server: str) -> int:
+        """Return the number of a server's segment, or the one it would get."""
+        return bisect_left(self.segments, server, key=lambda held: held.server)
+
+    def mask(self, kinds: frozenset[str], servers: frozenset[str] | None) -> Bools | None:
+        """Return which documents are of these kinds and servers (None: every server); None if that is all of them."""
+        mask: Bools | None = None
+        if not self.all_kinds <= kinds:
+            mask = np.array([kind in kinds for kind in KINDS], np.bool_)[self.kinds]
+        if servers is not None and not self.all_servers <= servers:
+            visible = np.array([segment.server in servers for segment in self.segments], np.bool_)[self.segment_of]
+            mask = visible if mask is None else mask & visible
+        return mask
+
+
+def _changed(
+    base: Corpus, segments: tuple[Segment, ...], old: tuple[Segment, ...], new: tuple[Segment, ...], low: int
+) -> Corpus:
+    """Return `base` with the documents of `old`, numbered from `low` on, replaced by those of `new`."""
+    high = low + sum(map(len, old))
+    term_of, counts, holders, numbers = _terms(base, old, new)
+    sizes = [len(segment) for segment in segments]
+    firsts = tuple(np.cumsum([0, *sizes])[:-1].tolist())
+    placed = np.cumsum([low, *map(len, new)])[:-1].tolist()
+    grown_by = sum(map(len, new)) - (high - low)
+
+    def spliced(postings: Postings, parts: list[Triples]) -> Postings:
+        moved = [part.placed(named, first) for part, named, first in zip(parts, numbers, placed, strict=True)]
+        return postings.spliced(low, high, Triples.joined(moved), grown_by, len(counts))
+
+    names = spliced(base.names, [segment.names for segment in new])
+    total = sum(sizes)
+    segment_of = np.repeat(np.arange(len(segments), dtype=np.int32), sizes)
+    prints = np.concatenate([base.prints[:low], *[s.prints for s in new], base.prints[high:]])
+    kinds = np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]])
+    idf = _rarity(counts, total, base.tuning.idf_floor)
+    vectors = {segment.server: _comparable(segment, base.embedder) for segment in new}
+    return Corpus(
+        tuning=base.tuning,
+        segments=segments,
+        firsts=firsts,
+        documents=base.documents[:low] + tuple(d for s in new for d in s.documents) + base.documents[high:],
+        term_of=term_of,
+        counts=counts,
+        holders=holders,
+        idf=idf,
+        postings=spliced(base.postings, [segment.postings for segment in new]),
+        names=names,
+        vocabulary=base.vocabulary.changed([s.known for s in old], [s.known for s in new]),
+        named=_named(base.named, old, new),
+        segment_of=segment_of,
+        sizes=np.array(sizes, np.int32),
+        kinds=kinds,
+        all_kinds=frozenset(KINDS[code] for code in np.flatnonzero(np.bincount(kinds)).tolist()),
+        all_servers=frozenset(segment.server for segment in segments),
+        server_words=frozenset().union(*(segment.server_words for segment in segments)),
+        verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
+        name_mass=_name_mass(names, idf, total),
+        prints=prints,
+        copied=copied_shares(prints, segment_of, np.array(sizes, np.int32)),
+        embedder=base.embedder,
+        meanings=base.meanings.spliced(low, high, list(vectors.values())),
+        world=base.world.changed([segment.server for segment in old], vectors),
+    )
+
+
+def _comparable(segment: Segment, embedder: Embedder | None) -> Levels:
+    """Return a segment's vectors, or vectors without columns if they are not of this embedder."""
+    made_here = embedder is not None and segment.embedder == embedder.name
+    return segment.meanings if made_here else segment.meanings[:, :0]
+
+
+def _terms(
+    base: Corpus, old: Sequence[Segment], new: Sequence[Segment]
+) -> tuple[dict[str, int], Ints, Ints, list[Ints]]:
+    """Return the terms afterwards, their counts and holders, and the number of each new segment's terms."""
+    term_of = dict(base.term_of)
+    next_term = len(base.counts)
+    numbers: list[Ints] = []
+    for segment in new:
+        own: list[int] = []
+        for stem in segment.stems:
+            term = term_of.get(stem)
+            if term is None:
+                term = term_of[stem] = next_term
+                next_term += 1
+            own.append(term)
+        numbers.append(np.array(own, np.int32))
+    counts, holders = np.zeros(next_term, np.int32), np.zeros(next_term, np.int32)
+    counts[: len(base.counts)], holders[: len(base.holders)] = base.counts, base.holders
+    for segment, named in zip(new, numbers, strict=True):
+        counts[named] += segment.counts
+        holders[named] += 1
+    for segment in old:
+        named = np.array([base.term_of[stem] for stem in segment.stems], np.int32)
+        counts[named] -= segment.counts
+        holders[named] -= 1
+        for stem, term in zip(segment.stems, named.tolist(), strict=True):
+            if not holders[term]:
+                del term_of[stem]
+    return term_of, counts, holders, numbers
+
+
+def _named(
+    named: dict[str, tuple[str, ...]], old: Sequence[Segment], new: Sequence[Segment]
+) -> dict[str, tuple[str, ...]]:
+    """Return which servers have a document of some name or path, after a change."""
+    out = dict(named)
+    for segment in old:
+        for text in segment.by_name.keys() | segment.by_path.keys():
+            left = tuple(server for server in out[text] if server != segment.server)
+            if left:
+                out[text] = left
+            else:
+                del out[text]
+    for segment in new:
+        for text in segment.by_name.keys() | segment.by_path.keys():
+            out[text] = tuple(sorted((*out.get(text, ()), segment.server)))
+    return out
+
+
+def _rarity(counts: Ints, total: int, floor: float) -> Floats:
+    """Return the inverse document frequency of each term, BM25's."""
+    held = counts.astype(np.float64)
+    idf: Floats = np.maximum(floor, np.log1p((total - held + 0.5) / (held + 0.5))).astype(np.float32)
+    return idf
+
+
+def _name_mass(names: Postings, idf: Floats, total: int) -> Floats:
+    """Return per document the summed idf of its name's words, 1 where there is none; in path order, so reproducible."""
+    mass = np.bincount(names.documents, weights=idf[names.terms()] * names.weights, minlength=total)
+    out: Floats = np.where(mass > 0, mass, 1.0).astype(np.float32)
+    return out

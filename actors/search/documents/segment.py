@@ -1,0 +1,236 @@
+"""The analysis of one server's documents: the expensive half of indexing, done per server, in a thread if wished.
+
+A segment depends on its documents and the tuning alone: never on other servers, so it is made once per change of that
+server and joined to any index. Weights are BM25F: one saturation over all fields of a document.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from actors.search.document import KINDS, Document
+from actors.search.documents.copies import Prints, prints_of
+from actors.search.documents.embedding import Embedder, Levels, document_levels
+from actors.search.documents.postings import Floats, Ints, Triples
+from actors.search.language.text import as_written, camel_words, squash, stem, words
+from actors.search.tuning import DEFAULT_TUNING, FieldName, Tuning
+from actors.search.words.tables import STOP_WORDS, VERB_CLASS
+
+VERB_CODES: dict[str, int] = {name: code for code, name in enumerate(sorted(set(VERB_CLASS.values())), start=1)}
+"""Class of a verb to its number in `Segment.verbs`; 0 means that the name has no verb."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
+_MIN_SUMMARY_CHARS = 20
+_MAX_SUMMARY_CHARS = 300
+_MAX_TEXT_CHARS = 3000
+_MAX_INSTRUCTIONS_CHARS = 1000
+_MAX_NAME_CHARS = 300
+_MAX_PARAMETERS = 60
+_SERVER_NOISE = frozenset({"mcp", "server"})
+_NAMES: tuple[FieldName, ...] = ("name", "server")
+
+Fields = dict[FieldName, list[str]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """The analysed documents of one server, sorted by key. Terms are numbered within the segment."""
+
+    server: str
+    tuning: Tuning
+    documents: tuple[Document, ...]
+    kinds: Ints  # per document: its place in KINDS
+    verbs: Ints  # per document: the class of the verb in its name, 0 if none
+    stems: tuple[str, ...]  # term number -> stem
+    counts: Ints  # term number -> documents that hold it in a text of their own
+    postings: Triples
+    names: Triples  # stems of names; weight 1, or 0 for joined neighbours
+    known: frozenset[str]  # words as they are written, before stemming
+    server_words: frozenset[str]  # stems of the server's name
+    by_name: dict[str, tuple[int, ...]]  # squashed name -> documents
+    by_path: dict[str, tuple[int, ...]]  # squashed server and name -> documents
+    prints: Prints
+    meanings: Levels  # per document: its vector; without columns if there was no embedder
+    embedder: str  # the name of what made the vectors
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+
+def analyse(
+    server: str,
+    documents: Sequence[Document],
+    tuning: Tuning = DEFAULT_TUNING,
+    embedder: Embedder | None = None,
+) -> Segment:
+    """Return the segment of a server, with vectors if there is an embedder: the same one as the index has.
+
+    Pure and self-contained: safe in a worker thread. Of documents with the same key the last one counts. Texts are
+    clipped, so the cost of a document is bounded.
+    """
+    ordered = tuple(dict(sorted({document.key: document for document in documents}.items())).values())
+    analysis = _Analysis(server, tuning)
+    for number, document in enumerate(ordered):
+        analysis.add(number, document)
+    return Segment(
+        server=server,
+        tuning=tuning,
+        documents=ordered,
+        kinds=np.array([KINDS.index(document.kind) for document in ordered], np.int32),
+        verbs=np.array(analysis.verbs, np.int32),
+        stems=tuple(analysis.terms),
+        counts=np.array(analysis.counts, np.int32),
+        postings=analysis.postings.triples(),
+        names=analysis.names.triples(),
+        known=frozenset(map(sys.intern, analysis.known)),
+        server_words=frozenset(map(analysis.reduce, analysis.server_words)),
+        by_name=_squashed(ordered, lambda document: document.name),
+        by_path=_squashed(ordered, lambda document: server + document.name),
+        prints=prints_of(ordered),
+        meanings=document_levels(embedder, ordered),
+        embedder=embedder.name if embedder is not None else "",
+    )
+
+
+def _squashed(documents: Iterable[Document], text: Callable[[Document], str]) -> dict[str, tuple[int, ...]]:
+    out: dict[str, tuple[int, ...]] = {}
+    for number, document in enumerate(documents):
+        key = squash(text(document)[:_MAX_NAME_CHARS])
+        if key:
+            out[key] = (*out.get(key, ()), number)
+    return out
+
+
+class _Rows:
+    """Postings while they are collected."""
+
+    def __init__(self) -> None:
+        # Arrays, because making one of a million of Python's numbers takes 30 ms in one go.
+        self.terms = array("i")
+        self.documents = array("i")
+        self.weights = array("f")
+
+    def add(self, term: int, document: int, weight: float) -> None:
+        self.terms.append(term)
+        self.documents.append(document)
+        self.weights.append(weight)
+
+    def triples(self) -> Triples:
+        weights: Floats = np.array(self.weights, np.float32)
+        return Triples(np.array(self.terms, np.int32), np.array(self.documents, np.int32), weights)
+
+
+class _Analysis:
+    """The state of one analysis: numbers given to stems so far, and what was collected."""
+
+    def __init__(self, server: str, tuning: Tuning) -> None:
+        self.tuning = tuning
+        self.reduce: Callable[[str], str] = stem if tuning.stemming else str
+        self.server_words = [word for word in self._words(server) if word not in _SERVER_NOISE]
+        self.terms: dict[str, int] = {}
+        self.counts: list[int] = []
+        self.verbs: list[int] = []
+        self.known: set[str] = set()
+        self.postings = _Rows()
+        self.names = _Rows()
+        self._texts: dict[str, list[str]] = {}
+
+    def add(self, number: int, document: Document) -> None:
+        """Analyse one document."""
+        fields = self._fields(document)
+        for written in fields.values():
+            self.known.update(written)
+        verb = next((VERB_CLASS[word] for word in fields["name"] if word in VERB_CLASS), None)
+        self.verbs.append(VERB_CODES[verb] if verb else 0)
+        stems: Fields = {
+            field: [self.reduce(w) for w in written if w not in STOP_WORDS or field in _NAMES]
+            for field, written in fields.items()
+        }
+        self._post(number, stems, fields)
+        own = set(stems["name"])
+        for word in sorted(own):
+            self.names.add(self._term(word), number, 1.0)
+        for word in sorted(set(stems["joined"]) - own):
+            self.names.add(self._term(word), number, 0.0)
+
+    def _post(self, number: int, stems: Fields, fields: Fields) -> None:
+        gained: dict[str, float] = {}
+        only_instructions: set[str] = set()
+        for field, stemmed in stems.items():
+            settings = self.tuning.fields[field]
+            if not stemmed or settings.weight <= 0:
+                continue
+            length = 1 - settings.length_norm + settings.length_norm * len(stemmed) / settings.usual_words
+            weight = settings.weight / length
+            if field == "instructions":
+                only_instructions = set(stemmed) - gained.keys()
+            elif field != "joined" and self.tuning.stemming:
+                stemmed = stemmed + self._inflected(field, fields[field])
+            for word, count in Counter(stemmed).items():
+                gained[word] = gained.get(word, 0.0) + weight * min(count, self.tuning.repeat_limit)
+        for word, weight in gained.items():
+            term = self._term(word)
+            self.postings.add(term, number, weight / (self.tuning.saturation + weight))
+            if word not in only_instructions:  # a server's instructions must not make its own words common
+                self.counts[term] += 1
+
+    def _inflected(self, field: FieldName, written: list[str]) -> list[str]:
+        """Return the terms for words that are not their own stem: the form that is asked for counts a little more."""
+        counted = (word for word in written if word not in STOP_WORDS or field in _NAMES)
+        return [as_written(word) for word in counted if self.reduce(word) != word]
+
+    def _term(self, word: str) -> int:
+        term = self.terms.setdefault(word, len(self.terms))
+        if term == len(self.counts):
+            self.counts.append(0)
+        return term
+
+    def _words(self, text: str) -> list[str]:
+        return words(text, split=self.tuning.splitting)
+
+    def _prose(self, text: str) -> list[str]:
+        """Return the words of a sentence: the pieces of camelCase words, and these as a whole."""
+        return self._words(text) + (camel_words(text) if self.tuning.splitting else [])
+
+    def _fields(self, document: Document) -> Fields:
+        name = self._words(document.name[:_MAX_NAME_CHARS])
+        summary, rest = _summary(document.description[:_MAX_TEXT_CHARS])
+        parameters = document.parameters[:_MAX_PARAMETERS]
+        joined = _neighbours(name) + _neighbours(self.server_words) if self.tuning.joining else []
+        return {
+            "name": name,
+            "server": self.server_words,
+            "title": self._words(document.title[:_MAX_NAME_CHARS]),
+            "summary": self._prose(summary),
+            "description": self._prose(rest),
+            "parameter": self._words(" ".join(name for name, _ in parameters)[:_MAX_TEXT_CHARS]),
+            "parameter_text": self._words(" ".join(text for _, text in parameters)[:_MAX_TEXT_CHARS]),
+            "joined": joined,
+            "instructions": self._instructions(document.instructions[:_MAX_INSTRUCTIONS_CHARS]),
+        }
+
+    def _instructions(self, text: str) -> list[str]:
+        """Return the words of a server's instructions, analysed once though every document carries them."""
+        if text not in self._texts:
+            self._texts[text] = self._words(text)
+        return self._texts[text]
+
+
+def _summary(description: str) -> tuple[str, str]:
+    """Return the first sentence, or line, of a description and the rest."""
+    end = _SENTENCE_END.search(description, _MIN_SUMMARY_CHARS)
+    cut = min(end.start() if end else len(description), _MAX_SUMMARY_CHARS)
+    return description[:cut], description[cut:]
+
+
+def _neighbours(neighbours: list[str]) -> list[str]:
+    """Return adjacent words glued together: "key vault" is also written "keyvault"."""
+    return [one + other for one, other in pairwise(neighbours)]

@@ -1,0 +1,1 @@
+"""What texts say: words, sentences, turns of phrase, rules of paraphrase."""

@@ -1,0 +1,218 @@
+"""What people say, told in the words of tools: rules of paraphrase, and what they make of a sentence. Pure.
+
+A rule is a line `cue => meaning`. The cue is what is said, word by word, in any form of each word - but a past
+participle is met by itself alone, as it tells what happened and the other forms what is to be done:
+
+- `a|b`: one of these; `..`: up to four words in between; `...`: up to ten, among which paths, addresses and keys do not
+  count; `^` and `$`: the ends of the sentence;
+- `#time`: "Tuesday", "5pm"; `#number`; `#who`: people and pronouns; `#file`: a path with an extension; `#folder`: one
+  without; `#url`, `#mail`; and what `words/shapes.py` names, such as `#ticket`.
+
+Articles and possessives are passed over, so no cue has any. The meaning is one or more needs, divided by `/`, each in
+one or several words of which the best counts. The words of the cue are taken for what they mean: they count less
+themselves, unless the meaning has them, too. Of two rules about the same words the one with the longer cue counts.
+
+Rules are looked up by the word of their cue that the fewest rules have, and a gap is bounded, so a query costs as much
+as it has words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from actors.search.language.spans import KINDS, mark, with_marks
+from actors.search.language.text import stem, words
+from actors.search.words.tables import PEOPLE, RULES, TIMES
+
+_ARTICLES = "a an the my our your his their its this that these those some any please just also"
+_PRONOUNS = "him them everyone everybody someone somebody anyone team people crew staff"
+_PASSED_OVER = frozenset(_ARTICLES.split())
+_WHO = PEOPLE | frozenset(_PRONOUNS.split())
+_MAX_WORDS = 200
+_GAPS = {"..": 4, "...": 10}
+_CLOCK = re.compile(r"\d{1,2}(am|pm)")
+_NUMBER = re.compile(r"\d+")
+_MARKS = {mark(kind): f"#{kind}" for kind in KINDS} | {mark("path"): "#file"}
+_START, _END = "^", "$"
+_CLASSES = frozenset(("#time", "#number", "#who", *_MARKS.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """The needs of a rule whose cue was met, and the places of the words that met it."""
+
+    needs: tuple[tuple[str, ...], ...]
+    places: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What a text means beside its words; `taken` are those words that its cues explain."""
+
+    needs: tuple[tuple[str, ...], ...]
+    taken: frozenset[str]
+
+
+NOTHING_MEANT = Understood((), frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One word of a cue: stems or classes, after at most `gap` other words."""
+
+    options: frozenset[str]
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    number: int  # in the order of the lines
+    steps: tuple[_Step, ...]
+    at_start: bool
+    at_end: bool
+    needs: tuple[tuple[str, ...], ...]
+
+
+Rules = Mapping[str, Sequence[_Rule]]
+"""Rules by the stems, or the classes, of one word of their cue: that which the fewest rules have."""
+
+
+def compiled(lines: Iterable[str]) -> Rules:
+    """Return the rules of these lines, of which blank ones and comments (`# `) are none. Raises `ValueError`."""
+    rules: list[_Rule] = []
+    for line in lines:
+        if not line.strip() or line.startswith("# "):
+            continue
+        cue, arrow, meaning = line.partition("=>")
+        needs = tuple(tuple(need.split()) for need in meaning.split("/"))
+        rule = _rule(len(rules), cue.split(), needs)
+        if not arrow or not all(needs) or not rule.steps or "|" in meaning:  # or two rules that run into one
+            raise ValueError(f"not a rule: {line!r}")
+        rules.append(rule)
+    held = Counter(option for rule in rules for step in rule.steps for option in step.options)
+    out: dict[str, list[_Rule]] = defaultdict(list)
+    for rule in rules:
+        for key in min(rule.steps, key=lambda step: sum(held[option] for option in step.options)).options:
+            out[key].append(rule)
+    return out
+
+
+def _asked(word: str) -> str:
+    """Return what a word of a cue asks for: any form of the word, but a past participle itself."""
+    return word if word.endswith("ed") else stem(word)
+
+
+def _rule(number: int, cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -> _Rule:
+    steps: list[_Step] = []
+    gap = 0
+    for element in cue:
+        if element in _GAPS:
+            gap = _GAPS[element]
+        elif element not in (_START, _END):
+            said = frozenset(element.split("|"))
+            if said & _PASSED_OVER or any(word.startswith("#") for word in said - _CLASSES):
+                raise ValueError(f"not a rule: {element!r} is never looked at")
+            kinds = said & _CLASSES
+            steps.append(_Step(frozenset(map(_asked, said - kinds)) | kinds, gap))
+            gap = 0
+    return _Rule(number, tuple(steps), cue[:1] == [_START], cue[-1:] == [_END], needs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a sentence, and what rules may call it: its stem and its classes."""
+
+    text: str
+    names: frozenset[str]
+
+
+_OURS = compiled(RULES)  # here and not with the first query: it takes as long as twenty of these
+
+
+def understood(text: str, known: Rules = _OURS) -> Understood:
+    """Return what a text means by these rules (default: ours). In other words it means no more than it says."""
+    sentence = _read(text)
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, word in enumerate(sentence):
+        for name in word.names:
+            places[name].append(place)
+    meanings: list[_Meaning] = []
+    for _, rule in sorted(_candidates(places.keys(), known).items()):
+        met = _met(rule, sentence, places)
+        if met:
+            meanings.append(_Meaning(rule.needs, met))
+    if not meanings:
+        return NOTHING_MEANT
+    meanings.sort(key=lambda meaning: (-len(meaning.places), min(meaning.places)))
+    taken: set[int] = set()
+    needs: dict[tuple[str, ...], None] = {}
+    for meaning in meanings:
+        if not meaning.places <= taken:
+            taken |= meaning.places
+            needs.update(dict.fromkeys(meaning.needs))
+    return Understood(tuple(needs), frozenset(sentence[place].text for place in taken).difference(*needs))
+
+
+def _candidates(said: AbstractSet[str], known: Rules) -> dict[int, _Rule]:
+    """Return the rules whose words are all there in some order, by their numbers: only these are read word by word."""
+    candidates: dict[int, _Rule] = {}
+    for name in said:
+        for rule in known.get(name, ()):
+            for step in rule.steps:
+                if said.isdisjoint(step.options):
+                    break
+            else:
+                candidates[rule.number] = rule
+    return candidates
+
+
+def _read(text: str) -> list[_Word]:
+    return [_Word(word, _names(word)) for word in words(with_marks(text))[:_MAX_WORDS] if word not in _PASSED_OVER]
+
+
+def _names(word: str) -> frozenset[str]:
+    names = {stem(word), _asked(word)}
+    if word in TIMES or _CLOCK.fullmatch(word):
+        names.add("#time")
+    if word in _WHO:
+        names.add("#who")
+    if _NUMBER.fullmatch(word):
+        names.add("#number")
+    if word in _MARKS:
+        names.add(_MARKS[word])
+    return frozenset(names)
+
+
+def _met(rule: _Rule, sentence: Sequence[_Word], places: Mapping[str, Sequence[int]]) -> frozenset[int]:
+    """Return the places of the words that a rule explains; nothing if its cue is not met."""
+    for begin in sorted({place for name in rule.steps[0].options for place in places.get(name, ())}):
+        met = _match(rule, sentence, begin)
+        if met:
+            return met
+    return frozenset()
+
+
+def _match(rule: _Rule, sentence: Sequence[_Word], place: int) -> frozenset[int]:
+    """Return the places of the words that a rule explains if its cue begins here; nothing if it does not."""
+    if rule.at_start and place:
+        return frozenset()
+    places = [place]
+    for step in rule.steps[1:]:
+        left = step.gap
+        for at in range(places[-1] + 1, len(sentence)):
+            if not step.options.isdisjoint(sentence[at].names):
+                places.append(at)
+                break
+            if sentence[at].text not in _MARKS:  # "in /home/ana/guests.xlsx twice" is "in twice" of something
+                left -= 1
+                if left < 0:
+                    return frozenset()
+        else:
+            return frozenset()
+    if rule.at_end and places[-1] != len(sentence) - 1:
+        return frozenset()
+    return frozenset(places)

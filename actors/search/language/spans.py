@@ -1,0 +1,183 @@
+"""A query's text to weighted words: what is quoted, a path or a URL counts less than what is said about it. Pure.
+
+Blobs (base64, tokens) do not count at all, nor does a mark that is looked for ("containing TODO"). The extension of a
+file name is a hint at what is to be done with it, and so is the shape of what is written in a way of its own: the key
+of a ticket, the name of a channel.
+Every pattern is bounded: a query is written by anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Sequence
+from functools import lru_cache
+
+from actors.search.language.text import clean, words
+from actors.search.tuning import Tuning
+from actors.search.words.shapes import SHAPES
+from actors.search.words.tables import FILE_EXTENSIONS
+
+Weighted = tuple[str, float]
+
+_PLAIN = re.compile(r"(?:[a-z ,?]|[A-Z](?![A-Z])|(?<!\s)')*+")
+"""Words that no span is among, if none of them is long: most queries are no more than these."""
+_LONG = re.compile(r"\w{17}")
+_SHAPED = "|".join(f"(?P<{name}>{shape.pattern})" for name, shape in SHAPES.items())
+_SPAN = re.compile(
+    rf"(?<!\w)(?:{_SHAPED})|"  # most places are within words: one look passes over all shapes
+    r"""(?P<blob>[A-Za-z0-9+/=_\-]{60,})
+    |(?P<url>https?://\S+)
+    |(?P<path>(?:(?<=\s)|^|(?<=['"`(]))(?:~|\.{1,2})?/[\w.~\-]+(?:/[\w.~\-]*)+
+        |[A-Za-z]:\\[^\s"']+
+        |(?<![\w@])[\w\-]{1,100}\.[A-Za-z][A-Za-z0-9]{1,4}(?![\w.@(]))
+    |(?P<mail>[^\s@]{1,64}@[^\s@.]{1,255}\.\S+)
+    |(?P<content>(?<=\bcontaining\s)[A-Z]{2,40}\b|(?<=\bcontain\s)[A-Z]{2,40}\b)
+    |(?P<quote>"[^"]{3,200}"|(?<=\s)'[^']{3,200}'(?=[\s.,!?]|$)|\u201c[^\u201d]{3,200}\u201d)""",
+    re.VERBOSE,
+)
+_READ_AGAIN = 32  # texts: a query and its sentences are read by each step
+KINDS = frozenset(("path", "folder", "url", "mail", *SHAPES))
+"""Kinds of spans that a rule of paraphrase may ask for; of a `path` the last part has an extension."""
+_EXTENSION = re.compile(r"\.([A-Za-z0-9]{2,5})\W{0,8}$")
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_SCHEME = re.compile(r"^https?://(www\.)?")
+_PROPER = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{1,40}")
+_ABOUT = (
+    "about|called|named|titled|entitled|regarding|concerning|mentioning|with (?:my|our|his|her|their)"
+    r"|(?:search|searching|look|looking|google|hunt|browse)(?: [a-z]{1,20}){0,3} for"
+)
+_ENDS = "with|in|on|from|to|for|and|at|of|is"
+_TOPIC = re.compile(rf"\b(?:{_ABOUT}) ((?:(?!(?:{_ENDS})\b)[^\s,.;:!?]{{1,40}} ?){{1,4}})", re.IGNORECASE)
+_MAX_URL_WORDS = 8
+_MAX_PATH_WORDS = 12
+_URL_HINT: Weighted = ("url", 0.5)
+_FILE_HINT: Weighted = ("file", 0.35)
+
+
+def without_escapes(query: str) -> str:
+    """Return the query with percent-encoded bytes as spaces: `create%20issue` is two words, `%ff%fe` none."""
+    return _ESCAPE.sub(" ", query) if "%" in query else query
+
+
+@lru_cache(maxsize=_READ_AGAIN)
+def _spans(query: str) -> Sequence[re.Match[str]]:
+    """Return what is no plain word of a query, in order."""
+    if _PLAIN.fullmatch(query) and not _LONG.search(query):
+        return ()
+    return tuple(_SPAN.finditer(query))
+
+
+def _replaced(query: str, replacement: Callable[[re.Match[str]], str]) -> str:
+    """Return the query with another text in the place of each span."""
+    parts: list[str] = []
+    end = 0
+    for span in _spans(query):
+        parts += (query[end : span.start()], replacement(span))
+        end = span.end()
+    return "".join((*parts, query[end:])) if parts else query
+
+
+def with_nouns(query: str) -> str:
+    """Return the query with what its shape says in the place of what is written so: "PLAT-2231" is a Jira issue."""
+    return _replaced(query, lambda span: SHAPES[span.lastgroup].noun if span.lastgroup in SHAPES else span[0])
+
+
+def with_marks(query: str) -> str:
+    """Return the query with the mark of its kind in the place of each span, and without what is quoted and blobs."""
+    return _replaced(query, lambda span: f" {_marked(span)} ")
+
+
+def _marked(span: re.Match[str]) -> str:
+    kind = span.lastgroup or ""
+    if kind == "path" and not _EXTENSION.search(span[0][-16:]):
+        kind = "folder"
+    return mark(kind) if kind in KINDS else ""
+
+
+def mark(kind: str) -> str:
+    """Return the word that stands for a span of this kind, one of `KINDS`."""
+    return f"xx{kind}xx"
+
+
+def without_quotes(query: str) -> str:
+    """Return the query without what is quoted, or to be contained in what is looked for: that is text, no request."""
+    return _replaced(query, lambda span: " " if span.lastgroup in ("quote", "content") else span[0])
+
+
+def named_words(query: str) -> frozenset[str]:
+    """Return the words that are written as names within a sentence."""
+    return frozenset(map(str.lower, _PROPER.findall(query)))
+
+
+def topic_words(query: str) -> frozenset[str]:
+    """Return the words that say what something is about."""
+    topics = " ".join(_TOPIC.findall(query))
+    return frozenset(words(topics) if topics else ())
+
+
+def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[Weighted]:
+    """Return the words of a query in order, each with its weight; hints from URLs and files come last."""
+    if not tuning.spans:
+        return [(word, 1.0) for word in query_words(query, known, tuning)]
+    out: list[Weighted] = []
+    hints: list[Weighted] = []
+    position = 0
+    for span in _spans(query):
+        out += [(word, 1.0) for word in query_words(query[position : span.start()], known, tuning)]
+        inside, hinted = _span_words(span, known, tuning)
+        out += inside
+        hints += hinted
+        position = span.end()
+    out += [(word, 1.0) for word in query_words(query[position:], known, tuning)]
+    if not hints:
+        return out
+    said = {word for word, _ in out}
+    return out + [(word, weight) for word, weight in hints if word not in said]
+
+
+def _span_words(span: re.Match[str], known: Container[str], tuning: Tuning) -> tuple[list[Weighted], list[Weighted]]:
+    """Return the words inside a span and the hints it gives."""
+    text = span.group(0)
+    if span.lastgroup in ("blob", "content"):
+        return [], []
+    if span.lastgroup in SHAPES:
+        inside = query_words(text, known, tuning)[:_MAX_PATH_WORDS]
+        return [(word, tuning.in_path) for word in inside], list(SHAPES[span.lastgroup].hints)
+    if span.lastgroup == "quote":
+        return [(word, tuning.in_quotes) for word in query_words(text, known, tuning)], []
+    match = _EXTENSION.search(text[-16:])
+    extension = match.group(1).lower() if match else ""
+    hints = list(FILE_EXTENSIONS.get(extension, ()))
+    if span.lastgroup == "url":
+        inside = query_words(_SCHEME.sub("", text), known, tuning)[:_MAX_URL_WORDS]
+        return [(word, tuning.in_path) for word in inside], [_URL_HINT, *hints]
+    if span.lastgroup == "path":
+        inside = query_words(text, known, tuning)[:_MAX_PATH_WORDS]
+        return [(word, tuning.in_path) for word in inside if word != extension], [_FILE_HINT, *hints]
+    return [], hints
+
+
+def query_words(text: str, known: Container[str], tuning: Tuning) -> list[str]:
+    """Return the words of a text; a camelCase word the catalogue knows stays whole (`MySQL`, `GitHub`)."""
+    if not tuning.splitting:
+        return words(text, split=False)
+    out: list[str] = []
+    for part in clean(text).split():
+        if part.isascii() and part.isalpha() and part.islower():  # most of a query; nothing to take apart
+            out.append(part)
+            continue
+        pieces = words(part)
+        if len(pieces) > 1:
+            whole = words(part, split=False)
+            if any(word in known for word in whole):
+                pieces = [piece for word in whole for piece in _kept(word, part, known)]
+        out += pieces
+    return out
+
+
+def _kept(word: str, part: str, known: Container[str]) -> list[str]:
+    """Return the word itself if it is known, else its pieces as its capitals show them."""
+    if word in known:
+        return [word]
+    at = part.lower().find(word)
+    return words(part[at : at + len(word)] if at >= 0 else word)

@@ -1,0 +1,122 @@
+"""Words and meanings in one score. Pure; one matrix product and a few passes over arrays of one number per document.
+
+What the words say stays the greater part, and the better they match, the less meanings count: who writes the words of
+a tool means that tool. They count less, too, the more words of the query are in no document: these are misspelt, or
+names. A query none of whose words is known finds nothing, whatever its meaning: everything is near to
+something, so nearness alone says nothing. The few documents nearest in meaning take part without a matching word.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from actors.search.documents.corpus import Corpus
+from actors.search.documents.embedding import Embedder, query_levels
+from actors.search.documents.postings import Bools, Floats
+from actors.search.language.intents import understood
+from actors.search.language.spans import with_nouns
+from actors.search.language.text import words
+from actors.search.ranking.certainty import Nearness, with_meanings
+from actors.search.ranking.forms import Forms
+from actors.search.ranking.rank import Allowed
+from actors.search.ranking.scoring import Scores
+
+_LEAST_NEAREST = 0.2
+"""If even the nearest document is farther away than this cosine, meanings count less for all of them."""
+
+_WORD = re.compile(r"\b[a-z]{4,}\b")
+"""What may be misspelt; what is written as a name is one."""
+
+_LEAST_LETTERS = 3  # of a word that is looked up: shorter ones say nothing
+_MAX_WORDS = 60
+_TINY = 1e-6
+
+
+def fused(
+    corpus: Corpus, query: str, scores: Scores | None, mask: Bools | None, allowed: Allowed | None
+) -> Scores | None:
+    """Return the scores with the meanings' part; as they are without an embedder, or if no document matches.
+
+    The greatest possible score stays the same: a document that is first by words and by meaning keeps its score.
+    """
+    if scores is None or corpus.embedder is None or not corpus.tuning.semantic:
+        return scores
+    matching = scores.matching(corpus.tuning.min_matched)
+    known = corpus.meanings.known
+    if not matching.any() or not known.any():
+        return scores
+    asked = query_vector(corpus, corpus.embedder, query)
+    cosines = corpus.meanings.cosines(asked)
+    near = _nearest(corpus, cosines, matching, mask, allowed)
+    taking_part = matching | near
+    greatest = max(_LEAST_NEAREST, float(cosines[taking_part].max()))
+    top = float(scores.values[matching].max())
+    weight = np.float32(_weight(corpus, query, top / max(scores.perfect, _TINY)))
+    nearness = np.square(np.maximum(cosines, 0) / np.float32(greatest))
+    if not known.all():
+        nearness[~known] = _usual(nearness, matching & known)
+    values = (scores.values + nearness * weight * np.float32(top)) / (1 + weight)
+    fused: Floats = np.where(taking_part, values, 0).astype(np.float32)
+    visible = cosines if mask is None else cosines[mask]
+    elsewhere = corpus.world.nearness(asked)
+    near_to = None if elsewhere is None else Nearness(float(visible.max(initial=0.0)), *elsewhere)
+    chances = with_meanings(fused, scores.evidence, near_to)
+    return replace(scores, values=fused, chances=chances, words=scores.values, near=near)
+
+
+def _weight(corpus: Corpus, query: str, share: float) -> float:
+    """Return how much nearness counts for a query whose best document has this share of a perfect score.
+
+    Where the words say it all, there is less to add. A misspelt word falls into pieces that mean something else, so the
+    words, which are read as what they should be, go before. So do the rules of paraphrase, whose needs are in the words
+    of tools. Of a long query, only some sentences are embedded.
+    """
+    tuning = corpus.tuning
+    asked = [word for word in words(query) if len(word) >= _LEAST_LETTERS][:_MAX_WORDS]
+    unknown = sum(word not in corpus.vocabulary for word in asked) / max(1, len(asked))
+    explained = len(understood(query).taken.intersection(asked)) / max(1, len(asked)) if tuning.intents else 0.0
+    unsure = (1 - tuning.semantic_sure * min(1.0, share)) * (1 - tuning.semantic_explained * explained)
+    read = min(1.0, tuning.semantic_words / max(1, len(query.split())))
+    return tuning.semantic * unsure * (1 - unknown) ** 2 * read
+
+
+def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
+    """Return the vector of a query, in which what a model of sentences cannot read is said in words it can.
+
+    A misspelt word, which would fall into pieces that mean something else, is put right by the words of the corpus, but
+    in long queries, of which little is embedded; what is written in a way of its own, such as a ticket's key, is called
+    what it is.
+    """
+    if len(query.split()) <= corpus.tuning.semantic_words:
+        forms = Forms(corpus)
+        query = _WORD.sub(lambda word: forms.meant(word[0]), query)
+    return query_levels(embedder, with_nouns(query))
+
+
+def _usual(nearness: Floats, having: Bools) -> np.float32:
+    """Return what stands for the nearness of a document whose vector is still to be made: that of the others."""
+    return np.float32(nearness[having].mean() if having.any() else 0)
+
+
+def _nearest(corpus: Corpus, cosines: Floats, matching: Bools, mask: Bools | None, allowed: Allowed | None) -> Bools:
+    """Return the documents nearest in meaning, of those that may be seen; it is not asked again about matching ones."""
+    visible = cosines if mask is None else np.where(mask, cosines, np.float32(0))
+    most = corpus.tuning.semantic_nearest
+    if allowed is None and 0 < most < len(visible):
+        # all that are as near as the last one, in path order: ties must not fall by chance
+        least = np.partition(visible, len(visible) - most)[len(visible) - most]
+        candidates = np.flatnonzero(visible >= max(least, np.finfo(np.float32).tiny))
+    else:
+        candidates = np.flatnonzero(visible > 0)
+    near: Bools = np.zeros(len(visible), np.bool_)
+    taken = 0
+    for number in candidates[np.lexsort((candidates, -visible[candidates]))].tolist():
+        if taken == most:
+            break
+        if allowed is None or matching[number] or allowed(corpus.documents[number]):
+            near[number] = True
+            taken += 1
+    return near

@@ -1,0 +1,233 @@
+"""From scores to one page of hits: exact names first, not too many of one server, ties in path order. Pure.
+
+What a server writes about itself earns it no more than half a page, and one place among the exact names: however many
+spellings of a name it offers, those of the others stay in sight.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+import numpy as np
+import numpy.typing as npt
+
+from actors.search.document import NOTHING, Document, Found, Hit
+from actors.search.documents.copies import CROWD, NAME, TEXT, originals_first
+from actors.search.documents.corpus import Corpus
+from actors.search.documents.postings import Bools, Floats, Ints
+from actors.search.language.text import squash, stem, words
+from actors.search.ranking.rank import Allowed
+from actors.search.ranking.scoring import Scores
+
+_OF_MANY_WORDS = 0.4  # the share of `min_matched` that is enough then
+_FAMILIAR = 3
+_FITS = 0.35  # another server's document fits a page if it scores this share of the one it displaces
+_OF_A_SERVER = 20  # documents of one server that are put in order, at least
+_MAX_EXACT_CHARS = 300
+_MCP_PREFIX = "mcp"
+_RUN_TOGETHER, _BY_NAME, _BY_PATH, _AS_WRITTEN = 0.5, 1, 2, 3
+_WORD_END = re.compile(r"[\W_]|(?<=[a-z0-9])(?=[A-Z])")
+
+Exact = Mapping[int, float]
+"""Number of a document whose name or path is the query to how exactly it is: by name 1, by path 2, as written 3;
+by path 0.5 if the query is a single word: where would its server end?"""
+
+
+def exact_matches(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None) -> Exact:
+    """Return the documents whose name or path is the query, punctuation and case aside; by name one of each server.
+
+    A path is server and name with anything between them, with or without the prefix `mcp` of some clients.
+    """
+    text = squash(query) if len(query) <= _MAX_EXACT_CHARS else ""
+    out: dict[int, float] = {}
+    for path in (text, text.removeprefix(_MCP_PREFIX)) if text else ():
+        for server in corpus.named.get(path, ()):
+            place = corpus.place(server)
+            first, segment = corpus.firsts[place], corpus.segments[place]
+            named = [first + number for number in segment.by_name.get(text, ())]
+            whole = [first + number for number in segment.by_path.get(path, ())]
+            by_path = _path_level(query, server)
+            for level, numbers in ((_BY_NAME, named), (by_path, whole if by_path else [])):
+                visible = [number for number in numbers if _is_visible(corpus, number, mask, allowed)]
+                if visible:
+                    number = max(visible, key=lambda n: _level(corpus.documents[n], query, level))
+                    out[number] = max(out.get(number, 0), _level(corpus.documents[number], query, level))
+    return out
+
+
+def _is_visible(corpus: Corpus, number: int, mask: Bools | None, allowed: Allowed | None) -> bool:
+    if mask is not None and not mask[number]:
+        return False
+    return allowed is None or allowed(corpus.documents[number])
+
+
+def _path_level(query: str, server: str) -> float:
+    """Return how exactly a query that is a path without its punctuation says it; 0 if the server ends within a word.
+
+    Else a server `cre` with the tool `ate_issue` would be what `create_issue` says.
+    """
+    ends = {len(squash(query[: end.end()])) for end in _WORD_END.finditer(query.strip())}
+    if not ends:
+        return _RUN_TOGETHER
+    own = len(squash(server))
+    return _BY_PATH if own in ends or own + len(_MCP_PREFIX) in ends else 0
+
+
+def _level(document: Document, query: str, level: float) -> float:
+    """Return how exact a match is; half a step more for a name written as the document writes it."""
+    asked = query.strip().casefold()
+    if level == _BY_PATH:
+        written = {document.key.casefold(), f"mcp__{document.server}__{document.name}".casefold()}
+        return _AS_WRITTEN if asked in written else _BY_PATH
+    return level + 0.5 if level == _BY_NAME and query.strip() == document.name else level
+
+
+def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit: int) -> Found:
+    """Return the best hits and how many documents match: exactly, or with enough of the query's weight."""
+    if scores is None:
+        nothing = np.zeros(len(corpus.documents), np.float32)
+        scores = Scores(nothing, nothing, 1.0, nothing)
+    enough = scores.matching(corpus.tuning.min_matched)
+    if not enough.any() and _is_long_and_familiar(corpus, query):
+        # So many words describe the world around what is wanted that no tool can explain a seventh of them.
+        enough = scores.matching(corpus.tuning.min_matched * _OF_MANY_WORDS)
+    enough[list(exact)] = True
+    matching: Ints = np.flatnonzero(enough).astype(np.int32)
+    if not len(matching):
+        return NOTHING
+    if limit < 1:
+        return Found(total=len(matching))
+    # Words alone decide who fits, as nearness in meaning is never far from the next.
+    values = scores.values if scores.words is None else scores.words
+    ordered = _ordered(scores, values, corpus.segment_of, matching, exact, limit)
+    asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
+    ordered = _in_turns(_with_originals_first(corpus, asked, ordered, exact), exact)
+    chosen = _chosen(corpus, asked, ordered, values, exact, limit)
+    return Found(hits=_hits(corpus, chosen, scores, exact), total=len(matching))
+
+
+def _is_long_and_familiar(corpus: Corpus, query: str) -> bool:
+    """Say whether a query has as many words as a story, and a third of them occur in the catalogue: it is no noise."""
+    asked = words(query)
+    known = sum(word in corpus.vocabulary for word in asked)
+    return 0 < corpus.tuning.sentences_from <= len(asked) <= _FAMILIAR * known
+
+
+def _ordered(
+    scores: Scores, values: Floats, segment_of: Ints, matching: Ints, exact: Exact, limit: int
+) -> Sequence[int]:
+    """Return matching documents in order, as far down as another server's could still fit the page.
+
+    Who fits is decided by `values`, the scores by words alone.
+    """
+    matching_values = values[matching]
+    ranks = np.zeros(len(scores.values))
+    ranks[list(exact)] = np.negative(list(exact.values()))
+    if len(matching) > limit:
+        least = np.partition(matching_values, len(matching_values) - limit)[len(matching_values) - limit] * _FITS
+        kept = (matching_values >= least) | (ranks[matching] < 0)
+        matching = matching[kept if scores.near is None else kept | scores.near[matching]]
+    ordered = matching[np.lexsort((matching, -scores.values[matching], ranks[matching]))]
+    most = max(limit, _OF_A_SERVER)
+    if len(ordered) > most:  # a page takes fewer of one server: of a thousand that tie, the rest is only work
+        ordered = ordered[_places_in(segment_of[ordered]) < most]
+    numbers: list[int] = ordered.tolist()
+    return numbers
+
+
+def _places_in(groups: Ints) -> Ints:
+    """Return of each element how many of its group come before it."""
+    order = np.argsort(groups, kind="stable")
+    sorted_ = groups[order]
+    numbers = np.arange(len(groups), dtype=np.int32)
+    begins = np.flatnonzero(np.concatenate(([True], sorted_[1:] != sorted_[:-1]))).astype(np.int32)
+    sizes = np.diff(np.append(begins, len(groups)))
+    places = np.empty(len(groups), np.int32)
+    places[order] = numbers - np.repeat(begins, sizes)
+    return places
+
+
+def _with_originals_first(corpus: Corpus, asked: set[str], ordered: Sequence[int], exact: Exact) -> Sequence[int]:
+    """Let copies change places: exact hits with one name, and of the others those with one text, if they are many."""
+
+    def asked_for(number: int) -> int:
+        own = corpus.segments[corpus.segment_of[number]].server_words
+        if not own or not own <= asked:
+            return 0
+        document = corpus.documents[number]  # what the tool says of itself does not ask for its server
+        return len(own - {stem(word) for word in words(f"{document.name} {document.description[:_MAX_EXACT_CHARS]}")})
+
+    def server(number: int) -> int:
+        return int(corpus.segment_of[number])
+
+    def by_name(number: int) -> tuple[int, int] | None:
+        return (int(exact[number]), int(corpus.prints[number, NAME])) if number in exact else None
+
+    def by_text(number: int) -> int | None:
+        return None if number in exact else int(corpus.prints[number, TEXT]) or None
+
+    if len(exact) > 1:
+        ordered = originals_first(ordered, by_name, asked_for, server, corpus.copied, corpus.sizes, 2)
+    if not _is_crowded(corpus.prints[ordered, TEXT]):
+        return ordered
+    return originals_first(ordered, by_text, asked_for, server, corpus.copied, corpus.sizes, CROWD)
+
+
+def _is_crowded(prints: npt.NDArray[np.int64]) -> bool:
+    """Say whether so many have the same text that copies change places; hardly ever, and it is soon seen."""
+    if len(prints) < CROWD:
+        return False
+    ordered = np.sort(prints)
+    return bool(((ordered[CROWD - 1 :] == ordered[: len(ordered) - CROWD + 1]) & (ordered[CROWD - 1 :] != 0)).any())
+
+
+def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:
+    """Let exact hits by path and by name take turns: with a name a server must not crowd out paths, nor vice versa."""
+    if len(exact) < 2:
+        return ordered
+    written = [number for number in ordered if exact.get(number, 0) >= _AS_WRITTEN]
+    by_path = [number for number in ordered if _BY_PATH <= exact.get(number, 0) < _AS_WRITTEN]
+    by_name = [number for number in ordered if _BY_NAME <= exact.get(number, 0) < _BY_PATH]
+    turns = (by_name, by_path) if by_name and exact[by_name[0]] > _BY_NAME else (by_path, by_name)
+    mixed = [number for pair in zip_longest(*turns) for number in pair if number is not None]
+    return written + mixed + [number for number in ordered if exact.get(number, 0) < _BY_NAME]
+
+
+def _chosen(
+    corpus: Corpus, asked: set[str], ordered: Sequence[int], values: Floats, exact: Exact, limit: int
+) -> Sequence[int]:
+    """Return one page: of each server at most half, unless the query names it or nothing else fits."""
+    most = (limit + 1) // 2
+    taken: Counter[int] = Counter()
+    placed: list[int] = []
+    held: list[int] = []
+    for rank, number in enumerate(ordered):
+        if len(placed) == limit:
+            break
+        server = int(corpus.segment_of[number])
+        if number not in exact and taken[server] >= most and not _is_named(corpus, server, asked):
+            held.append(rank)
+        elif not held or number in exact or values[number] >= _FITS * values[ordered[held[0]]]:
+            taken[server] += 1
+            placed.append(rank)
+    return [ordered[rank] for rank in sorted(placed + held[: limit - len(placed)])]
+
+
+def _is_named(corpus: Corpus, server: int, asked: set[str]) -> bool:
+    own = corpus.segments[server].server_words
+    return bool(own) and own <= asked
+
+
+def _hits(corpus: Corpus, chosen: Sequence[int], scores: Scores, exact: Exact) -> tuple[Hit, ...]:
+    hits: list[Hit] = []
+    distance = 0.0
+    for number in chosen:
+        value = float(scores.values[number])
+        if number not in exact:
+            distance = max(distance, 1 - float(scores.chances[number]))
+        document = corpus.documents[number]
+        hits.append(Hit(document=document, score=value, distance=distance, exact=number in exact))
+    return tuple(hits)

@@ -1,0 +1,129 @@
+"""A query read as a whole, as its sentences and as its wishes, and what documents score for these together. Pure.
+
+In a long query every sentence is scored on its own; in one of several wishes ("find it and tell them") every wish is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from actors.search.document import Document
+from actors.search.documents.corpus import Corpus
+from actors.search.documents.postings import Bools
+from actors.search.language.clauses import clauses, is_courtesy, sentences
+from actors.search.ranking.scoring import Scorer, Scores
+from actors.search.ranking.terms import Reader, Term
+
+Allowed = Callable[[Document], bool]
+"""A filter on single documents."""
+
+_MAX_SENTENCES = 12
+
+
+def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None = None) -> Scores | None:
+    """Return the scores of all documents; those outside the mask, or not allowed, get 0.
+
+    Return None if no document has any word of the query.
+    """
+    reader = Reader(corpus)
+    terms = reader.terms(query)
+    if not _asks(terms):
+        return None
+    sentences = _sentences(reader, query, terms)
+    wishes = [] if sentences else _wishes(reader, query)
+    if allowed is not None:
+        mask = _narrowed(corpus, [terms, *[sentence for _, sentence in sentences], *wishes], mask, allowed)
+    scorer = Scorer(corpus, mask)
+    whole = scorer.score(_rarest(corpus, terms))
+    if sentences:
+        weighted = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
+        return _together(corpus.tuning.whole_query, whole, weighted)
+    if not wishes:
+        return whole
+    parts = [part for part in map(scorer.score, wishes) if part.values.max(initial=0.0) > 0]
+    if len(parts) < 2:
+        return whole
+    greatest = max(float(part.values.max()) for part in parts)
+    return _together(corpus.tuning.whole_wish, whole, [(greatest / float(part.values.max()), part) for part in parts])
+
+
+def _together(share: float, whole: Scores, parts: Sequence[tuple[float, Scores]]) -> Scores:
+    """Return a share of the whole query's scores and the best of its parts', each times its weight."""
+    every = [whole, *(part for _, part in parts)]
+    return Scores(
+        values=share * whole.values + np.maximum.reduce([part.values * np.float32(weight) for weight, part in parts]),
+        matched=np.maximum.reduce([part.matched for part in every]),
+        perfect=share * whole.perfect + max(weight * part.perfect for weight, part in parts),
+        chances=np.maximum.reduce([part.chances for part in every]),
+        evidence=tuple(evidence for part in every for evidence in part.evidence),
+    )
+
+
+def _asks(terms: Sequence[Term]) -> bool:
+    """Say whether anything is asked that a document could have; a number beside unknown words alone is noise."""
+    is_all_known = bool(terms)
+    for term in terms:
+        if not term.matches:
+            is_all_known = False
+        elif not term.word.isdigit():
+            return True
+    return is_all_known
+
+
+def _narrowed(corpus: Corpus, parts: Sequence[Sequence[Term]], mask: Bools | None, allowed: Allowed) -> Bools:
+    """Return the mask of those documents with a word of the query that are allowed: it is asked about no others."""
+    out: Bools = np.zeros(len(corpus.documents), np.bool_)
+    for match in {match for part in parts for term in part for match in term.matches}:
+        out[corpus.postings.of(match)[0]] = True
+    if mask is not None:
+        out &= mask
+    for number in np.flatnonzero(out).tolist():
+        out[number] = allowed(corpus.documents[number])
+    return out
+
+
+def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[float, list[Term]]]:
+    """Return weight and terms of each sentence of a long query, or nothing if it is to be read as one."""
+    least = reader.tuning.sentences_from
+    if not least or len(terms) < least / 2 or len(query.split()) < least:
+        return []
+    texts = sentences(query)
+    if not 1 < len(texts) <= _MAX_SENTENCES:
+        return []
+    courtesy = reader.tuning.courtesy
+    read = [(courtesy if is_courtesy(text) else 1.0, _rarest(reader.corpus, reader.terms(text))) for text in texts]
+    read = [(weight, part) for weight, part in read if any(term.matches for term in part)]
+    return read if len(read) > 1 else []
+
+
+def _wishes(reader: Reader, query: str) -> list[list[Term]]:
+    """Return the terms of each wish of a query that has several; one that refers to another takes from that, too."""
+    if not reader.tuning.whole_wish:
+        return []
+    out: list[list[Term]] = []
+    before: list[Term] = []
+    for clause in clauses(query):
+        terms = reader.terms(clause.text)
+        if clause.refers:
+            share = reader.tuning.referred
+            said = {term.word for term in terms}
+            terms += [
+                replace(term, weight=term.weight * share) for term in before if not term.verb and term.word not in said
+            ]
+        before = terms
+        terms = _rarest(reader.corpus, terms)
+        if _asks(terms):
+            out.append(terms)
+    return out
+
+
+def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
+    """Return at most so many terms, those with the most weight."""
+    most = corpus.tuning.max_query_terms
+    if len(terms) <= most:
+        return terms
+    idf = corpus.idf
+    return sorted(terms, key=lambda t: -max((w * float(idf[m]) for m, w in t.matches.items()), default=0.0))[:most]

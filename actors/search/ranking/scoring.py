@@ -1,0 +1,210 @@
+"""Documents scored for a list of terms. Pure arithmetic on arrays of one number per document.
+
+Of a term's alternatives the best counts (never their sum). A document gains by how much of the query it matches and by
+how much of its own name the query says; it gains a little from its server's other documents, and more if the query
+names its server; it loses a little when its name does the opposite of the query's verb.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from actors.search.documents.corpus import Corpus
+from actors.search.documents.postings import Bools, Floats
+from actors.search.documents.segment import VERB_CODES
+from actors.search.language.text import is_cjk, stem
+from actors.search.ranking.certainty import Evidence, chances
+from actors.search.ranking.terms import Term
+from actors.search.words.tables import VERB_CLASS
+
+_FULLY_MATCHED = 1.3  # a term counts as matched in full from 1/1.3 of its best possible weight on
+_SMALL_SERVER = 4
+_NAME_GAIN = 1.2  # a lowered term explains a name a little better than its weight says
+_TINY = 1e-6
+
+_TALKED_ABOUT = 0.2
+_VERBS_ALONE = 0.5
+_SAME_THING = 0.74  # from this weight on an alternative is a spelling of the word; below, another word
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Per document its score, the share of the query (0..1) it matches, and the chance (0..1) that it is what is meant.
+
+    `perfect` is the score of a document that matches everything; `evidence` has what each reading of the query found.
+
+    Where meanings were compared, too, `values` holds both and `words` what the words alone give; `near` marks the
+    nearest in meaning, which need not match a word.
+    """
+
+    values: Floats
+    matched: Floats
+    perfect: float
+    chances: Floats
+    evidence: tuple[Evidence, ...] = ()
+    words: Floats | None = None
+    near: Bools | None = None
+
+    def matching(self, least: float) -> Bools:
+        """Return which documents match at least this share of the query, or are near in meaning."""
+        out = (self.values > 0) & (self.matched >= least)
+        return out if self.near is None else out | self.near
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Best:
+    """Per document the weight of a term's best alternative, in texts and in the name; and the greatest possible one."""
+
+    text: Floats
+    name: Floats
+    top: float
+
+
+class Scorer:
+    """Scores lists of terms for one query; what a term matches is remembered, as sentences share the whole's terms."""
+
+    def __init__(self, corpus: Corpus, mask: Bools | None) -> None:
+        self._corpus = corpus
+        self._mask = mask
+        self._known: dict[tuple[int, tuple[tuple[int, float], ...]], _Best] = {}
+
+    def score(self, terms: Sequence[Term]) -> Scores:
+        """Return the scores of all documents for these terms."""
+        corpus, tuning = self._corpus, self._corpus.tuning
+        size = len(corpus.documents)
+        total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
+        mass, asked, unknown = 0.0, 0.0, 0.0
+        for term in terms:
+            if not term.matches:
+                mass += _missed(corpus, term)
+                unknown += _greatest_idf(corpus) * term.weight if term.thing and not term.proper else 0.0
+                continue
+            best = self._best(term)
+            weight = term.weight * (tuning.verb if term.verb else 1.0)
+            own = max(best.top, float(corpus.idf[term.own]) if term.own >= 0 else 0.0) * weight
+            mass += own
+            total += best.text * np.float32(weight)
+            named += best.name * np.float32(min(1.0, term.weight * _NAME_GAIN))
+            shares += np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
+            asked += own if term.thing else 0.0
+        shares /= np.float32(max(mass, _TINY))
+        values = total * (1 + tuning.name_coverage * np.minimum(named / corpus.name_mass, 1.0))
+        values *= 1 - tuning.query_coverage + tuning.query_coverage * shares
+        if self._mask is not None:
+            values *= self._mask
+        values = _with_verbs(corpus, terms, _with_servers(corpus, _with_named(corpus, terms, values)))
+        elsewhere = _elsewhere(corpus, terms)
+        perfect = mass * (1 + tuning.name_coverage)
+        evidence = Evidence(
+            share=min(1.0, float(values.max(initial=0.0)) / max(perfect, _TINY)),
+            terms=len(terms),
+            # verbs alone are hardly a request: "create", "what did I do yesterday"
+            unknown=unknown / (asked + unknown) if asked + unknown else _VERBS_ALONE,
+            elsewhere=elsewhere,
+        )
+        return Scores(values, shares, perfect, chances(values, evidence), (evidence,))
+
+    def _best(self, term: Term) -> _Best:
+        key = (term.own, tuple(term.matches.items()))
+        if key not in self._known:
+            self._known[key] = _best(self._corpus, term)
+        return self._known[key]
+
+
+def _best(corpus: Corpus, term: Term) -> _Best:
+    text, name = np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32)
+    cap = float(corpus.idf[term.own]) * corpus.tuning.rarity_cap if term.own >= 0 else math.inf
+    top = 0.0
+    for place, (match, weight) in enumerate(term.matches.items()):
+        rarity = float(corpus.idf[match])
+        gain = weight * (min(rarity, cap) if weight < 1 else rarity)
+        documents, impacts = corpus.postings.of(match)
+        gained = impacts * np.float32(gain)
+        text[documents] = np.maximum(text[documents], gained) if place else gained
+        top = max(top, gain)
+        documents, _ = corpus.names.of(match)
+        if len(documents):
+            name[documents] = np.maximum(name[documents], np.float32(weight * rarity))
+    return _Best(text, name, top)
+
+
+def _elsewhere(corpus: Corpus, terms: Sequence[Term]) -> Floats:
+    """Return per document which share (0..1) of the products that the query names it does not mention.
+
+    What is mentioned in a text, but neither in the name nor in that of the server, is perhaps only talked about.
+    """
+    missing = np.zeros(len(corpus.documents), np.float32)
+    named = [term for term in terms if term.product]
+    for term in named:
+        absent = np.ones(len(missing), np.float32)
+        for match, weight in term.matches.items():
+            if weight >= _SAME_THING:
+                texts, _ = corpus.postings.of(match)
+                absent[texts] = np.minimum(absent[texts], _TALKED_ABOUT)
+                absent[corpus.names.of(match)[0]] = 0
+        if term.own >= 0:
+            absent[
+                np.array([stem(term.word) in segment.server_words for segment in corpus.segments])[corpus.segment_of]
+            ] = 0
+        missing += absent
+    return missing / np.float32(max(1, len(named)))
+
+
+def _missed(corpus: Corpus, term: Term) -> float:
+    """Return the mass of a term that nothing matches: it lowers the share matched, as something was asked for."""
+    if term.word.isdigit():
+        return 0.0
+    share = corpus.tuning.unknown_cjk if is_cjk(term.word) else corpus.tuning.unknown
+    return term.weight * _greatest_idf(corpus) * share
+
+
+def _greatest_idf(corpus: Corpus) -> float:
+    return float(np.log1p((len(corpus.documents) + 0.5) / 0.5))
+
+
+def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
+    """Raise the documents of servers that the query names in full: who says "in redis" means redis."""
+    if not corpus.tuning.named_server:
+        return values
+    reduce = stem if corpus.tuning.stemming else str
+    least = corpus.tuning.in_quotes
+    said = {reduce(term.word) for term in terms if term.own >= 0 and term.weight > least} & corpus.server_words
+    if not said:
+        return values
+    named = [bool(segment.server_words) and segment.server_words <= said for segment in corpus.segments]
+    if not any(named):
+        return values
+    out: Floats = np.where(
+        np.array(named, np.bool_)[corpus.segment_of], values * np.float32(1 + corpus.tuning.named_server), values
+    )
+    return out
+
+
+def _with_servers(corpus: Corpus, values: Floats) -> Floats:
+    """Add a share of the mean score of a server's documents to those that match themselves."""
+    if not corpus.tuning.server_prior:
+        return values
+    held = corpus.sizes > 0  # a server may have no documents at all
+    sizes, firsts = corpus.sizes[held], np.array(corpus.firsts, np.intp)[held]
+    sums = np.add.reduceat(values, firsts, dtype=np.float64) if len(firsts) else np.zeros(0)
+    means = (sums / np.sqrt(sizes * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
+    gains = np.repeat(np.float32(corpus.tuning.server_prior) * means, sizes)
+    gains += values
+    gains *= values > 0
+    out: Floats = gains
+    return out
+
+
+def _with_verbs(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
+    """Lower documents whose name says another verb than the query's only one."""
+    asked = {VERB_CLASS[term.word] for term in terms if term.verb}
+    if len(asked) != 1 or not corpus.tuning.verb_contradiction:
+        return values
+    code = VERB_CODES[asked.pop()]
+    contradicts = (corpus.verbs != 0) & (corpus.verbs != code)
+    out: Floats = np.where(contradicts, values * np.float32(1 - corpus.tuning.verb_contradiction), values)
+    return out

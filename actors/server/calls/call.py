@@ -1,0 +1,74 @@
+"""One call of a server: what is asked, and how far it has come."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from actors.kit import Mark, Reply
+from actors.messages import CallServer, Result
+from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.jsonrpc import HEADER_MISMATCH, ErrorObject, RemoteError
+from actors.protocol.wire.mirrors import Mirror
+
+MAX_UNREACHED: Final = 3
+"""So often a call that found nobody at a server that lives is sent again."""
+_WORTH_S: Final = 1.0
+"""By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
+
+
+class Call(msgspec.Struct, eq=False):
+    """One request on its way; `deadline` is a moment of the trio clock, and so is `began`.
+
+    `asks`: a question was about it, or may have been; `asked_at` is when the first of those came that are open.
+    `told`: its client knows that it waits for its turn.
+    `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent, before
+    which it waited for `waited_s`.
+    `unreached`: how often it found nobody who could have carried it out. `refused`: its headers were not those that the
+    server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
+    """
+
+    number: int
+    message: CallServer
+    reply: Reply[Result]
+    size: int
+    began: float
+    deadline: float
+    questions: int = 0
+    asks: bool = False
+    asked_at: float = 0.0
+    told: bool = False
+    left_s: float = 0.0
+    sent_at: float | None = None
+    waited_s: float = 0.0
+    mark: Mark | None = None
+    unreached: int = 0
+    refused: RemoteError | None = None
+    mirrors: tuple[Mirror, ...] | None = None
+
+    @property
+    def left(self) -> bool:
+        """Whether the server may know of it: it was sent, and bytes of it were written."""
+        return self.mark is not None and self.mark.passed
+
+    def may_wait(self, failure: Failure) -> bool:
+        """Say whether it is sent again after this: nothing of it was done, as its session is over or nobody was found.
+
+        The second is counted.
+        """
+        self.unreached += failure.unreached
+        return failure.cause == "expired" or (failure.unreached and self.unreached <= MAX_UNREACHED)
+
+    def is_outdated(self, error: ErrorObject, era: Era) -> bool:
+        """Say whether it is refused for its headers, for the first time (MCP 2026-07-28, streamable-http)."""
+        return era == "modern" and error.code == HEADER_MISMATCH and self.mirrors is None
+
+    def move(self, deadline: float, most_s: float, *, earlier: bool) -> bool:
+        """Move the deadline, to `most_s` from the beginning at most; False if that changes hardly anything."""
+        deadline = max(min(deadline, self.began + most_s), self.began + self.message.deadline_s)
+        if deadline <= self.deadline + _WORTH_S and not (earlier and deadline < self.deadline):
+            return False
+        self.deadline = deadline
+        return True

@@ -1,0 +1,288 @@
+"""The calls of one server: admitted, sent through its link, answered, cancelled, late. No trio.
+
+A call belongs to its server, not to whoever waits for its answer. Each call settles exactly once; what it settles with
+says what is known of its execution (`outcome`): `not_sent` is never said of a call whose bytes may have left.
+A call whose client went away keeps its place until the server answers, its deadline passes or `drop` is called.
+`link` is the present incarnation, None if there is none; whoever calls flushes it afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from actors.errors import SupervisorError
+from actors.kit import Mark, Reply
+from actors.messages import Caller, CallServer, Note, Result
+from actors.protocol.exchanges import PROGRESS
+from actors.protocol.facts import CallAnswered, CallLost, CallMalformed, CallNoted, CallRefused
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.jsonrpc import RemoteError
+from actors.protocol.wire.mirrors import MirrorsOf, no_mirrors
+from actors.server.calls.call import Call
+from actors.server.calls.deadlines import Deadlines
+from actors.server.calls.queue import CallQueue
+from actors.server.calls.turns import CallTurns
+from actors.server.calls.unanswered import busy, late, lost, misdirected, oversized, stopped, unusable
+from actors.server.calls.window import Window
+from actors.server.process.link import Link
+from actors.server.settings import ServerSettings
+
+_Hide = Callable[[str], str]
+_ENVELOPE_BYTES = 512
+"""What is written around the arguments of a call, about."""
+
+
+class Calls:
+    """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock.
+
+    `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last. `waiting`
+    are those to be sent, by number, the oldest first.
+    """
+
+    def __init__(
+        self, server: str, settings: ServerSettings, hide: _Hide = str, mirrors_of: MirrorsOf = no_mirrors
+    ) -> None:
+        self._server = server
+        self.last_activity = 0.0
+        self._hide = hide
+        self._mirrors_of = mirrors_of
+        self.window = Window(settings.max_in_flight)
+        self._max_open = settings.max_in_flight + settings.max_queued
+        self._max_bytes = settings.max_queued_bytes
+        self._max_s = settings.call_max_s
+        self._question_s = settings.question_timeout_s
+        self._number = 0
+        self._queue = CallQueue()
+        self.waiting: Mapping[int, Call] = self._queue.calls
+        self._in_flight: dict[int, Call] = {}
+        self._deadlines = Deadlines(self._is_due)
+        self.turns = CallTurns(server, self.waiting, self._in_flight)
+        self.total = self.failures = self.unheard = 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many were sent and have no answer."""
+        return len(self._in_flight)
+
+    @property
+    def open(self) -> int:
+        """How many calls wait or are in flight."""
+        return len(self.waiting) + len(self._in_flight)
+
+    # Coming and going -----------------------------------------------------------------------------------------------
+
+    def enter(self, message: CallServer, reply: Reply[Result], now: float) -> Call:
+        """Take a new call; it waits until `sendable` takes it.
+
+        Raises `TooManyCalls`, and `CallTooLarge` for one that would never fit.
+        """
+        size = len(message.members) + len(message.meta) + len(message.retry) + len(message.interest.capabilities)
+        if size > self._max_bytes:
+            raise oversized(self._server, size, self._max_bytes)
+        others = len(self.waiting) + len(self._in_flight)
+        if others >= self._max_open:
+            raise busy(self._server, f"{self.in_flight} calls are in flight, {len(self.waiting)} wait")
+        if self._queue.size + size > self._max_bytes:
+            raise busy(self._server, f"{len(self.waiting)} calls of {self._queue.size} bytes wait for it")
+        self.last_activity = now
+        self._number += 1
+        call = Call(self._number, message, reply, size + _ENVELOPE_BYTES, now, now + message.deadline_s)
+        self._deadlines.note(call.deadline, call.number, others)
+        self._queue.add(call)
+        self.total += 1
+        return call
+
+    def send(self, link: Link, now: float) -> None:
+        """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
+        for call in self.sendable(self.window.size, now, link.place):
+            self.window.sent += 1
+            bound = call.message.run or call.message.resumes
+            if bound and (error := misdirected(call.message, link.talk.era, link.run)) is not None:
+                self._in_flight.pop(call.number)
+                self.fail(call, error)
+            else:
+                link.talk.call(call.number, call.message)
+
+    def sendable(self, limit: int, now: float, place: Callable[[int], Mark | None]) -> Iterator[Call]:
+        """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
+
+        `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
+        first.
+        """
+        while self.waiting and len(self._in_flight) < limit and (call := self.turns.next()) is not None:
+            number, wanted = call.number, not call.reply.settled
+            if wanted and (mark := place(call.size)) is None:
+                return
+            self._queue.take(number)
+            if wanted:
+                call.sent_at, call.waited_s, call.mark = now, now - call.began, mark
+                self._in_flight[number] = call
+                yield call
+
+    def settle(self, fact: CallAnswered | CallRefused | CallMalformed | CallLost, link: Link, now: float) -> bool:
+        """Give a call its answer; one that nobody waits for is dropped.
+
+        Return whether it waits instead until the lists are read: see `listed`.
+        """
+        call = self.take(fact.call)
+        if call is None:
+            return False
+        self.last_activity = now
+        if not (self.window.proven or isinstance(fact, CallLost)):
+            self.window.prove()
+        match fact:
+            case CallAnswered(result=result):
+                self.turns.ended(call)
+                run = link.run if call.message.as_task else ""
+                call.reply.answer(Result(result, link.talk.era, run, call.waited_s))
+            case CallRefused(error=error) if call.is_outdated(error, link.talk.era):
+                call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
+                self._in_flight[call.number] = call
+                return True
+            case CallRefused(error=error):
+                self.fail(call, RemoteError(error))
+            case CallMalformed():
+                self.fail(call, unusable(self._server, fact, self._hide))
+            case CallLost(failure=failure) if call.may_wait(failure):
+                self.window.lose(failure)
+                self._queue.add_again([call])
+            case CallLost(failure=failure):
+                self.fail(call, lost(self._server, failure, self._hide))
+        return False
+
+    def abandon(self, number: int, link: Link | None) -> None:
+        """Nobody waits for a call any more: tell the server, if it was sent."""
+        if self.drop(number) and link is not None:
+            link.talk.cancel(number, "the client went away")
+
+    def take(self, number: int) -> Call | None:
+        """Take a call out of those in flight; None if it is not (timed out, abandoned)."""
+        return self._in_flight.pop(number, None)
+
+    def drop(self, number: int) -> bool:
+        """Forget a call that nobody waits for; return whether it was in flight."""
+        self._queue.take(number)
+        return self._in_flight.pop(number, None) is not None
+
+    def fail(self, call: Call, error: Exception) -> None:
+        """Settle a call with a failure, if nobody settled it before."""
+        if not call.reply.settled:
+            self.failures += 1
+            call.reply.fail(error)
+
+    def fail_in_flight(self, reason: str) -> None:
+        """The process is gone, or lost: whether those calls were executed is not known, unless no byte of them left.
+
+        What certainly did not leave waits for the next process.
+        """
+        calls = list(self._in_flight.values())
+        self._in_flight.clear()
+        for call in filter(lambda call: call.left, calls):
+            self.fail(call, stopped(self._server, reason))
+        self._queue.add_again(call for call in calls if not call.left)
+
+    def fail_unreached(self, failure: Failure) -> None:
+        """Calls found nobody, and nor did the question for a sign of life, though others may still be answered."""
+        for call in [call for call in self.waiting.values() if call.unreached]:
+            self.drop(call.number)
+            self.fail(call, lost(self._server, failure, self._hide))
+
+    def listed(self) -> None:
+        """The lists were read: calls refused for their headers are sent again, once, if other ones are wanted now.
+
+        (MCP 2026-07-28, streamable-http "Client Behavior". Who refuses for that has carried nothing out.)
+        """
+        refused = [call for call in self._in_flight.values() if call.refused is not None]
+        changed = [call for call in refused if self._mirrors_of(call.message.name) != call.mirrors]
+        self._queue.add_again([self._in_flight.pop(call.number) for call in changed])
+        for call in refused:
+            reason, call.refused = call.refused, None
+            if reason is not None and self._in_flight.pop(call.number, None) is not None:
+                self.fail(call, reason)
+
+    def fail_waiting(self, error: Callable[[], SupervisorError]) -> None:
+        """The server will not come up: nothing of those calls was sent. Each gets an error object of its own."""
+        for call in self._queue.take_all():
+            self.fail(call, error())
+
+    # What is said meanwhile -----------------------------------------------------------------------------------------
+
+    def note(self, fact: CallNoted, now: float) -> None:
+        """Tell the client of a call what the server says; a call that makes progress may take longer."""
+        call = self._in_flight.get(fact.call)
+        if call is None or call.message.exchange is None:
+            return
+        self.unheard += not call.message.exchange.note(Note(fact.method, fact.params))
+        if fact.method == PROGRESS and not call.questions:
+            self._move(call, now + call.message.deadline_s, earlier=False)
+
+    def lasts(self, number: int) -> None:
+        """The server works on a call as a task: it may take as long as any."""
+        if (call := self._in_flight.get(number)) is not None:
+            self._move(call, call.began + self._max_s, earlier=False)
+
+    def caller(self, number: int) -> Caller | None:
+        """Return who waits for a call that is in flight; None if nobody can be told anything."""
+        return call.message.exchange if (call := self._in_flight.get(number)) is not None else None
+
+    def pause(self, number: int, now: float) -> Caller | None:
+        """The server asks something about a call, whose time stands still meanwhile. Return whom to ask, if anybody."""
+        call = self._in_flight.get(number)
+        if call is None or call.message.exchange is None:
+            return None
+        if not call.questions:
+            call.left_s = call.deadline - now
+        call.questions += 1
+        self._move(call, now + self._question_s + call.left_s, earlier=False)
+        return call.message.exchange
+
+    def resume(self, number: int, now: float) -> None:
+        """A question about a call is answered."""
+        call = self._in_flight.get(number)
+        if call is not None and call.questions:
+            call.questions -= 1
+            if not call.questions:
+                self._move(call, now + call.left_s, earlier=True)
+
+    def _move(self, call: Call, deadline: float, *, earlier: bool) -> None:
+        if call.move(deadline, self._max_s, earlier=earlier):
+            self._deadlines.note(call.deadline, call.number, self.open)
+
+    # Deadlines ------------------------------------------------------------------------------------------------------
+
+    def _is_due(self, moment: float, number: int) -> bool:
+        call = self._in_flight.get(number) or self.waiting.get(number)
+        return call is not None and call.deadline == moment
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest deadline of a call that waits or is in flight; forgets the others."""
+        return self._deadlines.next()
+
+    def time_out(self, now: float, link: Link | None, why: str, retry_after_s: float) -> bool:
+        """Fail the calls whose deadline passed, and tell the server of those that were sent; see `expire`.
+
+        Return whether the server said nothing at all during one of them.
+        """
+        silent = False
+        for call in self.expire(now, why, retry_after_s):
+            if link is not None and call.sent_at is not None:
+                link.talk.cancel(call.number, "deadline passed")
+                silent |= link.heard <= call.sent_at
+        return silent
+
+    def expire(self, now: float, why: str = "", retry_after_s: float = 5.0) -> list[Call]:
+        """Fail every call whose deadline has passed; return those that had been sent.
+
+        `why` the server was not ready, and when to ask again, are for those that were not.
+        """
+        sent: list[Call] = []
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            number = self._deadlines.pop()
+            call = self._in_flight.get(number) or self.waiting.get(number)
+            if call is not None:
+                took_s = None if call.sent_at is None else now - call.began
+                turn = self.turns.reason(call, now)
+                self.fail(call, busy(self._server, turn) if turn else late(call.message, took_s, why, retry_after_s))
+                if self.drop(number):
+                    sent.append(call)
+        return sent

@@ -1,0 +1,167 @@
+"""Which of the calls that wait is sent next: the oldest, but one at a time of those whose questions could be confused.
+
+Over stdio nothing links a question of a legacy server to the call that led to it (MCP 2025-11-25, basic/transports).
+Most tools never ask. So calls take turns only of what is *suspected* to ask: what was in flight when a question came
+that stayed unattributed. What was seen to ask is suspected for good then; anything else until it was called some times
+and nothing was asked, which are four times as many after each further question. Whatever else is called does not wait.
+
+A call beside such a one is no loss of certainty: a question that comes then waits until the other call has ended, and
+if that takes too long it is refused, and the other one is suspected, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from actors.messages import Note
+from actors.protocol.asking.input_required import METHODS as ASKING
+from actors.protocol.exchanges import MESSAGE, wants
+from actors.protocol.wire.jsonrpc import encode
+from actors.server.calls.call import Call
+
+QUIET_CALLS: Final = 3
+"""After so many calls without a question nothing is expected of what was suspected once."""
+MAX_KNOWN: Final = 1024
+"""What is remembered of tools and prompts; clients may call whatever they like."""
+
+Subject = tuple[str, str]
+"""A method, and the tool or prompt that it is about. Of resources there may be any number: they count as one."""
+
+
+_Calls = Mapping[int, Call]
+
+
+class _Suspicion(msgspec.Struct):
+    """How often there was one, and after how many more calls without a question it is over."""
+
+    times: int = 0
+    calls_left: float = 0
+
+
+class CallTurns:
+    """Chooses, for as long as the actor of a server lives. `waiting` and `in_flight` are its calls, by number."""
+
+    def __init__(self, server: str, waiting: _Calls, in_flight: _Calls) -> None:
+        self._server = server
+        self._waiting = waiting
+        self._in_flight = in_flight
+        self._suspected: OrderedDict[Subject, _Suspicion] = OrderedDict()
+        self._askers: OrderedDict[Subject, None] = OrderedDict()
+        self._held: Counter[Subject] = Counter()
+
+    # Whose turn it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def taken(self) -> bool:
+        """Whether any calls take turns."""
+        return bool(self._held) or any(each.calls_left for each in self._suspected.values())
+
+    def next(self) -> Call | None:
+        """Return the call to be sent now; None if there is none, or all have to wait for another one to end."""
+        waiting = self._waiting.values()
+        if self._held or self._suspected:
+            busy = self._blocking()
+            return next((call for call in waiting if not (busy and self._apply_to(call))), None)
+        return next(iter(waiting), None)
+
+    def _apply_to(self, call: Call) -> bool:
+        subject = _subject(call)
+        suspicion = self._suspected.get(subject)
+        return call.message.method in ASKING and (subject in self._held or bool(suspicion and suspicion.calls_left))
+
+    def _blocking(self) -> Call | None:
+        """Return the call in flight that others wait for; None if there is none."""
+        return next((call for call in self._in_flight.values() if self._apply_to(call)), None)
+
+    # What is known of them ------------------------------------------------------------------------------------------
+
+    def asked(self, number: int, now: float) -> None:
+        """A question is about this call for certain."""
+        if (call := self._in_flight.get(number)) is None:
+            return
+        self._askers[subject := _subject(call)] = None
+        if len(self._askers) > MAX_KNOWN:
+            self._askers.popitem(last=False)
+        if subject in self._suspected:
+            self._suspected[subject].calls_left = math.inf
+        call.asks = True
+        if call.questions <= 1:
+            call.asked_at = now
+
+    def knows_whom(self, numbers: Iterable[int]) -> bool:
+        """Say whether just one of several calls is about what was seen to ask."""
+        return sum(_subject(call) in self._askers for call in self._those(numbers)) == 1
+
+    def hold(self, numbers: Iterable[int]) -> tuple[Subject, ...]:
+        """A question came that may be about any of these calls: until `release`, no more of what may have asked it."""
+        subjects = {_subject(call) for call in self._those(numbers)}
+        held = tuple(subjects & self._askers.keys() or subjects)
+        self._held.update(held)
+        return held
+
+    def release(self, held: Iterable[Subject]) -> None:
+        """That question is attributed, or refused."""
+        self._held -= Counter(held)
+
+    def suspect(self, numbers: Iterable[int]) -> None:
+        """A question was refused that may have been about any of these calls."""
+        calls = self._those(numbers)
+        for call in calls:
+            call.asks = True
+        for subject in {_subject(call) for call in calls}:
+            suspicion = self._suspected.setdefault(subject, _Suspicion())
+            suspicion.calls_left = math.inf if subject in self._askers else QUIET_CALLS * 4**suspicion.times
+            suspicion.times += 1
+        while len(self._suspected) > MAX_KNOWN:
+            self._suspected.popitem(last=False)
+
+    def ended(self, call: Call) -> None:
+        """A call has its result."""
+        suspicion = self._suspected.get(_subject(call)) if self._suspected and not call.asks else None
+        if suspicion is not None and suspicion.calls_left:
+            suspicion.calls_left -= 1
+
+    def _those(self, numbers: Iterable[int]) -> list[Call]:
+        return [self._in_flight[number] for number in numbers if number in self._in_flight]
+
+    # What is told of it ---------------------------------------------------------------------------------------------
+
+    def reason(self, call: Call, now: float) -> str:
+        """Return why a call that was not sent has to wait for its turn; empty if it has not."""
+        blocking = self._blocking() if call.sent_at is None and self._apply_to(call) else None
+        if blocking is None:
+            return ""
+        text = f"it does one call of {blocking.message.name[:100]!r} or the like at a time, and the present one"
+        if not blocking.questions:
+            return f"{text} may ask its client something"
+        return f"{text} waits for somebody to answer a question, for {now - blocking.asked_at:.0f} s now"
+
+    def asked_at(self) -> float | None:
+        """Return since when calls wait for an answer to a question of another one, by the trio clock; None: none do."""
+        blocking = self._blocking() if self.taken else None
+        if blocking is None or not blocking.questions:
+            return None
+        return blocking.asked_at if any(self._apply_to(call) for call in self._waiting.values()) else None
+
+    def tell(self, now: float) -> bool:
+        """Tell clients whose calls wait for such an answer, once each; return whether there are any."""
+        if self.asked_at() is None:
+            return False
+        for call in self._waiting.values():
+            caller = call.message.exchange
+            if not call.told and caller is not None and (why := self.reason(call, now)):
+                call.told = True
+                if wants(call.message.interest, "info"):
+                    text = f"waits for its turn: server {self._server!r} is busy: {why}"
+                    caller.note(Note(MESSAGE, encode({"level": "info", "data": text})))
+        return True
+
+
+def _subject(call: Call) -> Subject:
+    method = call.message.method
+    return method, "" if method == "resources/read" else call.message.name

@@ -1,0 +1,112 @@
+"""Why a call is not taken, or has no answer that can be passed on, as an error for its client. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.errors import (
+    CallTimedOut,
+    CallTooLarge,
+    LoginRequired,
+    MalformedRequest,
+    Outcome,
+    ProtocolViolation,
+    ServerError,
+    ServerExited,
+    ServerStarting,
+    SupervisorError,
+    TooManyCalls,
+)
+from actors.messages import CallServer
+from actors.protocol.agreement.versions import Era
+from actors.protocol.facts import CallMalformed
+from actors.protocol.tasks.tasks import UnknownTask
+from actors.protocol.wire.failure import Failure
+
+UNREACHED_RETRY_S = 1.0
+"""When to make a call again that found nobody at a server that still answers others."""
+Hide = Callable[[str], str]
+"""Hides the secrets of a server in a text."""
+
+
+def unusable(server: str, fact: CallMalformed, hide: Hide) -> SupervisorError:
+    """Return the error for an answer that cannot be passed on. Where it has a result, the tool has run."""
+    outcome: Outcome = "completed" if fact.done else "unknown"
+    text = f"server {server!r} answered with {hide(fact.reason)}"
+    if fact.over is None:
+        return ProtocolViolation(text, server=server, outcome=outcome)
+    text += "; ask for less at once, if the tool can do that"
+    return CallTooLarge(text, server=server, outcome=outcome, details=fact.over)
+
+
+def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
+    """Return the error for a call to which no answer comes."""
+    text = f"server {server!r}: {hide(failure.reason)}"
+    outcome: Outcome = "unknown" if failure.sent else "not_sent"
+    if failure.login:
+        return LoginRequired(f"{text} (it wants a login)", server=server, outcome=outcome)
+    if failure.unreached:
+        again_s = failure.retry_after_s or UNREACHED_RETRY_S
+        return ServerStarting(f"{text}; nothing was sent", server=server, retry_after_s=again_s)
+    match failure.cause:
+        case "crashed":
+            return ServerExited(text, server=server, outcome=outcome)
+        case "protocol":
+            return ProtocolViolation(text, server=server, outcome=outcome)
+        case "too_large":
+            text += "; ask for less at once, if the tool can do that"
+            return CallTooLarge(text, server=server, outcome=outcome)
+        case "overloaded":
+            return TooManyCalls(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
+        case _:
+            return ServerError(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
+
+
+def oversized(server: str, size: int, limit: int) -> CallTooLarge:
+    """Return the error for a call that is not taken, whatever else waits."""
+    text = f"the call has {size} bytes; server {server!r} takes {limit} (max_queued_bytes)"
+    return CallTooLarge(text, server=server)
+
+
+def _unresumable(server: str) -> MalformedRequest:
+    """Return the error for a request that goes on with one that its server, a legacy one, cannot have begun."""
+    text = f"requestState: not one that was given here for server {server!r}; make the request anew"
+    return MalformedRequest(text, server=server)
+
+
+def misdirected(message: CallServer, era: Era, run: str) -> SupervisorError | None:
+    """Return why an incarnation cannot know what a request is about; None if it can."""
+    if message.resumes and era == "legacy":
+        return _unresumable(message.server)
+    return gone(message.server) if message.run and message.run != run else None
+
+
+def gone(server: str) -> UnknownTask:
+    """Return the error for a request about a task whose server has ended since it made that."""
+    text = f"server {server!r} has ended since it made this task: it is lost, and how far it came is not known"
+    return UnknownTask(f"{text}; look before you make it again", server=server, outcome="unknown")
+
+
+def busy(server: str, why: str) -> TooManyCalls:
+    """Return the error for a call that is not taken now."""
+    return TooManyCalls(f"server {server!r} is busy: {why}", server=server)
+
+
+def stopped(server: str, reason: str) -> ServerExited:
+    """Return the error for a call that its server may know of, and that ended before it answered."""
+    text = f"server {server!r} stopped while the call was in flight: {reason}"
+    return ServerExited(text, server=server, outcome="unknown")
+
+
+def late(message: CallServer, took_s: float | None, why: str, retry_after_s: float) -> SupervisorError:
+    """Return the error for a call whose deadline passed, after so many seconds; None: it was not sent.
+
+    `why` the server was not ready, and when to ask again, are for that.
+    """
+    server, limit = message.server, message.deadline_s
+    if took_s is not None:
+        limit = max(limit, round(took_s))
+        text = f"server {server!r} did not answer {message.method} within {limit:g} s"
+        return CallTimedOut(text, server=server, outcome="unknown")
+    text = f"server {server!r} was not ready within the call's deadline of {limit:g} s{why}; nothing was sent"
+    return ServerStarting(text, server=server, retry_after_s=retry_after_s)

@@ -1,0 +1,105 @@
+"""The subscription to the changes of a server: opened, and opened again whenever it ends. No I/O.
+
+A modern server tells of its lists and of resources on one subscription. A legacy one tells of its lists on whatever it
+has, and of a resource once it was asked to: each new process is asked again for all that clients are subscribed to.
+What changed while there was none was not told, so the lists are read again once it is open, and who is subscribed to a
+resource is told that it may have changed.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from actors.kit.timers import Timers
+from actors.life.policy import RestartLog
+from actors.life.timers import Timer
+from actors.server.course import Course
+from actors.server.lists.discovery import Discovery
+from actors.server.lists.subscribers import Subscribers
+from actors.server.processes import Processes
+
+STABLE_S = 60.0
+"""One that was open for so long ends for reasons of its own: the next pause is the shortest again."""
+
+
+class ChangeStream:
+    """The subscription to one server. `restarts` says how long the pauses are before it is opened again."""
+
+    def __init__(
+        self,
+        server: str,
+        subscribers: Subscribers,
+        restarts: RestartLog,
+        timers: Timers[Timer],
+        processes: Processes,
+        course: Course,
+        discovery: Discovery,
+    ) -> None:
+        self._server = server
+        self._subscribers = subscribers
+        self._restarts = restarts
+        self._timers = timers
+        self._processes = processes
+        self._course = course
+        self._discovery = discovery
+        self._losses = 0
+        self._useful = True
+        self._opened_at: float | None = None
+        self._unheard = False
+        self._lost = set(subscribers.uris(server))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody is subscribed to a resource of the server."""
+        return bool(self._subscribers.uris(self._server))
+
+    def begin(self) -> None:
+        """Ask for the first one of a process."""
+        self._losses, self._useful, self._opened_at, self._unheard = 0, True, None, False
+        self.open()
+        if (link := self._processes.link) is not None and link.talk.era == "legacy":
+            self._tell_lost()
+
+    def gone(self) -> None:
+        """The process is: what it was subscribed to it does not tell of. Who wants to know has to wake the server."""
+        self._lost.update(self._subscribers.uris(self._server))
+        if self._course.life.asleep:
+            self._subscribers.missed(self._server, self._lost)
+
+    def open(self) -> None:
+        """Ask for one. A legacy server is asked for what the process before told of: others ask for theirs by calls."""
+        if (link := self._processes.link) is not None:
+            uris = self._subscribers.uris(self._server)
+            link.talk.listen(uris if link.talk.era == "modern" else [uri for uri in uris if uri in self._lost])
+            self._processes.flush()
+
+    def opened(self, *, useful: bool) -> None:
+        """It is open; `useful`: the server will tell of changes on it."""
+        self._useful, self._opened_at = useful, trio.current_time()
+        if self._unheard:
+            self.missed()
+        self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        """What an earlier process was subscribed to is told of again, and may have changed in between."""
+        self._subscribers.missed(self._server, self._lost)
+        self._lost = set()
+
+    def missed(self) -> None:
+        """The server could not tell of changes for a while."""
+        self._unheard = False
+        self._discovery.missed()
+        self._subscribers.missed(self._server, self._subscribers.uris(self._server))
+
+    def updated(self, uri: str) -> None:
+        """The server says that a resource changed."""
+        self._subscribers.updated(self._server, uri)
+
+    def ended(self) -> None:
+        """It has ended: open it again after a pause."""
+        if not self._useful or not self._course.life.serving:
+            return
+        lasted = trio.current_time() - self._opened_at if self._opened_at is not None else 0.0
+        self._losses = 1 if lasted >= STABLE_S else self._losses + 1
+        self._opened_at, self._unheard = None, True
+        self._timers.start(Timer.LISTEN, self._restarts.pause_s(self._losses))

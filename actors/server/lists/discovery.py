@@ -1,0 +1,246 @@
+"""Reads the lists of a server: asks for them, has their pages read, tells what was found, and looks again in time.
+
+A page of more than a few kilobytes is read in a worker thread and comes back as a message with the number of its walk;
+all servers share the one place for that. A walk that is over, or of a process that died, changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import trio
+
+from actors.catalogue.lists.draft import Draft
+from actors.catalogue.lists.pages import ListPage, read_page
+from actors.catalogue.offer import Offer
+from actors.kit import Address, Pauses, StartSoon, is_want
+from actors.kit.timers import Timers
+from actors.life.events import Discovered, Expired, Sleep, Wake
+from actors.life.timers import Timer
+from actors.protocol.facts import AllListed, Fact
+from actors.protocol.listing import Listed, PageArrived, PageSummary
+from actors.server.calls.calls import Calls
+from actors.server.course import Course
+from actors.server.lists.lists import Lists
+from actors.server.operators.orders import Orders
+from actors.server.operators.story import listed_change
+from actors.server.process.inbox import PageRead, ServerMessage
+from actors.server.process.link import Link
+from actors.server.processes import Processes
+from actors.server.record import Record
+from actors.server.settings import CATCH_UP_S, LIST_LIMITS, ServerSettings
+
+AT_ONCE_BYTES = 16 * 1024
+"""A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""
+LATE = "its lists could not be read in time"
+
+
+class Discovery:
+    """The walks over the lists of one server. `post` is the mailbox of its actor, `desk` the place for reading pages.
+
+    `looking`: the server was woken only to have its lists read, and had so many calls before that.
+    """
+
+    def __init__(
+        self,
+        lists: Lists,
+        settings: ServerSettings,
+        processes: Processes,
+        calls: Calls,
+        orders: Orders,
+        record: Record,
+        course: Course,
+        timers: Timers[Timer],
+        post: Address[ServerMessage],
+        start_soon: StartSoon,
+        desk: trio.CapacityLimiter | None,
+    ) -> None:
+        self._lists = lists
+        self._settings = settings
+        self._processes = processes
+        self._calls = calls
+        self._orders = orders
+        self._record = record
+        self._course = course
+        self._timers = timers
+        self._post = post
+        self._start_soon = start_soon
+        self._desk = desk
+        self.looking: int | None = None
+        self._walk = 0
+        self._draft = Draft(LIST_LIMITS, None)
+        self._reading: set[trio.CancelScope] = set()
+
+    @property
+    def known(self) -> Offer | None:
+        """What the catalogue has of the server."""
+        return self._lists.known
+
+    def read(self) -> None:
+        """Begin to read the lists, or note that they must be read again."""
+        link = self._processes.link
+        if link is None or not self._course.life.listable:
+            return
+        if not link.talk.listing:
+            self._orders.reading()
+        self._begin(link)
+        self._processes.flush()
+
+    def _begin(self, link: Link) -> None:
+        if not self._settings.terms.reads_lists:
+            return
+        if link.talk.listing:
+            self._lists.owed = True
+            return
+        now = trio.current_time()
+        self._walk += 1
+        self._stop_reading()
+        self._draft = self._lists.begin(now)
+        self._timers.start(Timer.LISTING, self._settings.discovery_timeout_s)
+        link.talk.list_all(now)
+
+    def changed(self, link: Link) -> None:
+        """The server says that a list changed."""
+        if link.talk.listing:
+            self._lists.owed = True
+        elif self._course.life.serving:
+            self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time()))
+
+    def missed(self) -> None:
+        """The server could not tell of changes for a while: read its lists, unless that was done lately."""
+        if self._course.life.serving:
+            self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time(), CATCH_UP_S))
+
+    def take(self, arrived: PageArrived, link: Link) -> Fact | None:
+        """Read a page, now or in a thread. Returns what the message means instead if it is no page."""
+        if len(arrived.line) > AT_ONCE_BYTES:
+            self._start_soon(self._read_aside, self._walk, link.number, arrived, self._draft)
+            return None
+        page = read_page(arrived, self._draft.room(arrived.kind), self._draft.known)
+        return self.on_read(PageRead(link.number, self._walk, arrived, page), link)
+
+    def on_read(self, read: PageRead, link: Link) -> Fact | None:
+        """Go on with a page that was read. Returns what the message means instead if it is no page."""
+        if read.walk != self._walk or not link.talk.listing:
+            return None
+        kind, page = read.arrived.kind, read.page
+        if page.foreign:
+            return link.talk.receive_other(read.arrived.message, kind)
+        fresh = self._draft.add(kind, page)
+        summary = PageSummary(fresh=fresh, cursor=page.cursor, cut=page.cut, failure=page.failure)
+        self._follow(link, link.talk.on_page(kind, summary, trio.current_time()))
+        return None
+
+    def on_late(self) -> None:
+        """The walk takes too long. What is known stays, what was read counts, and the server can still answer calls."""
+        self._orders.fail_reading(LATE)
+        link = self._processes.link
+        if link is None:
+            return
+        if self._lists.known is None and link.talk.waits_for("tools") and not self._draft.count("tools"):
+            self._course.step(Expired(link.number))  # that is nothing to begin with
+            return
+        self._stop_reading()
+        self._record.last_error = LATE
+        self._follow(link, link.talk.stop_listing(self._settings.discovery_timeout_s))
+
+    # Looking again --------------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Note how old the lists of an earlier run are, and be told when they are due."""
+        self._lists.restore(trio.current_time(), self._record.clock())
+        self._watch(awake=False)
+
+    def look(self) -> None:
+        """The lists are old, or doubtful: read them again, waking the server for it if need be."""
+        if self._look():
+            self._course.step(Wake())
+        self._processes.flush()
+
+    def _look(self) -> bool:
+        """Read the lists if they are due. True: the server has to be woken for it."""
+        life, link = self._course.life, self._processes.link
+        awake = life.serving
+        if not self._watch(awake=awake):
+            return False
+        self._timers.start(Timer.LOOK, self._settings.probe_interval_s)  # whatever becomes of it
+        if awake and link is not None:
+            if not link.talk.listing:  # what is being read now will do
+                self._begin(link)
+        elif life.asleep:
+            self.looking = self._calls.total
+            return True
+        else:
+            self._lists.put_off(trio.current_time())
+        return False
+
+    def stop_looking(self) -> bool:
+        """The server failed to start. True: it was woken for its lists alone, which are tried again later."""
+        looked, self.looking = self.looking is not None, None
+        if looked:
+            self._lists.put_off(trio.current_time())
+        return looked
+
+    def _settled(self, link: Link) -> bool:
+        """Do what is owed after a reading. True: the server was woken for that alone, nobody has called it since."""
+        if self._lists.owed:
+            self.changed(link)
+        looked, self.looking = self.looking == self._calls.total, None
+        self._timers.cancel(Timer.LOOK)
+        self._watch(awake=self._course.life.serving and not looked)
+        return looked and self._settings.idle_timeout_s > 0
+
+    def _watch(self, *, awake: bool) -> bool:
+        """Return whether the lists are due to be read again; otherwise be told when they are."""
+        moment = self._lists.next_look(awake=awake)
+        if moment <= trio.current_time():
+            return True
+        if not math.isinf(moment):
+            self._timers.start_by(Timer.LOOK, moment)
+        return False
+
+    # Reading --------------------------------------------------------------------------------------------------------
+
+    def _follow(self, link: Link, fact: AllListed | None) -> None:
+        if fact is not None:
+            self._finish(link, fact.listed)
+
+    def _finish(self, link: Link, listed: Listed) -> None:
+        self._timers.cancel(Timer.LISTING)
+        if link.talk.agreement is None:
+            return
+        now, unix_now = trio.current_time(), self._record.clock()
+        before = self._lists.known
+        offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
+        self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
+        self._record.listed(link.number, offer, ready=self._course.life.serving)
+        self._orders.read(lambda: listed_change(before, offer))
+        if not self._lists.owed:
+            self._calls.listed()
+        self._course.step(Discovered(link.number))
+        if self._settled(link):
+            self._course.step(Sleep())
+
+    def _stop_reading(self) -> None:
+        for scope in self._reading:
+            scope.cancel()
+
+    async def _read_aside(self, walk: int, incarnation: int, arrived: PageArrived, draft: Draft) -> None:
+        room = draft.room(arrived.kind)
+        with trio.CancelScope() as scope:
+            self._reading.add(scope)
+            page = await self._in_thread(lambda: read_page(arrived, room, draft.known))
+            await self._post.tell(PageRead(incarnation, walk, arrived, page))
+        self._reading.discard(scope)
+
+    async def _in_thread(self, work: Callable[[], ListPage]) -> ListPage:
+        """Run it in a thread, once there is one: until then, or until the deadline of the walk, it waits."""
+        pauses = Pauses()
+        while True:
+            try:
+                return await trio.to_thread.run_sync(work, limiter=self._desk, abandon_on_cancel=True)
+            except (RuntimeError, MemoryError) as error:
+                if not is_want(error):
+                    raise
+            await trio.sleep(pauses.next())

@@ -1,0 +1,174 @@
+"""What is known of a server's lists, and when they are read again. No I/O, no trio.
+
+- A list that could not be read to its end takes nothing away from what was known of it.
+- One empty list of tools may be a hiccup: it counts only if it is still empty a probe interval later.
+- Changes are debounced, readings have a least interval; at most one is under way and one is owed.
+- Lists grow old: after `catalogue_max_age_s`, give or take a tenth so that servers do not all come at once, they are
+  read again; while the server is awake sooner, if it says so itself (`ttlMs`). One that sleeps is woken for that only
+  if it may be (`refresh_asleep`): otherwise its lists are read when it is woken for something else, as always.
+- What is doubtful (empty, or not read to its end) is read again at the start of the daemon, and every probe interval
+  while the server is awake.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from actors.catalogue.lists.draft import Draft
+from actors.catalogue.lists.pages import MAX_PROBLEMS
+from actors.catalogue.offer import Offer
+from actors.protocol.agreement.era import Agreement
+from actors.protocol.listing import Listed, announced
+from actors.protocol.wire.mirrors import Mirror
+from actors.server.settings import LIST_LIMITS, RELIST_DEBOUNCE_S, RELIST_INTERVAL_S, ServerSettings
+
+SETTLE_S = 10.0
+"""Old lists are read again about this long after the start: servers that are not known at all come first."""
+
+
+class Lists:
+    """`known` is what the catalogue has of the server; `owed`: a reading must follow the one that is under way.
+
+    `over_http` says whether it is reached by Streamable HTTP, where tools that ask for headers in a wrong way are not
+    to be used (MCP 2026-07-28, server/tools "x-mcp-header").
+    All times are seconds of one steady clock, but `read_at` of an offer, which is unix time.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        settings: ServerSettings,
+        known: Offer | None,
+        over_http: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.known = known
+        self._over_http = over_http
+        self._mirrors = _mirrors(known)
+        self._task_only = _task_only(known)
+        self.owed = False
+        self._settings = settings
+        self._spread = zlib.crc32(server.encode()) / 2**32  # of servers over an interval; the same at each start
+        self._begun_at: float | None = None
+        self._looked_at = 0.0
+        self._due_at = self._stale_at = math.inf
+        self._failed_looks = 0
+        self._urgent = False
+        self._empty_since: float | None = None
+
+    def restore(self, now: float, unix_now: float) -> None:
+        """Note how old the lists are that are known from an earlier run."""
+        if self.known is None or self._settings.catalogue_max_age_s <= 0:
+            return  # who is not known at all is discovered anyway
+        settled = min(SETTLE_S, self._settings.catalogue_max_age_s) * (0.5 + self._spread)
+        read_at = self.known.read_at
+        fresh = not self.doubtful and 0 < read_at <= unix_now
+        self._due_at = now + (max(settled, self._max_age_s - (unix_now - read_at)) if fresh else settled)
+        self._urgent = not fresh
+
+    @property
+    def _max_age_s(self) -> float:
+        return (self._settings.catalogue_max_age_s or math.inf) * self._jitter
+
+    @property
+    def _jitter(self) -> float:
+        return 0.9 + 0.2 * self._spread
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether what is known may not be all there is."""
+        if self.known is None or self._empty_since is not None or self.known.partial:
+            return True
+        return not self.known.tools and "tools" in announced(self.known.capabilities)
+
+    def begin(self, now: float) -> Draft:
+        """Note that a reading begins; return what it fills."""
+        self._begun_at = now
+        self.owed = False
+        return Draft(LIST_LIMITS, self.known)
+
+    def next_reading(self, now: float, interval_s: float = RELIST_INTERVAL_S) -> float:
+        """Return the moment at which a change that was told of now is read."""
+        earliest = self._begun_at + interval_s if self._begun_at is not None else now
+        return max(now + RELIST_DEBOUNCE_S, earliest)
+
+    def next_look(self, *, awake: bool) -> float:
+        """Return the moment at which the lists are read again though nobody told of a change; infinite if never."""
+        if not awake:
+            return self._due_at if self._urgent or self._settings.refresh_asleep else math.inf
+        probe = self._looked_at + self._settings.probe_interval_s
+        return min(self._due_at, self._stale_at, probe if self.doubtful else math.inf)
+
+    def put_off(self, now: float) -> None:
+        """The server could not be woken to be looked at: try again later, and later each time."""
+        self._failed_looks += 1
+        pause = self._settings.probe_interval_s * 2.0 ** min(self._failed_looks, 20)
+        self._due_at = now + min(pause, self._max_age_s)
+
+    def take(self, now: float, unix_now: float, agreement: Agreement, draft: Draft, listed: Listed) -> Offer:
+        """Take what was read; return what is known now."""
+        offer = draft.offer(agreement, listed)
+        if offer.era == "modern" and self._over_http():
+            offer = _without(offer, {tool.name: tool.misplaced for tool in offer.tools if tool.misplaced})
+        self._looked_at = now
+        self._due_at = now + self._max_age_s
+        self._stale_at = self._stale_from(now, offer.good_for_s)
+        self._failed_looks = 0
+        self._urgent = False
+        emptied = self.known is not None and bool(self.known.tools) and not offer.tools
+        if not emptied:
+            self._empty_since = None
+        elif self._empty_since is None:
+            self._empty_since = now
+        if self.known is not None and self._empty_since is not None and not self._believed(now):
+            kept = f"its list of tools was empty; those known before stay until it was empty for {self._patience}"
+            offer = replace(offer, tools=self.known.tools, problems=(*offer.problems, kept))
+        else:
+            self._empty_since = None
+            before = self.known.read_at if self.known is not None else 0.0
+            offer = replace(offer, read_at=before if offer.partial else unix_now)
+        self.known = offer
+        self._mirrors = _mirrors(offer)
+        self._task_only = _task_only(offer)
+        return offer
+
+    def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
+        """Return which arguments of a tool the head of a call repeats."""
+        return self._mirrors.get(tool, ())
+
+    def needs_task(self, tool: str) -> bool:
+        """Say whether a tool can only be run as a task."""
+        return tool in self._task_only
+
+    def _stale_from(self, now: float, good_for_s: float) -> float:
+        """Return when lists grow stale by their server's word; infinite if that is never, or age does not matter."""
+        if not good_for_s or not self._settings.catalogue_max_age_s:
+            return math.inf
+        return now + max(good_for_s, self._settings.catalogue_min_age_s) * self._jitter
+
+    @property
+    def _patience(self) -> str:
+        return f"{self._settings.probe_interval_s:g} s"
+
+    def _believed(self, now: float) -> bool:
+        return self._empty_since is not None and now - self._empty_since >= self._settings.probe_interval_s
+
+
+def _mirrors(offer: Offer | None) -> dict[str, tuple[Mirror, ...]]:
+    return {tool.name: tool.mirrors for tool in offer.tools if tool.mirrors} if offer is not None else {}
+
+
+def _task_only(offer: Offer | None) -> frozenset[str]:
+    return frozenset(tool.name for tool in offer.tools if tool.needs_task) if offer is not None else frozenset()
+
+
+def _without(offer: Offer, left_out: Mapping[str, str]) -> Offer:
+    """Return an offer without some tools; `left_out` says why by name."""
+    if not left_out:
+        return offer
+    problems = [f"tool {name[:80]!r} left out: {why}" for name, why in left_out.items()]
+    tools = tuple(tool for tool in offer.tools if tool.name not in left_out)
+    return replace(offer, tools=tools, barred=tuple(left_out), problems=(*offer.problems, *problems)[:MAX_PROBLEMS])

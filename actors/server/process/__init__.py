@@ -1,0 +1,1 @@
+"""One process of a server: spawned, spoken with, and what its actor is told of it."""

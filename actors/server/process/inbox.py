@@ -1,0 +1,108 @@
+"""Everything a server's actor is sent: by others, by its own tasks, by itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.catalogue.lists.pages import ListPage
+from actors.life.events import Spawned, SpawnRefused, Violated
+from actors.life.timers import Timer
+from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
+from actors.protocol.listing import PageArrived
+from actors.protocol.wire.jsonrpc import ErrorObject
+from actors.server.process.incarnation import OutputClosed, ProcessExit, Received, Written
+
+
+class CallAbandoned(msgspec.Struct, frozen=True):
+    """Nobody waits for a call any more."""
+
+    call: int
+
+
+class TimerFired(msgspec.Struct, frozen=True):
+    """A timer fired; `number` says which one of that name."""
+
+    name: Timer
+    number: int
+
+
+class PageRead(msgspec.Struct, frozen=True):
+    """A page of a list was read in a thread; `walk` says for which reading of the lists."""
+
+    incarnation: int
+    walk: int
+    arrived: PageArrived
+    page: ListPage
+
+
+class QuestionAnswered(msgspec.Struct, frozen=True):
+    """The client of a call has answered what the server asked, or nobody has; see `Conversation.answer`.
+
+    `result` is None where the server took its question back: nothing is to be sent, but the deadline of the call counts
+    again.
+    """
+
+    incarnation: int
+    call: int
+    id: bytes
+    result: bytes | ErrorObject | None
+
+
+class QuestionProgressed(msgspec.Struct, frozen=True):
+    """The client of a call tells how far it is with an answer; what it told last is in `Dialogue`."""
+
+    incarnation: int
+    id: bytes
+
+
+class PauseOver(msgspec.Struct, frozen=True):
+    """A call whose server works on it as a task may be asked for again; see `TaskPauses`."""
+
+    incarnation: int
+    call: int
+
+
+class HoldEnded(msgspec.Struct, frozen=True):
+    """A question of the server was held for as long as is sensible, and it is still not known whose it is."""
+
+    incarnation: int
+    id: bytes
+
+
+ServerMessage = (
+    CallServer
+    | WakeServer
+    | RestartServer
+    | RefreshServer
+    | SleepServer
+    | StopServer
+    | ReadServer
+    | CallAbandoned
+    | TimerFired
+    | Spawned
+    | SpawnRefused
+    | Violated
+    | ProcessExit
+    | Received
+    | Written
+    | PageRead
+    | QuestionAnswered
+    | QuestionProgressed
+    | HoldEnded
+    | PauseOver
+)
+
+OfIncarnation = (
+    Written
+    | OutputClosed
+    | PageRead
+    | QuestionAnswered
+    | QuestionProgressed
+    | HoldEnded
+    | PauseOver
+    | Spawned
+    | SpawnRefused
+    | Violated
+    | ProcessExit
+)
+"""What comes of one process, and counts only while that is the present one."""

@@ -1,0 +1,286 @@
+"""One process of a server, from spawn to exit: the tasks around a connection, which post facts to their actor.
+
+Expected failures become messages; whatever happens, the last one is `ProcessExit` or `SpawnRefused`, sent when nothing
+of the process is left. The reader and the writer are separate tasks, so that we always read while we write and no pipe
+can deadlock us. A process may wait for its turn to start; afterwards nothing it does, or does not, holds up another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
+from actors.kit import Address, Outbox, Starts, Turn
+from actors.kit.decoding import decoded
+from actors.life.events import Spawned, SpawnRefused, Violated
+from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.framing import Oversized
+from actors.protocol.wire.opening import Message, opened
+from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.weight import LARGE_BYTES
+from actors.transport.base import Connection, Exit, Transport, Work
+from actors.transport.side_output import Hear, unheard
+from actors.transport.stdio.installer import Installer
+
+EXIT_S = 0.1
+"""How long after the end of its output a process mostly needs to exit: with that comes a better reason."""
+DEAF_GRACE_S = 0.5
+"""How long after its output closed a process may take to exit before it counts as deaf."""
+LAST_LINES = 60
+"""How many lines beside its messages come with an exit: package managers write the reason first, and much below it."""
+LAST_WORDS_S = 0.25
+"""How long output is still read after the process is gone."""
+MAX_UNREAD_BYTES = 64 * 1024 * 1024
+"""How much of our answers to its own requests a server may leave unread."""
+AHEAD_BYTES = 1024 * 1024
+"""How much is put into the outbox before the rest of the calls has to wait: enough to keep a pipe busy."""
+AT_ONCE_BYTES = 256 * 1024
+"""About how much is handed to the transport at once."""
+MAX_LINES = 128
+"""How many lines the actor takes at once: one read may bring ten thousand."""
+LOOK_S = 1.0
+"""How often is looked whether a process that may be installing does anything."""
+IDLE_LOOKS = 3
+"""After that many looks without any work it does not install now, and others may."""
+
+
+class Received(msgspec.Struct, frozen=True):
+    """Whole lines arrived: messages, or what is kept of those over the limit; see `Incoming`."""
+
+    incarnation: int
+    lines: Sequence[Message]
+    stream: bytes = b""
+    failure: Failure | None = None
+
+
+class OutputClosed(msgspec.Struct, frozen=True):
+    """Nothing can come any more, though the process lives on."""
+
+    incarnation: int
+
+
+class Written(msgspec.Struct, frozen=True):
+    """There is room for those who waited to write."""
+
+    incarnation: int
+
+
+class ProcessExit(msgspec.Struct, frozen=True):
+    """Nothing of the process is left."""
+
+    incarnation: int
+    exit: Exit
+
+
+LastWord = ProcessExit | SpawnRefused
+"""How the messages of a process end."""
+
+
+class Incarnation:
+    """Runs one process.
+
+    `installer`: what starts it may install it first, so its work is watched until it says something, which sets
+    `spoken`: `worked_at` is when it last did any, and `began` when it was started, in seconds of the trio clock;
+    `alone`: the launcher has no process beside itself. With `installs`, it needs a place for installing, too.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        transport: Transport,
+        post: Address[Any],
+        *,
+        spawn_timeout_s: float,
+        installer: Installer | None = None,
+        installs: bool = False,
+        hear: Hear = unheard,
+    ) -> None:
+        self.number = number
+        self.outbox: Outbox[Outgoing] = Outbox(MAX_UNREAD_BYTES, AHEAD_BYTES)
+        self.connection: Connection | None = None
+        self.spoken = trio.Event()
+        self.installer = installer
+        self.began = self.worked_at = trio.current_time()
+        self.alone = True
+        self._installs = installs
+        self.turn = Turn()
+        self._placed = trio.Event()
+        self._settled = trio.Event()
+        self._term_s: float | None = None
+        self._transport = transport
+        self._post = post
+        self._spawn_timeout_s = spawn_timeout_s
+        self._hear = hear
+        self._stop = trio.Event()
+        self._scope = trio.CancelScope()
+        self._asked = False
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for its turn to start, so nothing of it runs yet."""
+        return not self._placed.is_set()
+
+    def hurry(self) -> None:
+        """Somebody waits for a call now: pass those who only wait to be discovered."""
+        self.turn.hurry()
+
+    def stop(self, *, polite: bool, term_s: float | None = None) -> None:
+        """Ask for the end: by the stop sequence, for `term_s` see `Connection.stop`, or at once."""
+        self._asked = True
+        if polite and self.connection is not None:
+            self._term_s = term_s
+            self._stop.set()
+        else:
+            self._scope.cancel()
+
+    async def run(self, starts: Starts) -> None:
+        """Wait for a place among the starts, and live through one process."""
+        end: LastWord | None = None
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._hold_places, starts)
+                    await self._placed.wait()
+                    self.began = self.worked_at = trio.current_time()
+                    self._scope.deadline = self.began + self._spawn_timeout_s
+                    end = ProcessExit(self.number, await self._live())
+                    nursery.cancel_scope.cancel()
+        except* SpawnFailed as group:
+            error = _first(group)
+            end = SpawnRefused(self.number, error.message, error.permanent, error.scarce, error.detail, error.away)
+        await self._post.tell(end or self._cut_short())
+
+    def _cut_short(self) -> LastWord:
+        """What to report of a process that was killed, or not even started."""
+        if self.connection is not None:
+            return ProcessExit(self.number, self._ended(Exit(), self.connection))
+        if self._asked:
+            return ProcessExit(self.number, Exit(asked=True))
+        return SpawnRefused(self.number, f"it could not be started within {self._spawn_timeout_s:g} s")
+
+    async def _hold_places(self, starts: Starts) -> None:
+        if self.installer is None or not self._installs:
+            await starts.spawn(self.turn, self._placed, self.spoken)
+            return
+        async with starts.install(self.turn, self.installer.package):
+            await starts.spawn(self.turn, self._placed, self.spoken)
+            await self._settled.wait()
+
+    async def _live(self) -> Exit:
+        async with self._transport.connect() as connection:
+            self._scope.deadline = math.inf
+            self.connection = connection
+            connection.asides.hear = self._hear
+            await self._post.tell(Spawned(self.number))
+            async with trio.open_nursery() as nursery:
+                reading = trio.Event()
+                nursery.start_soon(self._read, connection, reading)
+                nursery.start_soon(self._write, connection)
+                nursery.start_soon(self._watch_input, connection)
+                nursery.start_soon(self._stop_when_asked, connection)
+                if self.installer is not None:
+                    nursery.start_soon(self._watch_work, connection)
+                exit_ = await connection.wait()
+                log = await connection.install_log() if self.installer is not None and exit_.code else ""
+                with trio.move_on_after(LAST_WORDS_S):
+                    await reading.wait()
+                nursery.cancel_scope.cancel()
+        return self._ended(exit_, connection, log)
+
+    def _ended(self, exit_: Exit, connection: Connection, log: str = "") -> Exit:
+        """Return an exit with the last words."""
+        return msgspec.structs.replace(
+            exit_,
+            asked=self._asked,
+            last_stderr=connection.last_stderr(LAST_LINES),
+            last_stdout=connection.asides.last_stdout(LAST_LINES),
+            install_log=log,
+        )
+
+    async def _read(self, connection: Connection, finished: trio.Event) -> None:
+        try:
+            while (incoming := await connection.receive()).lines or incoming.failure is not None:
+                lines = incoming.lines
+                self.spoken.set()
+                self._settled.set()
+                for start in range(0, len(lines), MAX_LINES):
+                    messages: list[Message] = []
+                    for line in lines[start : start + MAX_LINES]:
+                        if isinstance(line, Oversized) or len(line) < LARGE_BYTES:
+                            messages.append(line)
+                        else:
+                            messages.append(await decoded(partial(opened, line)))
+                    await self._post.tell(Received(self.number, messages, incoming.stream))
+                if incoming.failure is not None:
+                    await self._post.tell(Received(self.number, (), failure=incoming.failure))
+        except ProtocolViolation as error:
+            await self._post.tell(Violated(self.number, error.message))
+        finally:
+            finished.set()
+        with trio.move_on_after(EXIT_S):
+            await connection.wait()
+            return
+        await self._post.tell(OutputClosed(self.number))
+        await self._closed(connection, "it closed its output and did not exit")
+
+    async def _watch_input(self, connection: Connection) -> None:
+        await connection.input_closed()
+        await self._closed(connection, "it closed its input and did not exit")
+
+    async def _closed(self, connection: Connection, reason: str) -> None:
+        """A pipe was closed: mostly because the process is about to exit, which says more, or was asked to."""
+        for _ in range(2):  # a standstill of ours, in which it may have exited, costs one of them at most
+            with trio.move_on_after(DEAF_GRACE_S / 2):
+                await connection.wait()
+                return
+        if self._stop.is_set():
+            return
+        await self._post.tell(Violated(self.number, reason))
+
+    async def _write(self, connection: Connection) -> None:
+        while True:
+            messages = await self.outbox.take(AT_ONCE_BYTES)
+            try:
+                taken = await connection.send(messages, self.outbox.left)
+            except ServerExited:
+                await self._closed(connection, "it closed its input and did not exit")
+                return
+            if not taken:
+                await self._post.tell(Violated(self.number, "it does not read its input"))
+                return
+            if self.outbox.sent():
+                await self._post.tell(Written(self.number))
+
+    async def _stop_when_asked(self, connection: Connection) -> None:
+        await self._stop.wait()
+        await connection.stop(term_s=self._term_s)
+
+    async def _watch_work(self, connection: Connection) -> None:
+        """Look whether a process that says nothing does anything; where nobody can tell, it is believed to."""
+        idle, before = 0, Work()
+        while not self.spoken.is_set():
+            now = await connection.work()
+            busy = now is None or now.busy_since(before)
+            if busy:
+                self.worked_at = trio.current_time()
+            if now is not None:
+                self.alone, before = len(now.processes) <= 1, now
+            idle = 0 if busy else idle + 1
+            if idle >= IDLE_LOOKS:
+                self._settled.set()
+            with trio.move_on_after(LOOK_S):
+                await self.spoken.wait()
+
+
+def _first(group: BaseExceptionGroup[SpawnFailed]) -> SpawnFailed:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, SpawnFailed)
+    return error

@@ -1,0 +1,183 @@
+"""One incarnation of a server as its actor sees it: the process, and the conversation with it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+
+import trio
+
+from actors.errors import ProtocolViolation
+from actors.kit import Address, Mark, Starts, StartSoon, Turn
+from actors.protocol.agreement.era import Identity, Negotiation
+from actors.protocol.agreement.versions import Era
+from actors.protocol.conversation import Conversation
+from actors.protocol.facts import Fact
+from actors.protocol.wire.jsonrpc import members
+from actors.protocol.wire.mirrors import MirrorsOf
+from actors.protocol.wire.opening import Message as Said
+from actors.protocol.wire.opening import Opened, text_of
+from actors.server.process.inbox import ServerMessage
+from actors.server.process.incarnation import Incarnation
+from actors.server.settings import LIST_LIMITS, ServerSettings
+from actors.transport.base import Transport
+from actors.transport.side_output import Hear
+from actors.transport.stdio.installer import Installer
+
+_NO_BATCHES = "a batch, which this version of the protocol does not have"
+
+
+class Link:
+    """What is said goes into the process's outbox with `flush`. `hasty`: the first probe of the era was unanswered.
+
+    `run` is a name that no other incarnation of any server has. `heard` is when the server last said anything that made
+    sense, in seconds of the trio clock. `said` counts its messages that made sense, `read` the others, too. `choked`:
+    it left so much unread that something did not fit.
+    """
+
+    __slots__ = ("choked", "hasty", "heard", "process", "read", "run", "said", "talk")
+
+    def __init__(self, process: Incarnation, talk: Conversation) -> None:
+        self.choked = False
+        self.process = process
+        self.talk = talk
+        self.run = secrets.token_hex(8)
+        self.hasty = talk.probing
+        self.heard = trio.current_time()
+        self.read = self.said = 0
+
+    @property
+    def number(self) -> int:
+        """Which incarnation it is."""
+        return self.process.number
+
+    @property
+    def pid(self) -> int | None:
+        """The process id, None before the process runs and where there is none."""
+        return self.process.connection.pid if self.process.connection is not None else None
+
+    @property
+    def silent_installer(self) -> Installer | None:
+        """What started the process and may have to install it first, if nothing was ever said; else None."""
+        return self.process.installer if not self.process.spoken.is_set() else None
+
+    @property
+    def arrived(self) -> int:
+        """How many messages have arrived; those that were not `read` yet are with the transport, or with the reader."""
+        return self.process.connection.counters.messages_received if self.process.connection is not None else 0
+
+    @property
+    def noise(self) -> int:
+        """How many lines of its output were no messages."""
+        return self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
+
+    def messages(self, line: Said) -> list[tuple[Said, str]]:
+        """Return the messages of one line, which may be a batch, and of each why it cannot be used; empty if it can."""
+        if isinstance(line, bytes) and line.startswith(b"{"):  # nearly all
+            return [(line, "")]
+        if isinstance(line, Opened) and line.members:
+            return [(message, "" if self.talk.batches else _NO_BATCHES) for message in line.members]
+        if isinstance(line, bytes) and line.lstrip().startswith(b"["):
+            with suppress(ProtocolViolation):  # it is no batch either
+                spoiled_by = "" if self.talk.batches else _NO_BATCHES
+                return [(message, spoiled_by) for message in members(line)]
+        return [(line, "")]
+
+    def receive(self, message: Said, spoiled_by: str, stream: bytes) -> Fact | None:
+        """Take one message, see `Conversation.receive`; what is no JSON-RPC is told of as noise, too."""
+        try:
+            return self.talk.receive(message, spoiled_by, stream)
+        except ProtocolViolation:
+            if self.process.connection is not None:
+                self.process.connection.asides.nonsense(text_of(message) if isinstance(message, Opened) else message)
+            raise
+
+    def last_stderr(self, lines: int) -> str:
+        """Return the newest lines the process wrote to stderr."""
+        return self.process.connection.last_stderr(lines) if self.process.connection is not None else ""
+
+    def place(self, size: int) -> Mark | None:
+        """Return the place in the stream of a call of so many bytes, which is said next; None if it should not be said
+        now: then the process posts `Written` when there is room.
+
+        What was said before is handed over first.
+        """
+        if self.talk.output:
+            self.flush()
+        outbox = self.process.outbox
+        return outbox.mark() if outbox.fits(size) else None
+
+    def flush(self) -> None:
+        """Hand over what was said."""
+        for message in self.talk.output:
+            self.choked |= not self.process.outbox.put(message, message.size)
+        self.talk.output.clear()
+
+    def probe_answered(self) -> bool:
+        """Return True once: when the first probe has got an answer, and the handshake goes on."""
+        if not self.hasty or self.talk.probing:
+            return False
+        self.hasty = False
+        return True
+
+
+class Launcher:
+    """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`.
+
+    `hear` is called with whatever a server writes beside its messages, `mirrors_of` and `needs_task`
+    with the names of called tools.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        settings: ServerSettings,
+        starts: Starts,
+        post: Address[ServerMessage],
+        start_soon: StartSoon,
+        identity: Identity,
+        hear: Hear,
+        mirrors_of: MirrorsOf,
+        needs_task: Callable[[str], bool],
+    ) -> None:
+        self._transport = transport
+        self._settings = settings
+        self._starts = starts
+        self._post = post
+        self._start_soon = start_soon
+        self._identity = identity
+        self._hear = hear
+        self._mirrors_of = mirrors_of
+        self._needs_task = needs_task
+        self._turn: Turn | None = None
+
+    def launch(self, number: int, era: Era | None, *, urgent: bool, new: bool, again: bool) -> Link:
+        """Start incarnation `number` in tasks of the actor; `era` is what the server spoke before.
+
+        `new`: it was never up, so it may have to be installed. `again`: through no fault of its own it needs a second
+        process, which starts where the first one stood in the line.
+        """
+        settings = self._settings
+        process = Incarnation(
+            number,
+            self._transport,
+            self._post,
+            spawn_timeout_s=settings.start_timeout_s,
+            installer=settings.installer,
+            installs=new,
+            hear=self._hear,
+        )
+        self._turn = process.turn = Turn(before=self._turn if again else None)
+        if urgent:
+            process.hurry()
+        self._start_soon(process.run, self._starts)
+        talk = Conversation(
+            f"s{number}",
+            Negotiation(self._identity, era, settings.terms),
+            LIST_LIMITS,
+            self._mirrors_of,
+            self._needs_task,
+            clock=trio.current_time,
+        )
+        return Link(process, talk)

@@ -1,0 +1,157 @@
+"""The body of an answer in pieces: whoever sends it decides neither how much is held nor how long others wait.
+
+- What was read at once may be large, once it is decompressed, or any number of tiny chunks: whatever comes of it, even
+  nothing, is for the turn of its server (`LoopShare`), and counts for the pace of its stream.
+- The readers of the HTTP client stand inside one another, and end properly only where the innermost one waits: at the
+  socket. So whoever stops early has it cancelled there.
+- An event stream is UTF-8, whatever its head says (HTML, "Server-sent events", 9.2.6).
+"""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+
+import httpx2
+import trio
+
+from actors.kit.decoding import decoded
+from actors.kit.fairness.share import LoopShare
+from actors.transport.http.client.pace import Pace, Waiting
+from actors.transport.http.head import ENCODING, EVENTS, media_type
+
+PIECE_BYTES = 8 * 1024
+_LONG_BYTES = 256 * 1024
+"""A body from that size on is copied in a thread."""
+_GZIP = zlib.MAX_WBITS | 16
+
+
+class _Pieces:
+    """What is in an answer, decompressed, at most `PIECE_BYTES` at once.
+
+    Raises `httpx2.DecodingError` for what is not compressed as it says, or as it was not asked to be.
+    """
+
+    def __init__(self, response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> None:
+        self.raw = response.aiter_raw()
+        self._share = share
+        self._pace = pace
+        self._due = 0.0
+        self._rest = b""
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity", ENCODING):
+            raise httpx2.DecodingError("an encoding that was not asked for")
+        self._unpack = zlib.decompressobj(_GZIP) if encoding == ENCODING else None
+
+    def __aiter__(self) -> _Pieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        await self._share.turn()
+        while not (piece := self._take()):
+            if self._due > trio.current_time():
+                await trio.sleep_until(self._due)
+            step = Waiting(anext(self.raw))
+            self._rest = await step
+            if self._pace is not None and step.waited:
+                self._due = self._pace.after(trio.current_time())
+            await self._share.turn()
+        return piece
+
+    def _take(self) -> bytes:
+        if self._unpack is None:
+            piece, self._rest = self._rest[:PIECE_BYTES], self._rest[PIECE_BYTES:]
+            return piece
+        if self._unpack.eof:  # what follows is dropped
+            return b""
+        try:
+            piece = self._unpack.decompress(self._rest, PIECE_BYTES)
+        except zlib.error as error:
+            raise httpx2.DecodingError("not what it says") from error
+        self._rest = self._unpack.unconsumed_tail
+        return piece
+
+
+class _Text:
+    """The text of pieces; what is no UTF-8 is replaced."""
+
+    def __init__(self, pieces: _Pieces) -> None:
+        self._pieces = pieces
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+
+    def __aiter__(self) -> _Text:
+        return self
+
+    async def __anext__(self) -> str:
+        return self._decode(await anext(self._pieces))
+
+
+class _Said(httpx2.Response):
+    """An event stream as the parser of events wants it."""
+
+    def __init__(self, response: httpx2.Response, pieces: _Pieces) -> None:
+        super().__init__(200, headers={"content-type": EVENTS}, request=response.request)
+        self._pieces = pieces
+
+    def aiter_text(self, chunk_size: int | None = None) -> AsyncIterator[str]:
+        del chunk_size
+        return _Text(self._pieces)
+
+
+@asynccontextmanager
+async def _reading(response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> AsyncIterator[_Pieces]:
+    """Read an answer for the block, and no further."""
+    pieces = _Pieces(response, share, pace)
+    try:
+        yield pieces
+    finally:
+        with trio.move_on_after(0, shield=True):
+            async for _ in pieces.raw:
+                await trio.lowlevel.cancel_shielded_checkpoint()
+
+
+class _Told:
+    """The events of a stream, as many as the turn of its server allows."""
+
+    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], share: LoopShare) -> None:
+        self._told = told
+        self._share = share
+
+    def __aiter__(self) -> _Told:
+        return self
+
+    async def __anext__(self) -> httpx2.ServerSentEvent:
+        await self._share.turn()
+        return await anext(self._told)
+
+
+@asynccontextmanager
+async def events(
+    response: httpx2.Response, limit: int, share: LoopShare, *, paced: bool = False
+) -> AsyncIterator[AsyncIterator[httpx2.ServerSentEvent]]:
+    """Read the events of a stream for the block, each up to `limit` bytes; it may be left at any of them.
+
+    `paced`: it is about one request, so that only that one waits for what is read a little later; see `Pace`.
+    `httpx2.SSEError` for a larger one, and for an answer that is no such stream.
+    """
+    if media_type(response.headers.get("content-type", "")) != EVENTS:
+        raise httpx2.SSEError("no event stream")
+    async with _reading(response, share, Pace() if paced else None) as pieces:
+        told = aiter(httpx2.EventSource(_Said(response, pieces), limit))
+        assert isinstance(told, AsyncGenerator)
+        async with aclosing(told):
+            yield _Told(told, share)
+
+
+async def whole(response: httpx2.Response, limit: int, share: LoopShare) -> bytes | None:
+    """Return a body; None for one over the limit, of which no more is read."""
+    body = bytearray()
+    async with _reading(response, share) as pieces:
+        async for piece in pieces:
+            body += piece
+            if len(body) > limit:
+                return None
+    return bytes(body) if len(body) < _LONG_BYTES else await decoded(partial(bytes, body))

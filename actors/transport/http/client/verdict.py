@@ -1,0 +1,133 @@
+"""What becomes of a request that brings no MCP message: what a status, and what an error of the client, means. Pure."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+
+import httpx2
+from msgspec.structs import replace
+
+from actors.protocol.wire.failure import Cause, Failure
+from actors.transport.http.authorization import Denial, NoToken
+from actors.transport.http.client.reading import TOO_MANY_INTERIM
+
+SESSION_OVER = "its session is over"
+_CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "forbidden", 429: "overloaded"}
+_UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+_GONE = ("without sending a response", "without sending complete message")
+"""How the HTTP client says that the peer has closed a connection, which it takes for an error of the protocol."""
+_SAID: dict[Cause, str] = {
+    "unauthorized": "it wants a credential, or another one (HTTP {status})",
+    "forbidden": "it wants a credential, or another one (HTTP {status})",
+    "overloaded": "it is asked too often (HTTP {status})",
+    "refused": "there is no MCP server at its address that takes this (HTTP {status})",
+    "unavailable": "it is not available (HTTP {status})",
+    "protocol": "it gave no answer (HTTP {status})",
+}
+_OF_PROXIES = (407, 502, 503, 504)
+"""What a proxy says for itself (RFC 9110 15.5.8, 15.6)."""
+_ELSEWHERE = "it sends us on to where nothing is sent (HTTP {status}); its address may have changed"
+
+
+class UnforeseenAnswer(httpx2.RemoteProtocolError):
+    """What came cannot be read, for a reason that nobody foresaw; its text is ours, and may reach clients."""
+
+
+def of_status(
+    id_: bytes, status: int, retry_after_s: float | None, denial: Denial | None = None, proxy: str = ""
+) -> Failure:
+    """Return the failure for a status that is no success, and for what an authorizer says of it.
+
+    A body is not repeated: it may hold anything. `proxy` is the variable of the environment that names who may have
+    answered in the place of the server.
+    """
+    cause = _CAUSES.get(status)
+    if cause is None:
+        cause = "unavailable" if status >= 500 else "refused" if status >= 400 else "protocol"
+    # Whoever refuses by a status of 4xx has not done what was asked; behind a 5xx somebody may have.
+    return Failure(
+        id=id_,
+        cause=cause,
+        reason=(denial.reason if denial is not None else "")
+        or (_ELSEWHERE if 300 <= status < 400 else _SAID[cause]).format(status=status)
+        + (_through(proxy) if status in _OF_PROXIES else ""),
+        sent=not 400 <= status < 500,
+        retry_after_s=retry_after_s,
+        login=denial is not None and denial.login,
+    )
+
+
+def is_expired(status: int, body: bytes) -> bool:
+    """Say whether a server does not know the session that it was asked in: 404, and from some servers 400."""
+    return status == 404 or (status == 400 and b"session" in body[:4096].lower())
+
+
+def expired(id_: bytes) -> Failure:
+    """Return the failure of a request in a session that is over: nothing of it was done."""
+    return Failure(id=id_, cause="expired", reason=SESSION_OVER, sent=False)
+
+
+def _through(proxy: str) -> str:
+    return f", through the proxy that {proxy} names" if proxy else ""
+
+
+def of_error(id_: bytes, error: BaseException, proxy: str = "") -> Failure:
+    """Return the failure for an error of the client: nobody could be reached, or what was sent is lost."""
+    if isinstance(error, NoToken):
+        return Failure(id=id_, cause="unavailable", reason=error.reason, sent=False)
+    if isinstance(error, _UNREACHED):
+        reason = f"it cannot be reached ({why(error)}){_through(proxy)}"
+        return Failure(id=id_, cause="unavailable", reason=reason, sent=False)
+    failure = _broken(id_, error)
+    return replace(failure, reason=failure.reason + _through(proxy)) if failure.sent else failure
+
+
+def _broken(id_: bytes, error: BaseException) -> Failure:
+    """Return the failure for an error that came after a request was sent, or in the middle of its answer."""
+    if isinstance(error, httpx2.LocalProtocolError):
+        text = 'what would be sent to it is no HTTP: look at its "headers"'
+        return Failure(id=id_, cause="refused", reason=text, sent=False)
+    cause: Cause = "protocol"
+    match error:
+        case httpx2.SSEError():  # the media type was looked at before, so it is the size
+            cause, text = "too_large", "an event of its answer is over the limit (max_event_bytes)"
+        case httpx2.DecodingError():
+            text = "its answer is not compressed as it says"
+        case UnforeseenAnswer():
+            text = str(error)
+        case httpx2.RemoteProtocolError() if str(error) == TOO_MANY_INTERIM:
+            text = "it sends interim answers (HTTP 1xx) without end, and no answer"
+        case httpx2.RemoteProtocolError() if any(words in str(error) for words in _GONE):
+            cause, text = "crashed", "it closed the connection before its answer was whole"
+        case httpx2.RemoteProtocolError():
+            text = "what it sends is not valid HTTP, or its head is too large"
+        case _:
+            cause, text = "crashed", f"the connection to it was lost ({why(error)})"
+    return Failure(id=id_, cause=cause, reason=text)
+
+
+def why(error: BaseException) -> str:
+    """Return in a few words what an error of the HTTP client comes from; its own words may hold anything."""
+    name = type(error).__name__
+    cause: BaseException | None = error
+    while cause is not None:
+        match cause:
+            case httpx2.ProxyError() if (status := str(cause)[:3]).isdecimal():
+                return f"its proxy answers HTTP {status}"
+            case httpx2.ConnectTimeout():
+                return "no connection within connect_timeout_s"
+            case ssl.SSLCertVerificationError(verify_message=said) if said:
+                return f"its certificate is not trusted: {said}"
+            case ssl.SSLError():
+                return "it does not speak TLS as we do"
+            case socket.gaierror():
+                return "its name cannot be looked up"
+            case OSError(errno=number) if number:
+                return os.strerror(number)
+            case BaseExceptionGroup(exceptions=[first, *_]):
+                cause = first
+            case _:
+                cause = cause.__cause__ or cause.__context__
+    return name

@@ -1,0 +1,1 @@
+"""One entry of `mcpServers`: its settings, read and checked."""

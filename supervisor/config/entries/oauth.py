@@ -1,0 +1,106 @@
+"""The settings of logins at one remote server: the object `oauth` of an entry. See `structs` for the rules.
+
+Other programs write such an object, too: what they call otherwise is read as ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+
+from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.units import Grant, SigningAlgorithm
+from supervisor.config.syntax.values import keys_of
+
+SPELLINGS: Final = {
+    "clientId": "client_id",
+    "clientSecret": "client_secret",
+    "redirectUri": "redirect_uri",
+    "scopes": "scope",
+}
+"""What Claude Code, Gemini CLI and others write."""
+_ADDRESSES: Final = ("client_metadata_url", "issuer", "redirect_uri")
+
+
+class OAuthConfig(Struct, frozen=True, kw_only=True):
+    """How to log in at a remote server, expanded and validated. Most servers need none of it."""
+
+    enabled: Annotated[
+        bool, Meta(description="Log in where the server asks for it; a configured header `Authorization` wins.")
+    ] = True
+    grant: Annotated[
+        Grant,
+        Meta(description="A user says yes in a browser (`mcpvisor login`), or the client logs in for itself."),
+    ] = "authorization_code"
+    client_id: Annotated[
+        str, Meta(description="The client that was registered for us; empty: we register ourselves.")
+    ] = ""
+    client_secret: Annotated[str, Meta(description="Its secret, best as `${NAME}`.")] = ""
+    private_key: Annotated[
+        str, Meta(description="A private key in PEM instead of the secret (private_key_jwt), best as `${NAME}`.")
+    ] = ""
+    signing_alg: Annotated[SigningAlgorithm, Meta(description="What is signed with it by.")] = "RS256"
+    scope: Annotated[
+        str, Meta(description="What to ask for, words with blanks between; empty: what the server wants.")
+    ] = ""
+    issuer: Annotated[
+        str, Meta(description="The authorization server that the client is known to; another one gets no secret of it.")
+    ] = ""
+    client_metadata_url: Annotated[
+        str,
+        Meta(description="Address of a client id metadata document of yours, for authorization servers that take one."),
+    ] = ""
+    redirect_uri: Annotated[
+        str,
+        Meta(description="Where browsers are sent back to; empty: the daemon's own address and `/oauth/callback`."),
+    ] = ""
+
+    def __repr__(self) -> str:
+        return f"OAuthConfig(enabled={self.enabled!r}, grant={self.grant!r}, ...)"
+
+
+Problem = Callable[[str, str, str], None]
+"""Records a fault of one key: the key, what is wrong, and what to do."""
+
+
+def translated(members: Mapping[str, Any], problem: Problem) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the members under our keys, and for those spelt otherwise how; an unknown one is a problem."""
+    ours = keys_of(OAuthConfig)
+    own: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
+    for name, value in members.items():
+        key = SPELLINGS.get(name, name)
+        if key in ours:
+            own[key] = " ".join(value) if key == "scope" and _is_words(value) else value
+            spelled[key] = name
+        elif not is_comment(name):
+            likely = nearest(name, [*ours, *SPELLINGS])
+            problem(name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/configuration.md")
+    return own, spelled
+
+
+def _is_words(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
+
+
+def check(own: Mapping[str, Any], problem: Problem) -> None:
+    """Record what is of the right type, but of no use."""
+    for key in _ADDRESSES:
+        if own.get(key) and not _is_address(own[key], secure=key == "client_metadata_url"):
+            problem(key, "is not an address", "it begins with https://")
+    machine = own.get("grant") == "client_credentials"
+    if machine and not (own.get("client_id") and (own.get("client_secret") or own.get("private_key"))):
+        problem("grant", "a client that logs in for itself has to be known", 'give "client_id" and "client_secret"')
+    if (own.get("client_secret") or own.get("private_key")) and not own.get("client_id"):
+        problem("client_id", "a secret is of a client", 'give "client_id", too')
+
+
+def _is_address(text: str, *, secure: bool) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in (("https",) if secure else ("http", "https")) and bool(parts.hostname)
+    except ValueError:
+        return False

@@ -1,0 +1,48 @@
+"""What a local server needs of this machine: its program and its directory. Looks at the file system, and blocks.
+
+What is missing is a remark and no problem: it may be there by the time the server is started, and the start says more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from actors.errors import SpawnFailed
+from actors.kit.paths import absolute, objection_to_directory
+from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command, resolve_command
+from supervisor.config.entries.remarks import Remark
+
+WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
+Resolve = Callable[..., str]
+
+
+def missing_of(
+    own: Mapping[str, Any], environ: Mapping[str, str], resolve: Resolve = resolve_command
+) -> Iterator[Remark]:
+    """Yield a remark for a directory and for a program that cannot be used now. `own` are expanded keys of an entry.
+
+    No text of the entry is repeated: it may be a secret. `resolve` is `resolve_command`, or remembers what that said.
+    """
+    cwd = absolute(own.get("cwd") or "")
+    if objection := objection_to_directory(cwd):
+        yield Remark(("cwd",), f"the directory {objection}", "make it, or correct the path")
+        return
+    path = build_environment(own.get("env", {}), environ)["PATH"]
+    command = own["command"]
+    try:
+        resolve(command, path=path, cwd=cwd)
+    except SpawnFailed as error:
+        if is_whole_line(command, path, cwd):
+            yield Remark(("command",), "the program cannot be started: this is a whole command line", WORDS)
+            return
+        what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
+        yield Remark(("command",), f"the program cannot be started: {what}", _advice(command, path))
+
+
+def _advice(command: str, path: str) -> str:
+    if "/" in command:
+        return "correct the path, or install the program"
+    nearest = nearest_command(command, path)
+    meant = f'did you mean "{nearest}"? Or ' if nearest else ""
+    return f"{meant}install it, or write its absolute path; a service often has a shorter PATH than your shell"

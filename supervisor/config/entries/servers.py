@@ -1,0 +1,293 @@
+"""Read one entry of `mcpServers`: check it, expand it, and make it a `ServerConfig`.
+
+Rules of this file:
+- Order: unknown keys, other programs' spellings, types, transport, expansion, limits of the operating system. Every
+  fault of a step is recorded, not only the first; the later steps need the earlier ones to be passed.
+- An entry with a fault gives no server; its neighbours stay.
+- An entry that is disabled is not expanded: variables of a server that never starts need not be set.
+- Values never appear in messages; `Findings` only takes keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+
+from actors.errors import ConfigError
+from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.entries.limits import SCHEMES, is_address, launch_faults
+from supervisor.config.entries.oauth import OAuthConfig, check, translated
+from supervisor.config.entries.remarks import Remark, remarks
+from supervisor.config.entries.roots import root_uri
+from supervisor.config.structs import Settings
+from supervisor.config.syntax.address import ways_to
+from supervisor.config.syntax.expand import expand, expand_home, parse_env_file
+from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate
+from supervisor.config.syntax.units import Kind
+from supervisor.config.syntax.values import Findings, build, keys_of
+
+KINDS: Mapping[str, Kind] = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamableHttp": "http",
+    "sse": "sse",
+    "ws": "websocket",
+    "websocket": "websocket",
+}
+"""The words for transports in the wild."""
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What entries are read against. `directory` is that of the configuration file.
+
+    `shared` are the variables of all servers, `passed` the names of those that come from our own environment. `missing`
+    looks for what an entry starts, given its keys, expanded, and remarks on what is not there. `listen` is the address
+    of the daemon itself.
+    """
+
+    findings: Findings
+    environ: Mapping[str, str]
+    directory: PurePath
+    read_file: Callable[[PurePath], str]
+    shared: Mapping[str, str] = {}
+    passed: tuple[str, ...] = ()
+    missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: ()
+    listen: str = Settings().listen
+
+
+def read_server(name: str, members: object, where: KeyPath, around: Surroundings) -> ServerConfig | None:
+    """Return the server of one entry, or None after recording its problems."""
+    return _Entry(name, members, where, around).read()
+
+
+class _Entry:
+    """One entry on its way to a `ServerConfig`. `_own` holds our keys, `_spelled` how the file names them."""
+
+    def __init__(self, name: str, members: object, where: KeyPath, around: Surroundings) -> None:
+        self._name = name
+        self._members = members
+        self._where = where
+        self._around = around
+        self._own: dict[str, Any] = {}
+        self._spelled: dict[str, str] = {}
+        self._kind: Kind = "stdio"
+        self._remarks: tuple[Remark, ...] = ()
+        self._failed = False
+
+    def read(self) -> ServerConfig | None:
+        if fault := name_fault(self._name):
+            self._problem((), fault, f'rename it, for example to "{suggest_name(self._name)}"')
+        if not isinstance(self._members, dict):
+            self._problem((), "must be an object", 'write {"command": ..., "args": [...]}')
+            return None
+        missing = self._unknown(self._members)
+        self._own, self._spelled = translate(self._members, keys_of(ServerConfig).keys() - {"name"})
+        if self._types():
+            self._remarks = tuple(remarks(self._own))
+            self._transport(self._members, missing)
+        for step in (self._expand, self._environment, self._limits, self._address, self._logins):
+            if not self._failed:
+                step()
+        if self._failed:
+            return None
+        self._remark()
+        return self._build()
+
+    def _problem(self, below: KeyPath, message: str, hint: str = "") -> None:
+        self._failed = True
+        self._around.findings.problem((*self._where, *below), message, hint, self._name)
+
+    def _note(self, below: KeyPath, message: str, hint: str = "") -> None:
+        self._around.findings.note((*self._where, *below), message, hint, self._name)
+
+    def _at(self, key: str) -> str:
+        return self._spelled.get(key, key)
+
+    def _unknown(self, members: Mapping[str, Any]) -> set[str]:
+        """Record unknown keys; return the keys that they are probably slips of."""
+        ours = keys_of(ServerConfig)
+        meant: set[str] = set()
+        for key in members:
+            if key in ours or key in FOREIGN or is_comment(key):
+                continue
+            likely = nearest(key, [*ours, *FOREIGN])
+            if likely:
+                meant.add(likely)
+                hint = f'did you mean "{likely}"?'
+            elif key in keys_of(Settings):
+                hint = 'it belongs into the top-level "supervisor" object'
+            else:
+                hint = "remove it, or see docs/configuration.md for the keys"
+            self._problem((key,), "unknown key", hint)
+        return meant
+
+    def _types(self) -> bool:
+        """Check every value's type; return whether all are right."""
+        right = self._around.findings.check(
+            self._own, keys_of(ServerConfig), self._where, server=self._name, spelled=self._spelled
+        )
+        env_file = self._members.get("envFile") if isinstance(self._members, dict) else None
+        if env_file is not None and not isinstance(env_file, str):
+            self._problem(("envFile",), "must be a string")
+            right = False
+        slug = self._own.get("slug")
+        if isinstance(slug, str) and (fault := name_fault(slug)):
+            self._problem(("slug",), fault, f'for example "{suggest_name(slug)}"')
+        self._failed = self._failed or not right
+        return right
+
+    def _transport(self, members: Mapping[str, Any], meant: set[str]) -> None:
+        """Decide how the server is reached. `meant`: keys that are probably there, but misspelt."""
+        command, url = bool(self._own.get("command")), bool(self._own.get("url"))
+        if command and url:
+            self._problem((self._at("url"),), 'an entry has either "command" or "url"', "remove one of them")
+        elif not command and not url and not meant & {"command", "url", "serverUrl", "httpUrl"}:
+            below = ("command",) if "command" in members else ()
+            self._problem(below, 'an entry needs a "command" or a "url"', "write the program to start, or the address")
+        written = next((key for key in ("type", "transport", "transportType") if key in members), None)
+        if written is None:
+            remote: Kind = "websocket" if str(self._own.get("url")).startswith(("ws:", "wss:")) else "http"
+            self._kind = remote if url else "stdio"
+            return
+        word = members[written]
+        kind = KINDS.get(word) if isinstance(word, str) else None
+        if kind is None:
+            self._problem((written,), "must be one of " + ", ".join(f'"{each}"' for each in KINDS))
+            return
+        self._kind = kind
+        if (kind == "stdio" and url) or (kind != "stdio" and command):
+            wanted = '"command"' if kind == "stdio" else '"url"'
+            self._problem((written,), f"a server of this type has a {wanted}", "correct the type, or leave it out")
+
+    def _expanded(self, below: KeyPath, text: str) -> str:
+        try:
+            return expand(text, self._around.environ)
+        except ConfigError as error:
+            self._problem(below, error.message, error.hint)
+            return text
+
+    def _root(self, below: KeyPath, text: str) -> str:
+        try:
+            return root_uri(self._home(below, self._expanded(below, text)), self._around.directory)
+        except ValueError as error:
+            self._problem(below, str(error))
+            return text
+
+    def _expand(self) -> None:
+        if self._own.get("disabled"):
+            return
+        own = self._own
+        for key in ("command", "cwd", "url"):
+            if own.get(key):
+                own[key] = self._expanded((self._at(key),), own[key])
+        own["args"] = [self._expanded(("args", at), text) for at, text in enumerate(own.get("args", ()))]
+        for key in ("env", "headers"):
+            own[key] = {name: self._expanded((key, name), text) for name, text in own.get(key, {}).items()}
+        for key in ("command", "cwd"):
+            if own.get(key):
+                own[key] = self._home((key,), own[key])
+        if own.get("cwd"):
+            own["cwd"] = str(self._around.directory / own["cwd"])
+        own["roots"] = [self._root(("roots", at), text) for at, text in enumerate(own.get("roots", ()))]
+
+    def _home(self, below: KeyPath, text: str) -> str:
+        try:
+            return expand_home(text, self._around.environ)
+        except ConfigError as error:
+            self._problem(below, error.message, error.hint)
+            return text
+
+    def _environment(self) -> None:
+        """Put the variables of all servers below those of `envFile`, and these below those of `env`."""
+        if self._own.get("disabled"):
+            return
+        self._env_file()
+        own = self._own.get("env", {})
+        if self._kind == "stdio":
+            self._own["env"] = {**self._around.shared, **own}
+            self._own["passed"] = [name for name in self._around.passed if name not in own]
+
+    def _env_file(self) -> None:
+        """Put the variables of `envFile` below those of `env`."""
+        name = self._members.get("envFile") if isinstance(self._members, dict) else None
+        if not name:
+            return
+        expanded = self._home(("envFile",), self._expanded(("envFile",), name))
+        if self._failed:
+            return
+        if "\0" in expanded:
+            self._problem(("envFile",), "holds a NUL character", "remove it")
+            return
+        path = self._around.directory / expanded
+        try:
+            variables = parse_env_file(self._around.read_file(path), str(path))
+        except ConfigError as error:
+            place = f" (line {error.line} of it)" if error.line else ""
+            self._problem(("envFile",), f"the file cannot be used: {error.message}{place}", error.hint)
+            return
+        self._own["env"] = {**variables, **self._own.get("env", {})}
+
+    def _limits(self) -> None:
+        """Check what would be refused at every start, and whether the daemon would be a server of itself."""
+        for below, message, hint in launch_faults(self._own):
+            self._problem(below, message, hint)
+        listen = self._around.listen
+        for below in () if self._own.get("disabled") else ways_to(self._own, listen):
+            what = f"this is the address of this daemon itself ({listen})"
+            at = self._at(str(below[0]))
+            self._problem((at, *below[1:]), what, "remove the entry; it belongs into the file of a client only")
+
+    def _address(self) -> None:
+        """Check the form of a remote server's address."""
+        if self._kind == "stdio" or self._own.get("disabled"):
+            return
+        if not is_address(self._own["url"], self._kind):
+            schemes = " or ".join(f"{scheme}://" for scheme in SCHEMES[self._kind])
+            self._problem((self._at("url"),), "is not an address for this type of server", f"it begins with {schemes}")
+
+    def _logins(self) -> None:
+        """Check what is configured of logins at a remote server, and expand it."""
+        members = self._own.pop("oauth", None)
+        if members is None:
+            return
+
+        def problem(key: str, message: str, hint: str) -> None:
+            self._problem(("oauth", spelled.get(key, key)), message, hint)
+
+        spelled: dict[str, str] = {}
+        own, spelled = translated(members, problem)
+        where = (*self._where, "oauth")
+        right = self._around.findings.check(own, keys_of(OAuthConfig), where, server=self._name, spelled=spelled)
+        self._failed = self._failed or not right
+        if not self._failed and not self._own.get("disabled"):
+            own = {key: self._secret(key, spelled, value) for key, value in own.items()}
+            check(own, problem)
+        self._own["oauth"] = own
+
+    def _secret(self, key: str, spelled: Mapping[str, str], value: Any) -> Any:
+        return self._expanded(("oauth", spelled[key]), value) if isinstance(value, str) else value
+
+    def _remark(self) -> None:
+        """Note what is allowed but perhaps not meant."""
+        for key, foreign in FOREIGN.items():
+            if foreign.treatment == "noted" and isinstance(self._members, dict) and key in self._members:
+                self._note((key,), foreign.effect)
+        if self._own.get("disabled"):
+            return
+        for remark in self._remarks:
+            self._note((self._at(str(remark.below[0])), *remark.below[1:]), remark.message, remark.hint)
+        if self._kind == "stdio":
+            for remark in self._around.missing(self._own):
+                self._note((self._at(str(remark.below[0])),), remark.message, remark.hint)
+
+    def _build(self) -> ServerConfig:
+        members = {key: value for key, value in self._own.items() if value is not None}
+        server: ServerConfig = build(ServerConfig, {**members, "name": self._name, "kind": self._kind})
+        return server

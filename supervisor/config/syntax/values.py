@@ -1,0 +1,211 @@
+"""Check plain JSON values against the annotations of a struct, and say in words what is expected.
+
+Rules of this file:
+- Words come from the types, so that messages and documentation cannot disagree with the code.
+- A message says what is expected, never what was found: the value may be a secret.
+- Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import NODEFAULT, Struct, inspect
+
+from actors.errors import ConfigError
+from supervisor.config.syntax.jsonc import ConfigText, KeyPath, show_path
+
+MAX_PROBLEMS = 20
+"""Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
+
+
+_EXAMPLES: Mapping[str, str] = {
+    "a list of strings": 'for example ["-y", "some-package"], each word a string of its own',
+    "an object of strings": 'for example {"NAME": "value"}',
+}
+"""What to write instead of a value of another type."""
+
+
+class Key(Struct, frozen=True, kw_only=True):
+    """One key of a configuration object. `type` is msgspec's description of what it takes."""
+
+    name: str
+    type: Any
+    default: Any
+    description: str
+
+    @property
+    def expects(self) -> str:
+        """Return in words what the key takes, with unit and bounds."""
+        return expectation(self.type, _unit(self.name))
+
+
+@cache
+def keys_of(struct: type[Struct]) -> Mapping[str, Key]:
+    """Return the keys that a struct takes: its fields that have a description."""
+    info = inspect.type_info(struct)
+    if not isinstance(info, inspect.StructType):
+        raise TypeError(f"{struct.__name__} is not a struct")
+    keys: dict[str, Key] = {}
+    for field in info.fields:
+        if isinstance(field.type, inspect.Metadata):
+            default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+            text = str((field.type.extra_json_schema or {}).get("description", ""))
+            keys[field.name] = Key(name=field.name, type=field.type.type, default=default, description=text)
+    return keys
+
+
+def _unit(name: str) -> str:
+    if name.endswith("_per_s"):
+        return " a second"
+    return {"s": " of seconds", "bytes": " of bytes", "chars": " of characters"}.get(name.rpartition("_")[2], "")
+
+
+def expectation(kind: inspect.Type, unit: str = "") -> str:
+    """Return in words what a type takes: `a number of seconds, at least 0`."""
+    match kind:
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.StrType():
+            return "a string"
+        case inspect.IntType():
+            return f"a whole number{unit}{_bounds(kind)}"
+        case inspect.FloatType():
+            return f"a number{unit}{_bounds(kind)}"
+        case inspect.LiteralType():
+            return "one of " + ", ".join(f'"{value}"' for value in kind.values)
+        case inspect.VarTupleType():
+            return "a list of strings"
+        case inspect.DictType():
+            return "an object of strings"
+        case inspect.StructType():
+            return "an object"
+        case inspect.UnionType():
+            return " or ".join(expectation(each, unit) for each in kind.types)
+        case inspect.NoneType():
+            return "null"
+        case _:
+            raise TypeError(f"no configuration key has the type {kind}")
+
+
+def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
+    return f" from {kind.ge} to {kind.le}"
+
+
+def faults(value: object, kind: inspect.Type, unit: str = "") -> Iterator[tuple[KeyPath, str]]:
+    """Yield where, relative to `value`, it does not fit `kind`, and what is expected there."""
+    match kind:
+        case inspect.VarTupleType() if isinstance(value, list):
+            for position, item in enumerate(value):
+                yield from (((position, *path), text) for path, text in faults(item, kind.item_type))
+        case inspect.DictType() if isinstance(value, dict):
+            for key, item in value.items():
+                yield from (((key, *path), text) for path, text in faults(item, kind.value_type))
+        case _ if not _fits(value, kind):
+            yield (), expectation(kind, unit)
+
+
+def _fits(value: object, kind: inspect.Type) -> bool:
+    match kind:
+        case inspect.BoolType():
+            return isinstance(value, bool)
+        case inspect.StrType():
+            return isinstance(value, str)
+        case inspect.NoneType():
+            return value is None
+        case inspect.LiteralType():
+            return isinstance(value, str) and value in kind.values
+        case inspect.StructType():
+            return isinstance(value, dict)
+        case inspect.UnionType():
+            return any(_fits(value, each) for each in kind.types)
+        case inspect.IntType():
+            return isinstance(value, int) and not isinstance(value, bool) and _within(value, kind)
+        case inspect.FloatType():
+            return isinstance(value, int | float) and not isinstance(value, bool) and _within(value, kind)
+        case _:
+            return False
+
+
+def _within(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
+    # NaN compares false with everything, so it is outside every range.
+    return (kind.ge is None or value >= kind.ge) and (kind.le is None or value <= kind.le)
+
+
+class SeveralErrors(ConfigError):
+    """Several faults of a file, in its order: a line each, `MAX_PROBLEMS` at most. Its place is that of the first."""
+
+    def __init__(self, errors: Sequence[ConfigError]) -> None:
+        first = errors[0]
+        super().__init__(first.message, path=first.path, key=first.key, line=first.line, hint=first.hint)
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        more = len(self.errors) - MAX_PROBLEMS
+        return "\n".join([*map(str, self.errors[:MAX_PROBLEMS]), *([f"and {more} more"] if more > 0 else [])])
+
+
+class Findings:
+    """What is wrong with a document, and what is only worth knowing, each with file, line and key."""
+
+    def __init__(self, document: ConfigText, path: str) -> None:
+        self.problems: list[ConfigError] = []
+        self.notes: list[ConfigError] = []
+        self._counts: Counter[str | None] = Counter()
+        self._document = document
+        self._path = path
+
+    def beside(self) -> Findings:
+        """Return an empty record for the same document."""
+        return Findings(self._document, self._path)
+
+    def error(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> ConfigError:
+        """Return an error with file, line and key of `where`."""
+        line = self._document.line(where)
+        return ConfigError(message, path=self._path, key=show_path(where), line=line, hint=hint, server=server)
+
+    def problem(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> None:
+        """Record an error at `where`; `server` is the entry that cannot be used because of it."""
+        self.record(self.error(where, message, hint, server))
+
+    def record(self, problem: ConfigError) -> None:
+        """Record an error that `error` gave, unless its server has enough of them."""
+        self._counts[problem.server] += 1
+        if self._counts[problem.server] <= MAX_PROBLEMS:
+            self.problems.append(problem)
+
+    def note(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> None:
+        """Record something that stops nothing."""
+        self.notes.append(self.error(where, message, hint, server))
+
+    def check(
+        self,
+        members: Mapping[str, Any],
+        keys: Mapping[str, Key],
+        where: KeyPath,
+        *,
+        server: str | None = None,
+        spelled: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Check each known member by its type, record every fault, return whether there was none.
+
+        `spelled` has the keys that the file names otherwise.
+        """
+        right = True
+        for name, key in keys.items():
+            if name in members:
+                written = (spelled or {}).get(name, name)
+                for below, text in faults(members[name], key.type, _unit(name)):
+                    hint = "put quotes around it" if below and text == "a string" else _EXAMPLES.get(text, "")
+                    self.problem((*where, written, *below), f"must be {text}", hint, server)
+                    right = False
+        return right
+
+
+def build(struct: type[Struct], members: Mapping[str, Any]) -> Any:
+    """Return the struct of members that `Findings.check` passed: lists become tuples, whole seconds floats."""
+    return msgspec.convert(dict(members), struct)

@@ -1,0 +1,1 @@
+"""Keeping turns of the loop short: pauses, wakes, work beside it."""

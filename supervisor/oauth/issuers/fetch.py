@@ -1,0 +1,194 @@
+"""Asks addresses that servers and authorization servers name: each is checked, and what was checked is connected to.
+
+- A name is looked up once; every address it has must be allowed, and the connection goes to one of these, so that a
+  second look-up cannot lead elsewhere. TLS is verified against the name.
+- Where a proxy of the environment stands in between, it looks names up; then only what is written is checked.
+- This is the border of what is read for logins: nothing but `OAuthTrouble` leaves it.
+- Bodies are bounded, there is one deadline for all of it, no cookies, and redirects only for documents, each checked.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+import httpx2
+import msgspec
+import trio
+
+from actors.errors import SpawnFailed
+from actors.kit.fairness.share import share_of
+from actors.transport.border import Border
+from actors.transport.http.client.client import proxy_before, way_to
+from actors.transport.http.client.pieces import whole
+from actors.transport.http.client.tls import trusted_certificates
+from actors.transport.http.client.verdict import why
+from actors.transport.http.remote import server_of
+from supervisor.oauth.issuers.targets import check_addresses, check_scheme
+from supervisor.oauth.issuers.trouble import OAuthTrouble, Unreached
+
+MAX_BODY_BYTES: Final = 64 * 1024
+DEADLINE_S: Final = 15.0
+"""For one request, its redirects and the look-up included."""
+CONNECT_S: Final = 5.0
+MAX_REDIRECTS: Final = 3
+_MOVED: Final = (301, 302, 303, 307, 308)
+
+
+class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer. `body` is whole."""
+
+    status: int
+    body: bytes
+    challenges: tuple[str, ...] = ()
+
+
+class Fetcher:
+    """Asks for one server, whose address its operator wrote. Everything raises `Unreached` and `UnsafeAddress`."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._border = Border(server_of(server))
+        self._trusted: ssl.SSLContext | None = None
+
+    async def get(self, url: str) -> Fetched:
+        """Return a document, wherever it has moved to."""
+        with trio.move_on_after(DEADLINE_S):
+            for _ in range(MAX_REDIRECTS + 1):
+                page, moved = await self._shared("GET", url, {"accept": "application/json"}, None)
+                if moved is None:
+                    return page
+                url = moved
+            raise OAuthTrouble("what should be its metadata leads on and on")
+        raise _late()
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
+        """Return the answer to a message, which is sent nowhere else."""
+        with trio.move_on_after(DEADLINE_S):
+            page, _ = await self._shared("POST", url, headers, body)
+            return page
+        raise _late()
+
+    async def refusal(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
+        """Return the head of the answer to a message, whatever it is; its body is not read."""
+        with trio.move_on_after(DEADLINE_S):
+            page, _ = await self._shared("POST", url, headers, body, limit=0)
+            return page
+        raise _late()
+
+    async def _shared(self, *what: Any, **named: Any) -> tuple[Fetched, str | None]:
+        """Return what `_asked` does, in the turns of the server."""
+        return await share_of(server_of(self._server)).run(self._asked, *what, **named)
+
+    async def _asked(
+        self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None, limit: int = MAX_BODY_BYTES
+    ) -> tuple[Fetched, str | None]:
+        """Return an answer, and where it says to go instead; of a body only as much as `limit`, none for 0."""
+        parts = check_scheme(url, self._server)
+        try:
+            proxy = proxy_before(url)
+            hops = [None] if proxy else await self._checked(parts)
+            context = await self._context(parts.scheme)
+            async with _client(url, context) as client:
+                response = await _first_to_answer(client, verb, httpx2.URL(url), headers, body, hops)
+                try:
+                    content = await whole(response, limit, share_of(server_of(self._server))) if limit else b""
+                finally:
+                    await response.aclose()
+            return _page(response, content), _moved(url, response)
+        except OAuthTrouble:
+            raise
+        except SpawnFailed as failed:
+            raise Unreached(failed.message) from failed
+        except httpx2.HTTPError as error:
+            through = f", through the proxy that {proxy} names" if proxy else ""
+            text = f"its authorization server, or its metadata, cannot be reached ({why(error)}){through}"
+            raise Unreached(text) from error
+        except Exception as error:
+            raise Unreached(f"its authorization server: {self._border.unforeseen(error)}") from error
+
+    async def _checked(self, parts: SplitResult) -> list[str | None]:
+        """Return the IP addresses of a host, all of which may be asked."""
+        own = urlsplit(self._server)
+        host, own_host = parts.hostname or "", own.hostname or ""
+        addresses = await _looked_up(host)
+        operators = addresses if host == own_host else await _looked_up(own_host)
+        check_addresses(host, addresses, own_host, operators)
+        return list(addresses)
+
+    async def _context(self, scheme: str) -> ssl.SSLContext:
+        if scheme != "https":
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # is not used
+        if self._trusted is None:
+            self._trusted = await trusted_certificates()
+        return self._trusted
+
+
+def _late() -> Unreached:
+    return Unreached(f"its authorization server, or its metadata, gave no answer within {DEADLINE_S:g} s")
+
+
+def _page(response: httpx2.Response, content: bytes | None) -> Fetched:
+    if content is None:
+        raise OAuthTrouble(f"an answer of its authorization server is over {MAX_BODY_BYTES} bytes")
+    challenges = tuple(response.headers.get_list("www-authenticate"))
+    return Fetched(status=response.status_code, body=content, challenges=challenges)
+
+
+def _moved(url: str, response: httpx2.Response) -> str | None:
+    """Return where a document has moved to. Raises `OAuthTrouble` for what is no address."""
+    location = response.headers.get("location") if response.status_code in _MOVED else None
+    try:
+        return None if location is None else str(httpx2.URL(url).join(location))
+    except (httpx2.InvalidURL, ValueError):
+        raise OAuthTrouble("what should be its metadata leads to what is no address") from None
+
+
+async def _looked_up(host: str) -> Sequence[str]:
+    try:
+        rows = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise Unreached("the name of its authorization server, or its own, cannot be looked up") from error
+    return list(dict.fromkeys(str(row[4][0]) for row in rows))
+
+
+def _client(url: str, context: ssl.SSLContext) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        transport=way_to(url, context, httpx2.Limits()),
+        trust_env=False,
+        headers={"user-agent": "mcpvisor"},
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        timeout=httpx2.Timeout(DEADLINE_S, connect=CONNECT_S),
+        follow_redirects=False,
+    )
+
+
+async def _first_to_answer(
+    client: httpx2.AsyncClient,
+    verb: str,
+    url: httpx2.URL,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    hops: Sequence[str | None],
+) -> httpx2.Response:
+    """Send a request to the first address that takes a connection; None is the name itself."""
+    host = url.netloc.decode("ascii")
+    for place, hop in enumerate(hops):
+        at = url if hop is None else url.copy_with(host=hop)
+        request = client.build_request(
+            verb,
+            at,
+            headers={**headers, "host": host, "accept-encoding": "identity"},
+            content=body,
+            extensions={"sni_hostname": url.host},
+        )
+        try:
+            return await client.send(request, stream=True)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            if place == len(hops) - 1:
+                raise
+    raise httpx2.ConnectError("no address")

@@ -1,0 +1,83 @@
+"""What is kept of a login: which server it is for, who issued it, as which client, and the tokens. Pure.
+
+A grant is bound to the server's address, the issuer and the resource: if one of them changes it is not used any more.
+Nothing here may be shown: the representation of each value hides what is in it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, Literal
+
+import msgspec
+
+from supervisor.oauth.issuers.metadata import IssuerMetadata
+
+AHEAD_S: Final = 60.0
+"""An access token is renewed so long before it ends; one that lives for less than ten minutes, in its last tenth."""
+LEAST_AHEAD_S: Final = 5.0
+"""A tenth may be less than a renewal takes: then it is that, but half of the token's life at the most."""
+
+AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
+"""How a client says who it is at the token endpoint (OpenID Connect Core 9)."""
+
+
+class OAuthClient(msgspec.Struct, frozen=True, kw_only=True):
+    """Who we are to an authorization server. `registered`: it gave us that name itself, for this redirect address.
+
+    `secret_until` is when a registered secret ends, unix time in seconds; 0 for never.
+    """
+
+    id: str
+    secret: str = ""
+    method: AuthMethod = "none"
+    redirect_uri: str = ""
+    registered: bool = False
+    secret_until: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"OAuthClient(registered={self.registered!r}, ...)"
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one server. Times are unix time in seconds; without `expires_at` nobody said how long they last."""
+
+    access: str
+    refresh: str = ""
+    issued_at: float = 0.0
+    expires_at: float | None = None
+    scope: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Tokens(expires_at={self.expires_at!r}, ...)"
+
+    @property
+    def life_s(self) -> float:
+        """For how many seconds the access token was issued."""
+        return math.inf if self.expires_at is None else max(0.0, self.expires_at - self.issued_at)
+
+    @property
+    def ahead_s(self) -> float:
+        """How many seconds before its end the access token is renewed."""
+        return min(AHEAD_S, max(LEAST_AHEAD_S, self.life_s / 10), self.life_s / 2)
+
+    def left_s(self, now: float) -> float:
+        """Return how many seconds it has left: never more than it was issued for, wherever the clock was set to."""
+        return math.inf if self.expires_at is None else min(self.expires_at - now, self.life_s)
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """A login at one server. `tokens` are None once they are of no use; who we are to the issuer outlives them.
+
+    `server` is the server's address, `scope` what was asked for so far.
+    """
+
+    server: str
+    issuer: IssuerMetadata
+    resource: str
+    client: OAuthClient
+    tokens: Tokens | None = None
+    scope: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Grant(issuer={self.issuer.issuer!r}, ...)"

@@ -1,0 +1,174 @@
+"""What is said to an authorization server and what it answers (RFC 6749, 7009, 7523, 7591, 7636, 8707).
+
+No I/O. authlib writes the messages; what comes back is read by strict types, as it may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+import msgspec
+from authlib.oauth2.auth import ClientAuth
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
+from authlib.oauth2.rfc7009 import prepare_revoke_token_request
+from authlib.oauth2.rfc7523.assertion import private_key_jwt_sign
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc.jwk import import_key
+
+from supervisor.oauth.issuers.challenge import words_of
+from supervisor.oauth.issuers.grant import OAuthClient, Tokens
+from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
+
+FORM: Final = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+MAX_TOKEN_CHARS: Final = 16 * 1024
+MAX_LIFE_S: Final = 10 * 365 * 86_400.0
+ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_ASSERTION_S: Final = 300
+_CODES: Final = frozenset(
+    {
+        *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"),
+        *("invalid_scope", "access_denied", "server_error", "temporarily_unavailable", "invalid_target"),
+        *("unsupported_response_type", "invalid_redirect_uri", "invalid_client_metadata", "login_required"),
+        *("consent_required", "interaction_required"),
+    }
+)
+"""The words for what is wrong (RFC 6749 4.1.2.1 and 5.2, RFC 7591 3.2.2, RFC 8707 2, OpenID Connect Core 3.1.2.6)."""
+
+_Token = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_TOKEN_CHARS, pattern=r"^[!-~]+$")]
+
+
+class _TokenAnswer(msgspec.Struct):
+    access_token: _Token
+    token_type: str
+    expires_in: float | str | None = None
+    refresh_token: _Token | None = None
+    scope: str | None = None
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: str
+
+
+class Assertion(msgspec.Struct, frozen=True, kw_only=True):
+    """What signs for a client that has no secret: a private key in PEM, and the algorithm (RFC 7518)."""
+
+    key: str
+    algorithm: str
+    audience: str
+
+    def __repr__(self) -> str:
+        return f"Assertion(algorithm={self.algorithm!r}, ...)"
+
+
+def authorization_url(
+    endpoint: str, client: OAuthClient, *, scope: tuple[str, ...], state: str, verifier: str, resource: str
+) -> str:
+    """Return where a user says yes. `verifier` is the secret behind the challenge (RFC 7636)."""
+    url: str = prepare_grant_uri(
+        endpoint,
+        client.id,
+        "code",
+        redirect_uri=client.redirect_uri,
+        scope=" ".join(scope) or None,
+        state=state,
+        code_challenge=create_s256_code_challenge(verifier),
+        code_challenge_method="S256",
+        resource=resource,
+        prompt="consent" if "offline_access" in scope else None,  # else it is ignored (OpenID Connect Core 11)
+    )
+    return url
+
+
+def token_request(
+    client: OAuthClient, assertion: Assertion | None, grant: str, **members: str
+) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers of a request to the token endpoint; `members` that are empty are left out."""
+    return _authenticated(client, assertion, prepare_token_request(grant, **members))
+
+
+def revocation_request(
+    client: OAuthClient, assertion: Assertion | None, token: str, hint: str
+) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers of a request to the revocation endpoint (RFC 7009 2.1)."""
+    body, _ = prepare_revoke_token_request(token, hint, "", {})
+    return _authenticated(client, assertion, body)
+
+
+def _authenticated(client: OAuthClient, assertion: Assertion | None, body: str) -> tuple[bytes, dict[str, str]]:
+    method = client.method
+    if method == "private_key_jwt":
+        if assertion is None:
+            raise OAuthTrouble('this way of saying who we are needs a "private_key" in the configuration')
+        body = f"{body}&client_assertion_type={quote(ASSERTION, safe='')}&client_assertion={_signed(client, assertion)}"
+        method = "none"
+    # Both are encoded before they are joined: RFC 6749 2.3.1.
+    coded = method == "client_secret_basic"
+    if coded:  # the official Python SDK's authorization server looks for the client in the body all the same
+        body = f"{body}&client_id={quote(client.id, safe='')}"
+    id_, secret = (quote(client.id, safe=""), quote(client.secret, safe="")) if coded else (client.id, client.secret)
+    headers: Mapping[str, str]
+    _, headers, body = ClientAuth(id_, secret, method).prepare("POST", "", dict(FORM), body)
+    return body.encode(), dict(headers)
+
+
+def _signed(client: OAuthClient, assertion: Assertion) -> str:
+    algorithm = assertion.algorithm
+    try:
+        key = import_key(assertion.key, "EC" if algorithm.startswith("ES") else "RSA")
+        signed: str = private_key_jwt_sign(key, client.id, assertion.audience, alg=algorithm, expires_in=_ASSERTION_S)
+    except Exception:  # noqa: BLE001  (of the libraries' own: their words may hold the key)
+        raise OAuthTrouble('the "private_key" in the configuration cannot be used with its algorithm') from None
+    return signed
+
+
+def tokens_of(status: int, body: bytes, now: float, before: Tokens | None = None) -> Tokens:
+    """Return the tokens of an answer. What it does not name stays as it was `before` (RFC 6749 6).
+
+    Raises `IssuerRefused` if the authorization server says no, `OAuthTrouble` for what is no answer.
+    """
+    if status != 200:
+        raise refusal_of(status, body)
+    try:
+        answer = msgspec.json.decode(body, type=_TokenAnswer)
+        life = None if answer.expires_in is None else float(answer.expires_in)
+    except (ValueError, RecursionError):
+        raise OAuthTrouble("its authorization server gave an answer that is no token") from None
+    if answer.token_type.lower() != "bearer":
+        raise OAuthTrouble("its authorization server gave a token of a type that is not Bearer")
+    return Tokens(
+        access=answer.access_token,
+        refresh=answer.refresh_token or (before.refresh if before is not None else ""),
+        issued_at=now,
+        expires_at=now + min(max(life, 0.0), MAX_LIFE_S) if life is not None and life == life else None,
+        scope=words_of(answer.scope) if answer.scope is not None else (before.scope if before is not None else ()),
+    )
+
+
+def refusal_of(status: int, body: bytes) -> IssuerRefused:
+    """Return what an answer that is no success says. Its text is not repeated, only the standard's words for it."""
+    code = ""
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        code = code_of(msgspec.json.decode(body, type=_ErrorAnswer).error)
+    said = f"{code}, HTTP {status}" if code else f"HTTP {status}"
+    return IssuerRefused(f"its authorization server refused ({said})", code)
+
+
+def code_of(word: str) -> str:
+    """Return a word for what is wrong if it is one of the standard's, else nothing."""
+    return word if word in _CODES else ""
+
+
+def registration(redirect_uri: str, method: str, scope: tuple[str, ...]) -> dict[str, Any]:
+    """Return what we say of ourselves to an authorization server that gives names to clients (RFC 7591 2)."""
+    said: dict[str, Any] = {
+        "client_name": "mcpvisor",
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method,
+        "application_type": "native",
+    }
+    return {**said, "scope": " ".join(scope)} if scope else said

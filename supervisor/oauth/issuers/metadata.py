@@ -1,0 +1,144 @@
+"""What servers and authorization servers publish of themselves: where it is looked for, and what of it is believed.
+
+- A resource's document must be about the server it was asked of (RFC 9728 3.3), an issuer's about that issuer (RFC 8414
+  3.3, OpenID Connect Discovery 4.3): else somebody speaks for somebody else.
+- Without PKCE by S256 there is no login (MCP 2025-11-25, basic/authorization "Authorization Code Protection").
+- Pure. Which of the addresses may be asked is another question: `supervisor/oauth/issuers/targets.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+import msgspec
+
+from supervisor.oauth.issuers.challenge import Challenge
+from supervisor.oauth.issuers.trouble import OAuthTrouble
+
+RESOURCE: Final = "/.well-known/oauth-protected-resource"
+ISSUER: Final = "/.well-known/oauth-authorization-server"
+OPENID: Final = "/.well-known/openid-configuration"
+_PORTS: Final = {"https": 443, "http": 80}
+
+Document = TypeVar("Document", bound=msgspec.Struct)
+
+
+class ResourceMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 9728 2, as far as it is used. `resource` is what tokens are asked for."""
+
+    resource: str
+    authorization_servers: tuple[str, ...] = ()
+    scopes_supported: tuple[str, ...] | None = None
+
+
+class IssuerMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 8414 2 and what others add to it, as far as it is used."""
+
+    issuer: str
+    authorization_endpoint: str | None = None
+    token_endpoint: str | None = None
+    registration_endpoint: str | None = None
+    revocation_endpoint: str | None = None
+    scopes_supported: tuple[str, ...] | None = None
+    token_endpoint_auth_methods_supported: tuple[str, ...] | None = None
+    code_challenge_methods_supported: tuple[str, ...] | None = None
+    client_id_metadata_document_supported: bool | None = None
+    authorization_response_iss_parameter_supported: bool | None = None
+
+
+def canonical(url: str) -> str:
+    """Return the address of a server as a resource (RFC 8707 2): scheme and host in lower case, no fragment."""
+    parts = urlsplit(url)
+    path = "" if parts.path == "/" else parts.path
+    return urlunsplit((parts.scheme.lower(), _host(parts), path, parts.query, ""))
+
+
+def origin(url: str) -> str:
+    """Return scheme, host and port of an address, as an address. Raises `ValueError` if it is none."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme.lower(), _host(parts), "", "", ""))
+
+
+def _host(parts: SplitResult) -> str:
+    host = (parts.hostname or "").lower()
+    named = f"[{host}]" if ":" in host else host
+    port = parts.port
+    return named if port is None or port == _PORTS.get(parts.scheme.lower()) else f"{named}:{port}"
+
+
+def resource_addresses(server: str, challenge: Challenge) -> tuple[str, ...]:
+    """Return where the document about a server may be, best first (MCP 2025-11-25, basic/authorization)."""
+    if challenge.resource_metadata:
+        return (challenge.resource_metadata,)
+    root, path = origin(server), urlsplit(server).path.rstrip("/")
+    return (f"{root}{RESOURCE}{path}", f"{root}{RESOURCE}") if path else (f"{root}{RESOURCE}",)
+
+
+def issuer_addresses(issuer: str) -> tuple[str, ...]:
+    """Return where the document about an issuer may be, in the order that the specification lays down."""
+    root, path = origin(issuer), urlsplit(issuer).path.rstrip("/")
+    if not path:
+        return (f"{root}{ISSUER}", f"{root}{OPENID}")
+    return (f"{root}{ISSUER}{path}", f"{root}{OPENID}{path}", f"{root}{path}{OPENID}")
+
+
+def read(body: bytes, kind: type[Document]) -> Document | None:
+    """Return a document; None for what is none."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def covers(resource: str, server: str) -> bool:
+    """Say whether a resource is a server, or all that is below an address at or above the server's."""
+    try:
+        wide, narrow = urlsplit(canonical(resource)), urlsplit(canonical(server))
+    except ValueError:
+        return False
+    if (wide.scheme, wide.netloc) != (narrow.scheme, narrow.netloc) or wide.query not in ("", narrow.query):
+        return False
+    path = wide.path.rstrip("/")
+    return narrow.path == path or narrow.path.startswith(f"{path}/") or narrow.path.rstrip("/") == path
+
+
+def checked_resource(document: ResourceMetadata, server: str) -> ResourceMetadata:
+    """Return a document that is about a server. Raises `OAuthTrouble`."""
+    if not covers(document.resource, server):
+        raise OAuthTrouble(
+            "its metadata are about another resource than the server: a login would be for somebody else"
+        )
+    if not document.authorization_servers:
+        raise OAuthTrouble("its metadata name no authorization server")
+    return document
+
+
+def checked_issuer(document: IssuerMetadata, issuer: str) -> IssuerMetadata:
+    """Return a document that is about an issuer and can be used. Raises `OAuthTrouble`."""
+    if document.issuer != issuer:
+        raise OAuthTrouble("the metadata of its authorization server name another issuer: they are not used")
+    if not document.token_endpoint:
+        raise OAuthTrouble("the metadata of its authorization server name no token endpoint")
+    return document
+
+
+def check_login(document: IssuerMetadata) -> str:
+    """Return the authorization endpoint. Raises `OAuthTrouble` where nobody can log in safely."""
+    if "S256" not in (document.code_challenge_methods_supported or ()):
+        raise OAuthTrouble("its authorization server does not say that it supports PKCE by S256: a login is not safe")
+    if not document.authorization_endpoint:
+        raise OAuthTrouble("the metadata of its authorization server name no authorization endpoint")
+    return document.authorization_endpoint
+
+
+def legacy_issuer(server: str) -> IssuerMetadata:
+    """Return what holds where a server publishes nothing (MCP 2025-03-26, basic/authorization "Fallbacks")."""
+    root = origin(server)
+    return IssuerMetadata(
+        issuer=root,
+        authorization_endpoint=f"{root}/authorize",
+        token_endpoint=f"{root}/token",
+        registration_endpoint=f"{root}/register",
+        code_challenge_methods_supported=("S256",),
+    )

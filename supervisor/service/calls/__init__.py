@@ -1,0 +1,1 @@
+"""Calls of tools: by their path or through a meta-tool, counted, and what failed in words."""

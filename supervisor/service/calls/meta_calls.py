@@ -1,0 +1,193 @@
+"""`tools/call`: the four meta-tools, and tools that are called by their own path.
+
+What is wrong with the request itself is an error of the protocol. From there on a call that fails has a result that
+says so, because that is what a model is shown; see `failures`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.catalogue.names.resolution import MAX_PATH_CHARS, Unknown, bounded
+from actors.catalogue.snapshot import Catalogue
+from actors.errors import InvalidArguments, MalformedRequest, SupervisorError
+from actors.kit import Latest
+from actors.messages import ServerStatus
+from actors.protocol.wire.jsonrpc import RemoteError, encode
+from actors.search.language.text import squash
+from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.metatools import definitions
+from supervisor.metatools.answers import native_lists, questions, unmet
+from supervisor.metatools.answers.lists import resources_page
+from supervisor.metatools.answers.page import Context
+from supervisor.metatools.arguments import execution, resources, tools
+from supervisor.metatools.discovery import DiscoverySettings, Searched, answered, cut, searched, server_named, weight
+from supervisor.metatools.lenient_json import EMPTY
+from supervisor.metatools.servers.availability import standings
+from supervisor.metatools.texts import clean
+from supervisor.servers.deployment import Deployment
+from supervisor.service.calls import failures
+from supervisor.service.calls.tool_calls import ToolCalls
+from supervisor.service.client import Client
+from supervisor.service.exchange import Exchange
+from supervisor.service.introduction.instructions import Introduction
+from supervisor.service.lookup.visible import Visible
+from supervisor.service.resources import NO_META, Reading
+from supervisor.service.rounds.rounds import AskedByResult
+
+ENVELOPE_COST = 16
+"""So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
+SEARCH_COST = 8
+"""A character of a query costs as much as so many bytes that a model wrote."""
+SEARCHES_AT_ONCE, MAX_SEARCHES_WAITING = 2, 256
+"""Of searches by meaning: most of one is arithmetic in C, on one processor."""
+PAGE_COST = 8
+"""So many bytes of definitions cost as much as a byte that a model wrote."""
+_OWN = {squash(name): name for name in definitions.SCHEMAS}
+"""The meta-tools in any spelling: `discover-mcp-tools`, `executeMcpTool`."""
+
+
+class _Call(msgspec.Struct):
+    name: str
+    arguments: msgspec.Raw = EMPTY
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
+
+
+_call = msgspec.json.Decoder(_Call)
+
+
+class MetaCalls:
+    """Performs `tools/call`. `own` fits a result that we made to the era of a client."""
+
+    def __init__(
+        self,
+        visible: Visible,
+        tools: ToolCalls,
+        reading: Reading,
+        bench: Workbench,
+        introduction: Introduction,
+        deployment: Latest[Deployment],
+        own: Callable[[Client, bytes], bytes],
+    ) -> None:
+        self._own = own
+        self._deployment = deployment
+        self._introduction = introduction
+        self._visible = visible
+        self._tools = tools
+        self._reading = reading
+        self._bench = bench
+        self._searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
+
+    async def perform(self, exchange: Exchange) -> bytes:
+        """Perform one call. Raises `MalformedRequest`, and what `failures` leaves to the client. A checkpoint."""
+        params = exchange.params
+        cost = len(params) // ENVELOPE_COST
+        call = _opened(params) if cost <= SMALL_BYTES else await self._bench.run(cost, _opened, params)
+        try:
+            return await self._performed(exchange, call)
+        except (SupervisorError, RemoteError) as error:
+            if failures.is_for_client(error):
+                raise
+            said = failures.result(error, self._deployment.value.unset(error.server or ""))
+        return self._own(exchange.client, said)
+
+    async def _performed(self, exchange: Exchange, call: _Call) -> bytes:
+        client, given, cost = exchange.client, call.arguments, len(call.arguments)
+        name = call.name if call.name in definitions.SCHEMAS else self._meant(client, call.name)
+        match name:
+            case definitions.EXECUTE:
+                execute = execution.execute
+                wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
+                return await self._executed(exchange, wanted, call.meta)
+            case definitions.DISCOVER:
+                return self._own(client, await self._discover(client, given))
+            case definitions.LIST_RESOURCES:
+                return self._own(client, await self._list_for_model(client, given))
+            case definitions.READ_RESOURCE:
+                return self._own(client, await self._reading.for_model(exchange, given, call.meta))
+        direct = execution.Execute(tool_path=bounded(name), arguments=given)
+        return await self._tools.call(exchange, direct, call.meta)
+
+    async def _executed(self, exchange: Exchange, wanted: execution.Execute, meta: msgspec.Raw) -> bytes:
+        """Call a tool, whose server may ask a client by a result that cannot be asked in any other way."""
+        try:
+            return await self._tools.call(exchange, wanted, meta, by_result=True)
+        except MalformedRequest as error:
+            if wanted.continuation is None:
+                raise
+            said = error.message.replace("requestState", "continuation")
+            raise InvalidArguments(said, outcome=error.outcome) from None
+        except AskedByResult as asked:
+            cost = sum(len(each.request.params) for each in asked.questions.values())
+            about = (asked.server, asked.questions, asked.state, asked.expires_s)
+            told = await self._bench.run(cost, questions.told, *about)
+        return self._own(exchange.client, told)
+
+    def _meant(self, client: Client, name: str) -> str:
+        """Return the meta-tool that a name is a spelling of, unless it names a server: then it is no other's."""
+        own = _OWN.get(squash(name[:MAX_PATH_CHARS]))
+        if own is not None and isinstance(self._visible.now(client.principal).tool(name), Unknown):
+            return own
+        return name
+
+    async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
+        configured = self._deployment.value.settings
+        settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
+        most = settings.discover_limit_max
+        wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
+        await self._visible.searchable(client, wanted.kinds)
+        seen = await self._visible.discovered(client, configured.first_discovery_wait_s)
+        done = await self._searched(seen, wanted)
+        statuses = self._visible.statuses(client.principal)
+        servers = partial(self._introduction.servers, client.principal)
+        answer = await self._bench.run(
+            weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, trio.current_time(), servers
+        )
+        return _content(answer)
+
+    async def _searched(self, seen: Catalogue, wanted: tools.Discover) -> Searched:
+        """Search; never on the loop where a query is embedded first, or has several needs: each is searched for."""
+        cost, described = SEARCH_COST * len(wanted.query), self._deployment.value.described
+        cost += SMALL_BYTES + 1 if unmet.needs(wanted.query) else 0
+        if seen.index.embedder is None:
+            return await self._bench.run(cost, searched, seen, wanted, time.perf_counter, described)
+        return await self._searches.run(cost + SMALL_BYTES + 1, searched, seen, wanted, time.perf_counter, described)
+
+    async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
+        asked = await self._bench.run(len(arguments), resources.list_resources, arguments)
+        seen = self._visible.now(client.principal)
+        heavy = native_lists.weight(seen, "resources", "templates")
+        return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
+
+    def _resources(
+        self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: resources.ResourceQuery
+    ) -> bytes:
+        meant = {name: server_named(name, seen) for name in sorted(asked.servers)}
+        named = frozenset(meant.values()) - {""}
+        unknown = [clean(name)[:64] for name, server in meant.items() if not server]
+        told = standings(named - seen.visible, statuses)
+        remark = f"There is no server {unknown[0]!r}." if unknown else f"{told}; tell the user." if told else ""
+        servers = seen.visible & named if asked.servers else seen.visible
+        budget = self._deployment.value.settings.discover_token_budget
+        context = Context(seen=seen, statuses=statuses, budget=budget, now=trio.current_time())
+        return _content(resources_page(context, asked, servers, remark))
+
+
+def _opened(params: msgspec.Raw) -> _Call:
+    try:
+        return _call.decode(params)
+    except (msgspec.MsgspecError, RecursionError):
+        text = "tools/call: params need a 'name' and may have 'arguments'"
+        raise MalformedRequest(text, details={"tools": list(definitions.SCHEMAS)}) from None
+
+
+def _content(answer: dict[str, Any]) -> bytes:
+    """Return a tool result that carries an object as text and as structured content."""
+    body = encode(answer)
+    return b'{"content":[{"type":"text","text":' + encode(body.decode()) + b'}],"structuredContent":' + body + b"}"

@@ -1,0 +1,145 @@
+"""Calling a tool: find it among what the client may see, check what can be checked, pass the call through as bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.catalogue.names.naming import tool_path
+from actors.catalogue.offer import Tool
+from actors.catalogue.snapshot import Entry
+from actors.errors import InvalidArguments
+from actors.protocol.asking.input_required import Retry
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
+from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.metatools import lenient_json
+from supervisor.metatools.arguments.coercion import fitted_to
+from supervisor.metatools.arguments.execution import Execute
+from supervisor.metatools.arguments.names import is_read_only, slip_of, stray, takes_no_others
+from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
+from supervisor.metatools.schemas import rendering
+from supervisor.metatools.texts import clean
+from supervisor.service.calls.counting import Used, counted
+from supervisor.service.calls.failures import is_for_client
+from supervisor.service.exchange import Exchange
+from supervisor.service.forward import Forwarder
+from supervisor.service.lookup.lookup import Lookup
+from supervisor.service.relay import has_failed
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_raws = msgspec.json.Decoder(list[msgspec.Raw])
+
+REMARKED_COST = 64
+"""So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
+SIZE_CHECKED = 4
+"""So much larger than what a model may write in any way are arguments and schema that are checked without a thread."""
+
+
+class ToolCalls:
+    """Calls tools of servers. A result with `isError` is a result; a cancelled call is not counted at all."""
+
+    def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench, used: Used) -> None:
+        self._forward = forward
+        self._lookup = lookup
+        self._bench = bench
+        self._used = used
+
+    async def call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw, *, by_result: bool = False) -> bytes:
+        """Call one tool; `by_result`: see `Forwarder.ask`.
+
+        Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint.
+        """
+        since = trio.current_time()
+        beside = "" if wanted.server_key else wanted.server
+        entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, beside, since)
+        if wanted.server_key and not rendering.has_parameter(tool, wanted.server_key):  # so it is no argument
+            entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
+        cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
+        if cost <= SMALL_BYTES:
+            approved = checked(entry, tool, wanted)
+        else:
+            approved = await self._bench.run(cost, checked, entry, tool, wanted)
+        members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(approved.arguments)
+        if (continuation := wanted.continuation) is not None:
+            exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
+        try:
+            call = self._forward.ask(
+                exchange, entry.server, "tools/call", members, meta, name=tool.name, since=since, by_result=by_result
+            )
+            body = await counted(self._used, exchange, entry.server, tool, call)
+        except RemoteError as error:
+            if approved.remark and not is_for_client(error):
+                raise _remarked(error, approved.remark) from None
+            raise
+        if not approved.remark:
+            return body
+        return await self._bench.run(len(body) // REMARKED_COST, with_remark, body, approved.remark, approved.anyway)
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """The arguments to be sent; `remark` is to be said if the call fails, and also of a good result if `anyway`."""
+
+    arguments: msgspec.Raw
+    remark: str = ""
+    anyway: bool = False
+
+
+def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
+    """Return the arguments for a tool, before a server is woken for them.
+
+    Raises `InvalidArguments` with the tool's schema for arguments that are no object, lack a required one, or have one
+    that the schema excludes.
+    """
+    try:
+        given = lenient_json.read(wanted.arguments)
+    except lenient_json.NotAnObject:
+        raise _wrong(entry, tool, "arguments must be a JSON object") from None
+    if wanted.wrapper and rendering.has_parameter(tool, wanted.wrapper):
+        given = lenient_json.read(msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(given.text) + b"}"))
+    if wanted.server_key and rendering.has_parameter(tool, wanted.server_key):
+        given = _with_member(given, wanted.server_key, wanted.server)
+    given = fitted_to(tool, given, ARGUMENT_KEYS)
+    missing = lenient_json.lacking(given, tool.required)
+    if missing:
+        slip = slip_of(tool, given, missing)
+        if slip.mended is None:
+            raise _wrong(entry, tool, slip.told, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
+        remark = f"{', '.join(slip.unknown)} was taken for {', '.join(slip.missing)}, as this tool calls it"
+        return Checked(slip.mended, remark, anyway=not is_read_only(tool))
+    others = stray(tool, given)
+    if others is None:
+        return Checked(given.text)
+    if takes_no_others(tool):
+        raise _wrong(entry, tool, others.told, unknown=others.unknown, meant=others.meant)
+    return Checked(given.text, f"{others.told}; {clean(tool_path(entry.server, tool.name))} may have no such argument")
+
+
+def _with_member(given: lenient_json.Object, key: str, value: str) -> lenient_json.Object:
+    rest = bytes(given.text).strip()[1:].lstrip()
+    comma = b"" if rest == b"}" else b","
+    return lenient_json.read(msgspec.Raw(b"{" + encode(key) + b":" + encode(value) + comma + rest))
+
+
+def with_remark(body: bytes, remark: str, anyway: bool = False) -> bytes:
+    """Return the result of a call with a text more if it failed, or `anyway`; what is no result, as it is."""
+    if not anyway and not has_failed(msgspec.Raw(body)):
+        return body
+    try:
+        members = _members.decode(body)
+        blocks = _raws.decode(members["content"])
+    except (msgspec.MsgspecError, RecursionError, KeyError):
+        return body
+    return encode({**members, "content": [*blocks, {"type": "text", "text": remark}]})
+
+
+def _remarked(error: RemoteError, remark: str) -> RemoteError:
+    said = error.error
+    return RemoteError(ErrorObject(said.code, f"{said.message}; {remark}", said.data), error.server)
+
+
+def _wrong(entry: Entry, tool: Tool, what: str, **more: Any) -> InvalidArguments:
+    path = clean(tool_path(entry.server, tool.name))
+    details = {"tool_path": path, **more, "schema": rendering.complete(tool)}
+    return InvalidArguments(f"{path}: {what}", server=entry.server, details=details)

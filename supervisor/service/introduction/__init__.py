@@ -1,0 +1,1 @@
+"""What we say of ourselves to clients: instructions, description, mark."""

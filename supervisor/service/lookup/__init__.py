@@ -1,0 +1,1 @@
+"""What a client may see, and what it means by a name."""

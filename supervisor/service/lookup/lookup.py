@@ -1,0 +1,188 @@
+"""Finding what a client names: a tool, a prompt, a resource. Nothing runs on a server that was not named.
+
+What a name means is in `actors.catalogue.names.resolution`; here a server of which nothing is known yet is waited for,
+and what cannot be found is answered with the reason, about the server that was named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from actors.catalogue.names.naming import resource_path, tool_path
+from actors.catalogue.names.resolution import Absent, Ambiguous, Meaning, Resolution, Resolved, Undiscovered
+from actors.catalogue.names.uris import resolve_bare, resolve_named
+from actors.catalogue.offer import Tool
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.errors import AmbiguousName, UnknownPrompt, UnknownTool
+from supervisor.host.loop.workbench import beside
+from supervisor.metatools.definitions import SCHEMAS
+from supervisor.metatools.servers.availability import refusal, unlisted_of
+from supervisor.metatools.texts import clean
+from supervisor.service.client import Client
+from supervisor.service.forward import Forwarder
+from supervisor.service.lookup.arrival import Arrival
+from supervisor.service.lookup.barred import barred
+from supervisor.service.lookup.looks import Looks
+from supervisor.service.lookup.visible import Visible
+from supervisor.service.relay import not_found
+
+R = TypeVar("R", Resolution, Resolution | None)
+
+_MAX_URI_SHOWN = 200
+_MAX_READINGS_SHOWN = 10
+_SPACE = re.compile(r"\s")
+_PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
+
+_ON_A_SERVER = (Resolved, Absent)
+"""A tuple: a union would be made anew for each call."""
+
+
+class Lookup:
+    """Finds things by name. `since` is when the request came, by the trio clock: its deadline counts from there."""
+
+    def __init__(self, visible: Visible, arrival: Arrival, looks: Looks, forward: Forwarder) -> None:
+        self._visible = visible
+        self._arrival = arrival
+        self._looks = looks
+        self._forward = forward
+
+    async def tool(self, client: Client, path: str, server: str, since: float) -> tuple[Entry, Tool]:
+        """Return the tool that a path means; `server` is what stood beside the path, mostly nothing.
+
+        Raises `UnknownTool`, `AmbiguousName`, and what `Arrival.of` and `Looks.find` raise. A checkpoint
+        unless it is found at once.
+        """
+        seen = self._visible.now(client.principal)
+        resolution = seen.tool(path, server=server)
+        if isinstance(resolution, Resolved):  # as nearly always: what follows costs a call more than all of it
+            self._refuse(client, resolution)
+        else:
+            seen, resolution = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
+            if isinstance(resolution, Absent) and resolution.certain:
+                seen, resolution = await self._looked_for(client, resolution, since)
+        match resolution:
+            case Resolved(server=name, name=tool):
+                return seen.entries[name], seen.entries[name].tools[tool]
+            case Ambiguous(readings=readings):
+                raise ambiguous(path, readings, tool_path)
+            case Absent():
+                raise await beside(partial(unknown_tool, seen, path, resolution))
+        raise await beside(partial(unknown_tool, seen, f"{server}:{path}" if server else path))
+
+    async def prompt(self, client: Client, name: str, since: float) -> tuple[str, str]:
+        """Return the server and the own name of the prompt that a name means.
+
+        Raises `UnknownPrompt`, `AmbiguousName`, and what `Arrival.of` raises.
+        """
+        _, resolution = await self._settled(client, lambda seen: seen.prompt(name), since)
+        match resolution:
+            case Resolved(server=server, name=own):
+                return server, own
+            case Ambiguous(readings=readings):
+                raise ambiguous(name, readings, tool_path)
+            case Absent(server=server, name=own):
+                raise UnknownPrompt(f"server {server!r} has no prompt {clean(own[:100])!r}", server=server)
+        raise UnknownPrompt(f"there is no prompt {clean(name[:100])!r}; prompts/list tells which there are")
+
+    async def resource(self, client: Client, uri: str, since: float) -> tuple[str, str]:
+        """Return the server that a URI means, and its own URI of the resource.
+
+        Raises `RemoteError` in the codes of the client's era if there is none, `AmbiguousName`, and what `Arrival.of`
+        raises.
+        """
+        seen, resolution = await self._settled(client, lambda seen: resolve_named(uri, seen.names, seen.entries), since)
+        if resolution is None:
+            offers = {server: entry.offer for server, entry in seen.entries.items()}
+            resolution = await beside(partial(resolve_bare, uri, offers))
+            self._refuse(client, resolution)
+        match resolution:
+            case Resolved(server=server, name=own):
+                return server, own
+            case Ambiguous(readings=readings):
+                raise ambiguous(uri, readings, resource_path)
+        text = f"there is no resource {clean(uri[:_MAX_URI_SHOWN])!r}; list_mcp_resources tells which there are"
+        raise not_found(client.era, text, uri)
+
+    async def _looked_for(self, client: Client, absent: Absent, since: float) -> tuple[Catalogue, Resolved | Absent]:
+        """Return what a name means once a server that sleeps was looked at again: exactly that name, or nothing.
+
+        Raises what `Looks.find` raises.
+        """
+        server, name = absent.server, absent.name
+        await self._looks.find(server, name, client.principal, since + self._forward.timeout_s(server))
+        seen = self._visible.now(client.principal)
+        entry = seen.entries.get(server)
+        return seen, Resolved(server, name) if entry is not None and name in entry.tools else absent
+
+    async def _settled(self, client: Client, resolve: Callable[[Catalogue], R], since: float) -> tuple[Catalogue, R]:
+        """Return what a name means once everything is known that it depends on, and the catalogue that says so."""
+        seen = self._visible.now(client.principal)
+        resolution = resolve(seen)
+        while isinstance(resolution, Undiscovered):
+            await self._arrival.of(
+                resolution.server, client.principal, since + self._forward.timeout_s(resolution.server)
+            )
+            seen = self._visible.now(client.principal)
+            resolution = resolve(seen)
+        self._refuse(client, resolution)
+        return seen, resolution
+
+    def _refuse(self, client: Client, resolution: Resolution | None) -> None:
+        """Raise why the server that was named cannot be used, if it cannot."""
+        if isinstance(resolution, _ON_A_SERVER):
+            refused = refusal(resolution.server, self._visible.statuses(client.principal).get(resolution.server))
+            if refused is not None:
+                raise refused
+
+
+def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str], str]) -> AmbiguousName:
+    """Return the error for a name that can mean more than one thing, with a path for each that means only that."""
+    paths = [clean(path(*reading)) for reading in readings[:_MAX_READINGS_SHOWN]]
+    text = f"{clean(name[:100])!r} can mean {' or '.join(map(repr, paths))}; nothing was called: use one of these"
+    return AmbiguousName(text, details={"readings": paths})
+
+
+def _no_server(path: str) -> str:
+    """Say that the server is unknown, where a path is plainly written with one."""
+    server, colon, name = path.strip().partition(":")
+    named = colon and name and not _SPACE.search(path.strip())
+    return f", as no server {clean(server[:64])!r} is configured" if named else ""
+
+
+def _renamed(seen: Catalogue, absent: Absent) -> str:
+    """Return the path of a tool that was called so before, empty if there is none."""
+    entry = seen.entries.get(absent.server)
+    name = entry.renamed.get(absent.name, "") if entry is not None and entry.available else ""
+    return clean(tool_path(absent.server, name))[:200] if name else ""
+
+
+def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> UnknownTool:
+    """Return the error for a path that means nothing, with the nearest paths of what this client may see.
+
+    `absent`: a server is named; then only tools of that server are suggested.
+    """
+    last = _PATH_PARTS.split(path.strip())[-1]
+    if last in SCHEMAS:
+        return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
+    server = absent.server if absent is not None else None
+    if absent is not None and (entry := seen.entries.get(absent.server)) is not None:
+        refused = barred(entry.server, entry.offer, absent.name)
+        if refused is not None:
+            return refused
+    if absent is not None and (now := _renamed(seen, absent)):
+        text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r} any more: it is called {now!r} now"
+        return UnknownTool(f"{text}; nothing was called", server=server, details={"renamed": now, "nearest": [now]})
+    nearest = [clean(other)[:200] for other in seen.nearest(path, server=server)]
+    listed = f"list its tools with {server}:*, a query of discover_mcp_tools" if server else ""
+    hint = f"did you mean {', '.join(nearest)}?" if nearest else listed or "use discover_mcp_tools to find tools"
+    if absent is not None:
+        text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r}"
+        if unread := unlisted_of(seen, absent.server):
+            text += f" that is known: {unread}; tell the user"
+            hint = hint if nearest else "nothing was called"
+    else:
+        text = f"there is no tool {clean(path[:100])!r}{_no_server(path)}"
+    return UnknownTool(f"{text}; {hint}", server=server, details={"nearest": nearest})

@@ -1,0 +1,187 @@
+"""What servers ask people, while it waits for an answer: what can be answered on a page of the daemon, and who is told.
+
+A client that can be asked is asked by itself. Where it cannot, a person may answer here: a link leads there, which
+whoever is shown it can follow. What is typed there goes to the server and nowhere else. Nobody who does not answer has
+said yes: when the time is over, whoever waits for the answer gives it up, and the question is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+import trio
+
+from actors.errors import CannotAsk, InvalidArguments
+from actors.kit import Feed, Quota, Reply
+from actors.messages import Question
+from actors.principal import Principal
+from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.asking.forms import Form, read, wrong
+from actors.protocol.asking.questions import refusal
+from actors.protocol.wire.jsonrpc import encode
+from actors.registry.actor import Happening
+from supervisor.service.client import Client
+
+log = logging.getLogger(__name__)
+
+Action = Literal["accept", "decline", "cancel"]
+Asked = Literal["client", "page"]
+"""Who was asked: the client that made the call, or whoever opens the page."""
+
+PAGES: Final = "/questions"
+ASKED: Final = "elicitation_asked"
+ENDED: Final = "elicitation_ended"
+MAX_OPEN: Final = 1024
+MAX_OPEN_OF_ONE: Final = 256
+"""Of one principal, whose clients share it; see `actors.kit.fairness.quota`."""
+_ID_BYTES: Final = 16
+
+
+class _Answer(msgspec.Struct):
+    action: str = ""
+
+
+_answer = msgspec.json.Decoder(_Answer)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """A question that a person may answer on its page. `about` is the tool, the prompt or the URI of the call.
+
+    `asked_at` and `expires` are moments of the trio clock.
+    """
+
+    id: str
+    server: str
+    about: str
+    principal: Principal
+    form: Form
+    asked_at: float
+    expires: float
+    reply: Reply[msgspec.Raw]
+
+
+class Elicitations:
+    """The open ones. `feed` is told of each, `clock` gives unix time, `base` is the address of the daemon's pages."""
+
+    def __init__(self, feed: Feed[Happening], clock: Callable[[], float], base: str = "") -> None:
+        self._feed = feed
+        self._clock = clock
+        self._base = base
+        self._open: dict[str, Elicitation] = {}
+        self._shared: dict[Principal, Quota] = {}
+
+    def of(self, principal: Principal) -> list[Elicitation]:
+        """Return those that wait for an answer of `principal`, the oldest first."""
+        return [each for each in self._open.values() if each.principal == principal]
+
+    def find(self, id_: str, principal: Principal) -> Elicitation | None:
+        """Return the one that waits under an id."""
+        elicitation = self._open.get(id_)
+        return elicitation if elicitation is not None and elicitation.principal == principal else None
+
+    def address(self, id_: str = "") -> str:
+        """Return where a person finds one, or all of them."""
+        return f"{self._base}{PAGES}/{id_}" if id_ else f"{self._base}{PAGES}"
+
+    def offer(self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw]) -> str:
+        """Let a person answer; return the address. It is gone once `reply` is settled, however that happens.
+
+        Raises `CannotAsk` for what cannot be shown on a page, or if too many wait.
+        """
+        if question.method != ELICIT or (why := refusal(question.method, question.params)) is not None:
+            raise CannotAsk("this cannot be asked on a page" if question.method != ELICIT else f"a server asked {why}")
+        form = read(question.params)
+        if form is None:
+            raise CannotAsk("a form cannot be read, or is too large for a page")
+        principal, program = call.client.principal, call.client.program
+        shared = self._shared.get(principal) or Quota(MAX_OPEN_OF_ONE)
+        if len(self._open) >= MAX_OPEN or not shared.has_room(program):
+            raise CannotAsk(f"{shared.held(program)} questions of this client wait for an answer already")
+        shared.add(program)
+        self._shared[principal] = shared
+        id_ = secrets.token_urlsafe(_ID_BYTES)
+        self._open[id_] = Elicitation(
+            id=id_,
+            server=call.server,
+            about=call.about,
+            principal=principal,
+            form=form,
+            asked_at=trio.current_time(),
+            expires=trio.current_time() + call.timeout_s,
+            reply=reply,
+        )
+        self._tell(call, form, reply, "page", id_)
+        log.info("server %s asks its user something: it can be answered at %s", call.server, self.address())
+        return self.address(id_)
+
+    def asked(self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw]) -> None:
+        """The client of a call is asked."""
+        if question.method == ELICIT and (form := read(question.params)) is not None:
+            self._tell(call, form, reply, "client", "")
+
+    def answer(self, elicitation: Elicitation, action: Action, content: Mapping[str, Any]) -> None:
+        """Answer for a person. Raises `InvalidArguments` with what is wrong with each field of an accepted form."""
+        answer: dict[str, Any] = {"action": action}
+        if action == "accept" and not elicitation.form.url:
+            if problems := wrong(elicitation.form, content):
+                told = "; ".join(f"{name[:100]}: {why}" for name, why in problems.items())
+                raise InvalidArguments(
+                    f"the form is not filled in as it should be: {told}", details={"fields": problems}
+                )
+            answer["content"] = content
+        elicitation.reply.answer(msgspec.Raw(encode(answer)))
+
+    def _tell(self, call: CallElicitations, form: Form, reply: Reply[msgspec.Raw], asked: Asked, id_: str) -> None:
+        about = {"about": call.about, "kind": form.kind, "asked": asked, **({"id": id_} if id_ else {})}
+        self._emit(ASKED, call.server, about)
+
+        def ended() -> None:
+            if self._open.pop(id_, None) is not None:
+                self._give_back(call.client)
+            self._emit(ENDED, call.server, {**about, "action": _action_of(reply.given)})
+
+        reply.on_settled(ended)
+
+    def _give_back(self, client: Client) -> None:
+        shared = self._shared[client.principal]
+        shared.remove(client.program)
+        if not shared.used:
+            del self._shared[client.principal]
+
+    def _emit(self, type_: str, server: str, data: dict[str, Any]) -> None:
+        self._feed.append(Happening(type=type_, time=self._clock(), server=server, data=data))
+
+
+class CallElicitations(msgspec.Struct, frozen=True):
+    """What is asked during one call; `everyone`: on a page, too, where the client cannot be asked."""
+
+    all: Elicitations
+    server: str
+    about: str = ""
+    timeout_s: float = 0.0
+    everyone: bool = False
+    client: Client = Client()
+
+    def offer(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
+        """See `Elicitations.offer`."""
+        return self.all.offer(self, question, reply)
+
+    def asked(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
+        """See `Elicitations.asked`."""
+        self.all.asked(self, question, reply)
+
+
+def _action_of(answer: msgspec.Raw | None) -> str:
+    """Return what became of a question: what its answer says, `none` if nobody gave one."""
+    if answer is None:
+        return "none"
+    try:
+        action = _answer.decode(answer).action
+    except _UNREADABLE:
+        return "unreadable"
+    return action if action in ("accept", "decline", "cancel") else "unreadable"

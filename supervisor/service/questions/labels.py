@@ -1,0 +1,40 @@
+"""Whose question it is, where a client could not know: at doors with many servers behind them. Pure.
+
+A person should see who asks before typing anything (MCP 2025-11-25, client/elicitation "Security Considerations"). The
+name is that of the configuration; what a server calls itself proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.wire.jsonrpc import encode
+from supervisor.metatools.texts import clean
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_text = msgspec.json.Decoder(str)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def labelled(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
+    """Return the params of a question with the server's name before its message; others as they are."""
+    if method != ELICIT or not server:
+        return params
+    try:
+        members = _members.decode(params)
+        message = _text.decode(members["message"])
+    except (*_UNREADABLE, KeyError):
+        return params
+    return msgspec.Raw(encode({**members, "message": f"[{clean(server)}] {message}"}))
+
+
+def labelled_result(server: str, body: bytes, requests: Mapping[str, InputRequest]) -> bytes:
+    """Return an incomplete result whose questions have the server's name before their messages."""
+    shown = {
+        key: InputRequest(each.method, labelled(server, each.method, each.params)) for key, each in requests.items()
+    }
+    return encode({**_members.decode(body), "inputRequests": shown})

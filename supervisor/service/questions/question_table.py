@@ -1,0 +1,83 @@
+"""The questions that the client of one session has not answered, by their ids: ours, and unique in a session."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from actors.errors import CannotAsk
+from actors.kit import Reply
+from actors.protocol.asking.question_progress import advance
+from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.jsonrpc import RemoteError
+
+MAX_OPEN: Final = 32
+
+_UNSAID: Final = msgspec.Raw(b"")
+_REFUSED: Final = msgspec.Raw(b'{"code":-1,"message":"the client has cancelled this"}')
+_error = msgspec.json.Decoder(jsonrpc.ErrorObject)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class QuestionTable:
+    """The questions that the client of one session has not answered."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._open: dict[str, Reply[msgspec.Raw]] = {}
+        self._progress: dict[str, tuple[Callable[[bytes], None], float]] = {}
+
+    def add(self, reply: Reply[msgspec.Raw], progress: Callable[[bytes], None] | None = None) -> str | None:
+        """Return the id of a new question, which is its token if `progress` is heard; None if too many are open."""
+        if len(self._open) >= MAX_OPEN:
+            return None
+        self._number += 1
+        id_ = f"question-{self._number}"
+        self._open[id_] = reply
+        if progress is not None:
+            self._progress[id_] = progress, -math.inf
+        return id_
+
+    def take(self, id_: str | int) -> Reply[msgspec.Raw] | None:
+        """Close a question; None if it is not open."""
+        if not isinstance(id_, str):
+            return None
+        self._progress.pop(id_, None)
+        return self._open.pop(id_, None)
+
+    def progressed(self, params: msgspec.Raw) -> None:
+        """Take a `notifications/progress`: what is about no open question, or does not grow, is dropped."""
+        if not self._progress or (told := advance(params)) is None:
+            return
+        hear, last = self._progress.get(told[0], (None, math.inf))
+        if hear is not None and told[1] > last:
+            self._progress[told[0]] = hear, told[1]
+            hear(bytes(params))
+
+    def answered(self, id_: str | int, result: msgspec.Raw, error: msgspec.Raw) -> bool:
+        """Settle a question with what a client sent, either of them empty; False if it is not open."""
+        reply = self.take(id_)
+        if reply is None:
+            return False
+        if bytes(memoryview(result)[:1]) == b"{":
+            reply.answer(result)
+        else:
+            try:
+                said = _error.decode(error)
+            except _UNREADABLE:
+                said = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable")
+            reply.fail(RemoteError(said))
+        return True
+
+    def cancelled(self, id_: str | int) -> None:
+        """The client takes a question for cancelled, if this is one: it has refused to answer."""
+        self.answered(id_, _UNSAID, _REFUSED)
+
+    def close(self) -> None:
+        """The session is over."""
+        for id_ in list(self._open):
+            if (reply := self.take(id_)) is not None:
+                reply.fail(CannotAsk("the client has gone"))

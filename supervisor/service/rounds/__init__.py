@@ -1,0 +1,1 @@
+"""A call with everything that is asked before it has its result, across the eras."""

@@ -1,0 +1,165 @@
+"""Tools that run only after their user has said yes, whatever their server says of them (setting `confirm`).
+
+The question goes the way of a server's own: by a request, by an incomplete result, or in a result of a meta-tool.
+Nobody has said yes who was not asked, did not answer in time, or answered anything else; and nothing is sent before.
+
+What a modern server asks afterwards passes with a state of its own, so a request that is made again with that state is
+known to be confirmed; a state that was not given here means nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final, NoReturn
+
+import msgspec
+import trio
+
+from actors.errors import CannotAsk, SupervisorError
+from actors.messages import CallServer, Question
+from actors.principal import Principal
+from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.asking.input_required import InputRequest, required
+from actors.protocol.wire.jsonrpc import RemoteError, encode
+from supervisor.host.loop.workbench import Workbench
+from supervisor.metatools.answers import shown_call
+from supervisor.service.exchange import Exchange
+from supervisor.service.rounds.parking import GRACE_S, Parked, Parking
+from supervisor.service.rounds.rounds import AskedByResult, InputNeeded, Rounds
+
+KEY: Final = "confirm"
+_SHOWN_COST: Final = 4
+"""So many bytes of a call cost as much, to be shown, as one that a model wrote."""
+MAX_PASSED: Final = 4096
+"""Confirmed calls that go on with a state of their servers'."""
+
+
+class Declined(SupervisorError):
+    """The user of a client did not say yes to a call that needs it."""
+
+    code = -31401
+    kind = "declined"
+
+
+class _Content(msgspec.Struct):
+    run: bool = False
+
+
+class _Answer(msgspec.Struct):
+    action: str = ""
+    content: _Content = msgspec.field(default_factory=_Content)
+
+
+_answer = msgspec.json.Decoder(_Answer)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class Confirmations:
+    """Asks for a yes. Calls that wait for one in the meantime are parked: nothing of them was sent."""
+
+    def __init__(self, parking: Parking, bench: Workbench) -> None:
+        self._parking = parking
+        self._bench = bench
+        self._passed: dict[tuple[Principal, bytes, bytes], float] = {}
+
+    def remember(self, exchange: Exchange, digest: bytes, state: msgspec.Raw, for_s: float) -> None:
+        """A confirmed call is to be made again within `for_s`, with this state of its server (JSON text, or empty)."""
+        now = trio.current_time()
+        if len(self._passed) >= MAX_PASSED:
+            self._passed = {key: until for key, until in self._passed.items() if until > now}
+        if len(self._passed) < MAX_PASSED:
+            self._passed[_key(exchange, digest, state)] = now + for_s
+
+    def knows(self, exchange: Exchange, digest: bytes, state: msgspec.Raw) -> bool:
+        """Say whether a request is one of those; then it is none of them any more: one yes runs a tool once."""
+        return self._passed.pop(_key(exchange, digest, state), 0.0) > trio.current_time()
+
+    async def ask(
+        self,
+        exchange: Exchange,
+        message: CallServer,
+        digest: bytes,
+        timeout_s: float,
+        *,
+        by_result: bool,
+        everyone: bool,
+    ) -> None:
+        """Return once the user of a client says yes. `by_result`: it may be told what to do by a result.
+
+        Unless `everyone` may be asked so, a yes of its model is none: a person has to say it, on a page. Raises
+        `Declined` for anything else, `CannotAsk` for a client that cannot be asked, `InvalidArguments` for a call that
+        cannot be shown, and `InputNeeded` or `AskedByResult` for a client that is to make its request again.
+        """
+        question = await self._bench.run(len(message.members) // _SHOWN_COST, _question, message)
+        lacks = exchange.lacks(question)
+        if lacks and not by_result and not exchange.reaches_people(question):
+            text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
+            raise CannotAsk(text, server=message.server)
+        if not by_result if lacks else exchange.client.era == "legacy":
+            check(await _answered(exchange, question, timeout_s), message)
+            return
+        rounds = Rounds(exchange, by_result=bool(lacks))
+        rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not everyone)
+        expires = trio.current_time() + timeout_s + GRACE_S
+        self._ask_again(Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True), message)
+
+    def go_on(
+        self, exchange: Exchange, message: CallServer, parked: Parked, answers: Mapping[str, msgspec.Raw]
+    ) -> None:
+        """Return if the user has said yes to a call that waited for that. Raises as `ask` does."""
+        rounds = parked.rounds
+        rounds.go_on(exchange, answers)
+        answer = rounds.given.get(KEY)
+        if answer is None and rounds.by_result:
+            self._ask_again(parked, message)
+        rounds.close()
+        check(answer, message)
+
+    def _ask_again(self, parked: Parked, message: CallServer) -> NoReturn:
+        state, rounds = self._parking.park(parked), parked.rounds
+        if rounds.by_result:
+            left_s = parked.expires - GRACE_S - trio.current_time()
+            raise AskedByResult(message.server, rounds.told, state, left_s)
+        raise InputNeeded(required(rounds.requests, state))
+
+
+def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:
+    return exchange.client.principal, digest, hashlib.blake2b(bytes(state), digest_size=16).digest()
+
+
+def check(answer: msgspec.Raw | None, message: CallServer) -> None:
+    """Raise `Declined` for every answer, or none, but a yes."""
+    said = "nobody answered in time"
+    if answer is not None:
+        try:
+            given = _answer.decode(answer)
+        except _UNREADABLE:
+            given = _Answer()
+        if given.action == "accept" and given.content.run:
+            return
+        said = "the user did not say yes"
+    raise Declined(f"{message.server}:{message.name} was not run: {said}", server=message.server)
+
+
+async def _answered(exchange: Exchange, question: Question, timeout_s: float) -> msgspec.Raw | None:
+    reply = exchange.ask(question)
+    with trio.move_on_after(timeout_s):
+        try:
+            return await reply.wait()
+        except RemoteError:
+            return msgspec.Raw(b"{}")
+    return None
+
+
+def _question(message: CallServer) -> Question:
+    """Return the question for a call. Raises `InvalidArguments` for one that no person can be shown."""
+    params = {
+        "message": shown_call.question(message.server, message.members),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"run": {"type": "boolean", "title": "Run it", "default": False}},
+            "required": ["run"],
+        },
+    }
+    return Question(ELICIT, msgspec.Raw(encode(params)))

@@ -1,0 +1,84 @@
+"""The questions of an incomplete result, asked of a legacy client by requests."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+import msgspec
+import trio
+
+from actors.errors import CannotAsk, ProtocolViolation
+from actors.kit import Latest, Reply
+from actors.messages import Question
+from actors.protocol.agreement.client_capabilities import ELICIT, mode_of
+from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.asking.questions import CANCELLED, Fallback, refusal, unanswered
+from actors.protocol.wire.jsonrpc import RemoteError, encode
+from supervisor.servers.deployment import Deployment
+from supervisor.service.exchange import Exchange
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Questionnaire:
+    """Asks whatever a modern server wants to know."""
+
+    def __init__(self, deployment: Latest[Deployment]) -> None:
+        self._deployment = deployment
+
+    async def answers(
+        self, exchange: Exchange, server: str, requests: Mapping[str, InputRequest]
+    ) -> dict[str, msgspec.Raw]:
+        """Return what the client answers to all questions, which are asked at the same time.
+
+        Nobody who does not answer has said yes. Raises `CannotAsk` where the server could not do with that.
+        """
+        replies: dict[str, Reply[msgspec.Raw]] = {}
+        answers: dict[str, msgspec.Raw] = {}
+        try:
+            for key, request in requests.items():
+                if (wrong := refusal(request.method, request.params)) is not None:
+                    raise ProtocolViolation(f"server {server!r} asked {wrong}", server=server, outcome="unknown")
+                replies[key] = exchange.ask(Question(request.method, _for_legacy(request)))
+            with trio.move_on_after(self._deployment.value.rules_of(server).question_timeout_s):
+                for key, reply in replies.items():
+                    answers[key] = await _answer(requests[key].method, reply, server)
+        finally:
+            for reply in replies.values():
+                reply.abandon()
+        fallback = self._deployment.value.rules_of(server).question_fallback
+        for key, request in requests.items():
+            if key not in answers:
+                given = replies[key].given
+                answers[key] = _unanswered(request, fallback, server) if given is None else given
+        return answers
+
+
+async def _answer(method: str, reply: Reply[msgspec.Raw], server: str) -> msgspec.Raw:
+    try:
+        return await reply.wait()
+    except CannotAsk as error:
+        raise CannotAsk(f"server {server!r} asked for input: {error.message}", server=server) from None
+    except RemoteError as error:
+        if method == ELICIT:
+            return msgspec.Raw(CANCELLED)
+        text = f"server {server!r} asked for input ({method}), and the client refused: {error.error.message[:200]}"
+        raise CannotAsk(text, server=server) from None
+
+
+def _unanswered(request: InputRequest, fallback: Fallback, server: str) -> msgspec.Raw:
+    answer = unanswered(request.method, request.params, fallback)
+    if isinstance(answer, bytes):
+        return msgspec.Raw(answer)
+    raise CannotAsk(f"server {server!r} asked for input ({request.method}), and {answer.message}", server=server)
+
+
+def _for_legacy(request: InputRequest) -> msgspec.Raw:
+    """Return the params of a question for a client of 2025-11-25, where whoever asks for a visit gives it an id."""
+    if request.method != ELICIT or mode_of(request.params) != "url":
+        return request.params
+    members = _members.decode(request.params)
+    if "elicitationId" in members:
+        return request.params
+    return msgspec.Raw(encode({**members, "elicitationId": secrets.token_urlsafe(16)}))

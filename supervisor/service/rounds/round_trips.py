@@ -1,0 +1,298 @@
+"""A call with everything that is asked before it has its result, whatever the eras of client and server.
+
+| client | server | how it is asked |
+| --- | --- | --- |
+| legacy | legacy | by requests; see `Exchange.ask`, and `actors/server/dialogue.py` |
+| modern | modern | by an incomplete result and a second request, which pass as they are |
+| modern | legacy | the call is parked; see `Parking` and `Rounds` |
+| legacy | modern | the questions of an incomplete result are requests to the client, whose answers are a second call |
+| cannot be asked | any | by an ordinary result with a continuation, where the entry allows it (`ask`) |
+
+(MCP 2026-07-28, basic/patterns/mrtr; 2025-11-25, client/elicitation, client/sampling, client/roots.)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, TooManyCalls
+from actors.kit import Address, Latest, Reply
+from actors.messages import CallServer, Question, Result
+from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.asking import input_required
+from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
+from actors.protocol.asking.questions import refusal
+from actors.protocol.wire.jsonrpc import RemoteError, encode
+from actors.router import Message as RouterMessage
+from supervisor.host.loop.workbench import Workbench
+from supervisor.servers.deployment import CallRules, Deployment
+from supervisor.service.exchange import OVER, Exchange
+from supervisor.service.questions.allowance import Allowances, CallAllowance
+from supervisor.service.questions.labels import labelled_result
+from supervisor.service.relay import URL_ELICITATION_REQUIRED, has_failed
+from supervisor.service.rounds.confirmations import Confirmations
+from supervisor.service.rounds.parking import GRACE_S, Parked, Parking, digest_of
+from supervisor.service.rounds.questionnaire import Questionnaire
+from supervisor.service.rounds.rounds import AskedByResult, CapabilityRequired, InputNeeded, Rounds
+
+MAX_ROUNDS: Final = 10
+"""Incomplete results to one request, as the official SDKs have it."""
+PACE_S: Final = 0.25
+"""Between requests that a server wants made again without asking for anything."""
+_DIGEST_COST: Final = 16
+"""So many bytes cost as much, to be digested, as one that a model wrote."""
+_ANSWERS_COST = _READ_COST = 4
+"""The same of what questions and answers are in."""
+_SKIMMED_COST: Final = 256
+"""The same of a result of which only its type is read."""
+MAX_ADDRESSES_BYTES: Final = 65_536
+"""Of an error that names addresses to be opened first."""
+
+
+class _Elicitations(msgspec.Struct):
+    elicitations: list[dict[str, msgspec.Raw]]
+
+
+_elicitations = msgspec.json.Decoder(_Elicitations)
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class RoundTrips:
+    """Asks servers through the router, and clients where their servers ask back."""
+
+    def __init__(
+        self, router: Address[RouterMessage], deployment: Latest[Deployment], bench: Workbench, parking: Parking
+    ) -> None:
+        self._router = router
+        self._deployment = deployment
+        self._bench = bench
+        self._parking = parking
+        self._confirmations = Confirmations(parking, bench)
+        self._allowances = Allowances(deployment)
+        self._questionnaire = Questionnaire(deployment)
+
+    async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:
+        """Return the result of a call, which is complete. `by_result`: a client may be asked by what it is answered.
+
+        Raises `InputNeeded` or `AskedByResult` for a client that is to answer something first, `CapabilityRequired`
+        where it failed as the client could not be asked, and what a call may raise. A checkpoint.
+        """
+        if message.method not in METHODS:
+            return await self._router.ask(message)
+        retry, parked = exchange.retry, None
+        if retry is not None and (retry.ours or self._parking.is_ours(input_required.state_of(retry))):
+            parked, answers = await self._taken(exchange, message, retry, by_result=by_result)
+            if not parked.unconfirmed:
+                return await self._gone_on(exchange, message, parked, answers)
+            exchange.retry = None
+            self._confirmations.go_on(exchange, message, parked, answers)
+        rules = self._deployment.value.rules_of(message.server)
+        if parked is None and message.method == "tools/call" and rules.confirms(message.name):
+            await self._confirm(exchange, message, rules, by_result=by_result)
+        exchange.allowance = CallAllowance(self._allowances, message.server)
+        by_result = by_result and rules.asks_everyone
+        if by_result or exchange.client.era == "modern":
+            if (retry := exchange.retry) is not None:
+                resumes = bool(input_required.state_of(retry))
+                message = msgspec.structs.replace(message, retry=retry.members(), resumes=resumes)
+            return await self._begun(exchange, message, by_result=by_result)
+        result = await self._router.ask(message)
+        return await self._completed(exchange, message, result) if result.era == "modern" else result
+
+    async def _confirm(self, exchange: Exchange, message: CallServer, rules: CallRules, *, by_result: bool) -> None:
+        """Return if a call that needs a yes of its user has it."""
+        retry, digest = exchange.retry, await self._digest(message)
+        if retry is not None and self._confirmations.knows(exchange, digest, retry.state):
+            return
+        timeout_s, everyone = rules.question_timeout_s, rules.asks_everyone
+        ask = self._confirmations.ask
+        await ask(exchange, message, digest, timeout_s, by_result=by_result, everyone=everyone)
+
+    async def _taken(
+        self, exchange: Exchange, message: CallServer, retry: Retry, *, by_result: bool
+    ) -> tuple[Parked, dict[str, msgspec.Raw]]:
+        """Take the call out of its parking that a request goes on with, and the answers to its questions.
+
+        Raises `MalformedRequest` if there is none: what comes with a state of ours never begins a call.
+        """
+        state, digest = input_required.state_of(retry), await self._digest(message)
+        answers = await self._bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
+        name, parked = self._parking.find(state, exchange.client.principal, digest)
+        if not parked.rounds.continues_with(exchange, by_result=by_result):
+            text = "requestState: of a call that was made in the other era, or by execute_mcp_tool; go on with it there"
+            raise MalformedRequest(text, outcome="not_sent" if parked.reply is None else "unknown")
+        self._parking.take(name)
+        return parked, answers
+
+    # Clients that are asked by answers ------------------------------------------------------------------------------
+
+    async def _begun(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
+        rounds = Rounds(exchange, by_result=by_result)
+        reply = self._router.request(msgspec.structs.replace(message, exchange=rounds))
+        reply.on_settled(lambda: rounds.close(OVER))  # also while it is parked: nobody should answer in vain
+        try:
+            result = await self._round(rounds, reply, exchange, message)
+        except RemoteError as error:
+            passed = exchange.client.era == "legacy" or error.error.code != URL_ELICITATION_REQUIRED
+            requests = {} if passed else _addresses(error)
+            question = next(iter(requests.values()), None)
+            if question is None or exchange.lacks(Question(question.method, question.params)):
+                raise
+        else:
+            return await self._complete(exchange, message, rounds, result)
+        state = self._parking.park(await self._parked(exchange, message, rounds, None))
+        raise InputNeeded(input_required.required(requests, state))
+
+    async def _complete(self, exchange: Exchange, message: CallServer, rounds: Rounds, result: Result) -> Result:
+        """Return a result if it is complete; else ask what a modern server wants to know."""
+        if not await self._incomplete(result):
+            return result
+        everyone = exchange.elicitations is not None and exchange.elicitations.everyone
+        required = await self._read(result, message.server) if everyone or rounds.by_result else None
+        if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
+            if exchange.client.era == "modern":
+                rules = self._deployment.value.rules_of(message.server)
+                if rules.confirms(message.name):
+                    state, digest = (await self._read(result, message.server)).state, await self._digest(message)
+                    self._confirmations.remember(exchange, digest, state, rules.max_s)
+                raise InputNeeded(await self._passed(exchange, result, message.server))
+            return await self._completed(exchange, message, result)
+        if not rounds.by_result:  # a person is asked on a page, and its client waits
+            return await self._completed(exchange, message, result)
+        try:
+            rounds.require(required.requests)
+        except CannotAsk as error:
+            text = f"server {message.server!r} asked for input: {error.message}"
+            raise CannotAsk(text, server=message.server) from None
+        raise self._told(await self._parked(exchange, message, rounds, None, required), message.server)
+
+    async def _gone_on(
+        self, exchange: Exchange, message: CallServer, parked: Parked, answers: dict[str, msgspec.Raw]
+    ) -> Result:
+        rounds, required = parked.rounds, parked.required
+        rounds.go_on(exchange, answers)
+        if parked.reply is not None:
+            return await self._round(rounds, parked.reply, exchange, message)
+        if required is not None:
+            if rounds.told:
+                raise self._told(await self._parked(exchange, message, rounds, None, required), message.server)
+            known = Retry(msgspec.Raw(encode(rounds.given)), required.state)
+            message = msgspec.structs.replace(message, retry=known.members())
+        return await self._begun(exchange, message, by_result=rounds.by_result)
+
+    async def _round(self, rounds: Rounds, reply: Reply[Result], exchange: Exchange, message: CallServer) -> Result:
+        """Wait for the result, or for something to ask. Cancelling it abandons the call."""
+        try:
+            while not await rounds.settled(reply):
+                parked = await self._parked(exchange, message, rounds, reply)
+                try:
+                    if requests := rounds.requests:
+                        raise InputNeeded(input_required.required(requests, self._parking.park(parked)))
+                    raise self._told(parked, message.server)
+                except CannotAsk:
+                    rounds.close()
+        except (trio.Cancelled, TooManyCalls):
+            reply.abandon()
+            rounds.close()
+            raise
+        except (InputNeeded, AskedByResult):
+            rounds.pause()
+            raise
+        rounds.close()
+        result = await reply.wait()
+        if rounds.lacked and exchange.client.era == "modern" and has_failed(result.body):
+            raise CapabilityRequired(message.server, rounds.lacked, result)
+        return result
+
+    def _told(self, parked: Parked, server: str) -> AskedByResult:
+        """Park a call and return what tells its client of questions. Raises `CannotAsk` if too many calls wait."""
+        left_s = parked.expires - GRACE_S - trio.current_time()
+        return AskedByResult(server, parked.rounds.told, self._parking.park(parked), left_s)
+
+    async def _parked(
+        self,
+        exchange: Exchange,
+        message: CallServer,
+        rounds: Rounds,
+        reply: Reply[Result] | None,
+        required: InputRequired | None = None,
+    ) -> Parked:
+        timeout_s = self._deployment.value.rules_of(message.server).question_timeout_s
+        expires = trio.current_time() + timeout_s + GRACE_S
+        return Parked(exchange.client.principal, await self._digest(message), expires, reply, rounds, required)
+
+    async def _incomplete(self, result: Result) -> bool:
+        size = len(result.body) // _SKIMMED_COST
+        return result.era == "modern" and await self._bench.run(size, input_required.is_incomplete, result.body)
+
+    async def _passed(self, exchange: Exchange, result: Result, server: str) -> bytes:
+        """Return what a modern server asks as its modern client gets it: as it is, where the client knows who asks.
+
+        Raises `TooManyQuestions` if it may ask no more.
+        """
+        required = await self._read(result, server)
+        if exchange.allowance is not None:
+            exchange.allowance.count_all(required.requests.values())
+        if not exchange.asked_by:
+            return bytes(result.body)
+        cost = len(result.body) // _READ_COST
+        return await self._bench.run(cost, labelled_result, exchange.asked_by, bytes(result.body), required.requests)
+
+    async def _read(self, result: Result, server: str) -> InputRequired:
+        try:
+            return await self._bench.run(len(result.body) // _READ_COST, input_required.read, result.body)
+        except ProtocolViolation as error:
+            raise ProtocolViolation(f"server {server!r} {error.message}", server=server, outcome="unknown") from None
+
+    async def _digest(self, message: CallServer) -> bytes:
+        cost = len(message.members) // _DIGEST_COST
+        return await self._bench.run(cost, digest_of, message.server, message.method, message.members)
+
+    # Legacy clients of modern servers -------------------------------------------------------------------------------
+
+    async def _completed(self, exchange: Exchange, message: CallServer, result: Result) -> Result:
+        """Ask the client whatever the server wants to know, until a result is complete."""
+        server = message.server
+        rules = self._deployment.value.rules_of(server)
+        with trio.move_on_after(rules.max_s):
+            for _ in range(MAX_ROUNDS):
+                if not await self._incomplete(result):
+                    return result
+                required = await self._read(result, server)
+                retry = Retry(state=required.state)
+                if required.requests:
+                    answers = await self._questionnaire.answers(exchange, server, required.requests)
+                    retry = Retry(responses=msgspec.Raw(encode(answers)), state=required.state)
+                else:
+                    await trio.sleep(PACE_S)
+                again = msgspec.structs.replace(message, retry=retry.members(), deadline_s=rules.timeout_s)
+                result = await self._router.ask(again)
+            if not await self._incomplete(result):
+                return result
+            text = f"server {server!r} asked for input {MAX_ROUNDS} times during one call"
+            raise ProtocolViolation(text, server=server, outcome="unknown")
+        text = f"server {server!r} asked for input, and had no result in {rules.max_s:.0f} s"
+        raise CallTimedOut(text, server=server, outcome="unknown")
+
+
+def _question(request: InputRequest) -> Question:
+    return Question(request.method, request.params)
+
+
+def _addresses(error: RemoteError) -> dict[str, InputRequest]:
+    """Return the questions of an error that wants addresses visited before the request is made again (-32042)."""
+    if len(error.error.data) > MAX_ADDRESSES_BYTES:
+        return {}
+    try:
+        wanted = _elicitations.decode(error.error.data).elicitations[: input_required.MAX_REQUESTS]
+    except _UNREADABLE:
+        return {}
+    requests = {}
+    for number, members in enumerate(wanted, 1):
+        params = msgspec.Raw(encode({name: value for name, value in members.items() if name != "elicitationId"}))
+        if refusal(ELICIT, params) is None:
+            requests[f"question-{number}"] = InputRequest(ELICIT, params)
+    return requests

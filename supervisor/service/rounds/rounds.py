@@ -1,0 +1,282 @@
+"""What a server asks during a call whose client gets no requests, collected until somebody makes a round of it.
+
+One round is what a client is given to answer at a time. Between two rounds the call has no exchange: what the server
+tells meanwhile goes to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from actors.errors import CannotAsk, SupervisorError
+from actors.kit import Reply
+from actors.messages import Note, Question, Result
+from actors.protocol.agreement.client_capabilities import ELICIT, lacking, requirement
+from actors.protocol.asking.forms import is_secret
+from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.asking.question_progress import with_token
+from actors.protocol.asking.questions import MAX_FORM_BYTES, refusal
+from actors.protocol.asking.visits import Visitor
+from actors.protocol.exchanges import PROGRESS
+from actors.protocol.wire.jsonrpc import encode
+from supervisor.metatools.answers.questions import ToldQuestion
+from supervisor.service.exchange import Exchange
+from supervisor.service.questions.labels import labelled
+
+MAX_OPEN: Final = 32
+TOGETHER_S: Final = 0.04
+"""For the questions that a server asks at the same time."""
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class InputNeeded(Exception):
+    """A request is over without a complete result; `result` is what its client gets, as JSON text."""
+
+    def __init__(self, result: bytes) -> None:
+        super().__init__()
+        self.result = result
+
+
+class AskedByResult(Exception):
+    """A request is over with a result that has questions in it, for a client that cannot be asked in any other way.
+
+    `questions` by their keys; `state` is what the client has to send with its answers, within `expires_s`.
+    """
+
+    def __init__(self, server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float) -> None:
+        super().__init__()
+        self.server = server
+        self.questions = questions
+        self.state = state
+        self.expires_s = expires_s
+
+
+class CapabilityRequired(SupervisorError):
+    """The call failed because its server asked what the client did not declare (MCP 2026-07-28, -32021).
+
+    `result` is what the server answered after it was told so.
+    """
+
+    code = -32021
+    http_status = 400
+    kind = "capability"
+
+    def __init__(self, server: str, required: Mapping[str, Any], result: Result) -> None:
+        text = f"server {server!r} asked for what the client did not declare: {', '.join(required)}"
+        details = {"requiredCapabilities": dict(required)}
+        super().__init__(text, server=server, outcome="completed", details=details)
+        self.result = result
+
+
+class _Open(msgspec.Struct, frozen=True, eq=False):
+    """A question that nobody has answered; `page` is where a person may, empty if there is none.
+
+    `there_only`: on no other way.
+    """
+
+    question: Question
+    reply: Reply[msgspec.Raw]
+    page: str = ""
+    there_only: bool = False
+
+
+class Rounds:
+    """One call of a client that is asked by its answers; implements `actors.messages.Caller`.
+
+    `by_result`: forms that a client did not declare are kept as well, to be told by an ordinary result.
+    """
+
+    __slots__ = ("_asked", "_exchange", "_last", "_on_pages", "_open", "_required", "_turn", "by_result", "lacked")
+
+    def __init__(self, exchange: Exchange, *, by_result: bool = False) -> None:
+        self._exchange: Exchange | None = exchange
+        self._last = exchange
+        self.by_result = by_result
+        self._open: dict[str, _Open] = {}
+        self._on_pages: set[Reply[msgspec.Raw]] = set()
+        self._asked = 0
+        self._turn: trio.Event | None = None
+        self._required: dict[str, Reply[msgspec.Raw]] = {}
+        self.lacked: dict[str, Any] = {}
+        """Capabilities that the client would have needed for a question that was not asked."""
+
+    @property
+    def given(self) -> dict[str, msgspec.Raw]:
+        """The answers to the questions of `require`, by their keys."""
+        return {key: reply.given for key, reply in self._required.items() if reply.given is not None}
+
+    @property
+    def told(self) -> dict[str, ToldQuestion]:
+        """The questions that nobody has answered, by their keys, for a client that is told of them by a result."""
+        return {
+            key: ToldQuestion(InputRequest(each.question.method, each.question.params), each.page, each.there_only)
+            for key, each in self._open.items()
+        }
+
+    @property
+    def requests(self) -> dict[str, InputRequest]:
+        """Those of them that the client can be asked in the way of its revision."""
+        known = {key: each.question for key, each in self._open.items() if not self._last.lacks(each.question)}
+        by = self._last.asked_by
+        return {key: InputRequest(each.method, labelled(by, each.method, each.params)) for key, each in known.items()}
+
+    def note(self, note: Note) -> bool:
+        """Tell the client something, if one of its requests is here; see `actors.messages.Caller.note`."""
+        exchange = self._exchange
+        if exchange is None:
+            return False
+        if self._asked == 0:  # nearly always: its first request is the only one
+            return exchange.note(note)
+        if note.method != PROGRESS:
+            return exchange.wish.log_level is not None and exchange.note(note)
+        token = exchange.wish.progress  # each request has a token of its own
+        if not token:
+            return False
+        members = {**_members.decode(note.params), "progressToken": msgspec.Raw(token)}
+        return exchange.note(Note(note.method, encode(members)))
+
+    def ask(self, question: Question) -> Reply[msgspec.Raw]:
+        """Ask by a request where the client takes requests, else keep a question; see `actors.messages.Caller.ask`."""
+        last, lacks, elicitations = self._last, self._last.lacks(question), self._last.elicitations
+        if not lacks and self._exchange is not None and last.client.era == "legacy":
+            return self._exchange.ask(question)
+        told = self.by_result and question.method == ELICIT
+        reply: Reply[msgspec.Raw] = Reply()
+        question = Question(question.method, with_token(question.params, b""))
+        try:
+            if not lacks or told:
+                self._keep(f"question-{self._asked + 1}", question, reply, told=bool(lacks))
+            elif elicitations is not None and last.reaches_people(question):
+                last.admit(question, reply)
+                elicitations.offer(question, reply)
+                self._on_pages.add(reply)
+                reply.on_settled(lambda: self._on_pages.discard(reply))
+            else:
+                self.lacked.update(requirement(lacking(last.client.capabilities, question.method, question.params)))
+                raise CannotAsk(lacks)
+        except CannotAsk as error:
+            reply.fail(error)
+        return reply
+
+    @property
+    def program(self) -> Hashable:
+        """Whose call it is, over all sessions; see `Client.program`."""
+        return self._last.client.program
+
+    @property
+    def identity(self) -> Hashable:
+        """Who made the call; see `Caller.identity`."""
+        return self._last.identity
+
+    def visitor(self, question: Question | None = None) -> Visitor | None:
+        """Return who hears of the end of a visit: a client that takes requests; see `Caller.visitor`."""
+        return self._exchange.visitor(question) if self._exchange is not None else None
+
+    def require(self, requests: Mapping[str, InputRequest], *, there_only: bool = False) -> None:
+        """Keep questions under keys of their own, until `given` has their answers; `there_only`: from a page.
+
+        Raises `CannotAsk` for what the client cannot be asked so.
+        """
+        try:
+            for key, request in requests.items():
+                question = Question(request.method, request.params)
+                if question.method != ELICIT or refusal(question.method, question.params):
+                    raise CannotAsk(self._last.lacks(question) or "it cannot be asked by a result")
+                reply: Reply[msgspec.Raw] = Reply()
+                self._required[key] = reply
+                self._keep(key, question, reply, told=self.by_result, there_only=there_only)
+        except CannotAsk:
+            self.close()
+            raise
+
+    def _keep(
+        self, key: str, question: Question, reply: Reply[msgspec.Raw], *, told: bool, there_only: bool = False
+    ) -> None:
+        """Keep a question until it is settled, however that happens. `told`: a result tells of it.
+
+        Where a model reads that, what is secret can be answered on a page only.
+        """
+        if len(self._open) >= MAX_OPEN:
+            raise CannotAsk(f"{len(self._open)} questions of this call wait for an answer already")
+        self._last.admit(question, reply)
+        page, elicitations = "", self._last.elicitations
+        if told:
+            size = sum(len(asked.question.params) for asked in (*self._open.values(), _Open(question, reply)))
+            if size > MAX_FORM_BYTES:
+                raise CannotAsk(f"{size} bytes of questions at once; a result tells of {MAX_FORM_BYTES} at most")
+            there_only = there_only or is_secret(question.params)
+            page = self._page(question, reply)
+            if there_only and not page:
+                raise CannotAsk("only a person may answer this, on a page of the daemon, and there is none for it")
+        elif elicitations is not None:
+            elicitations.asked(question, reply)
+        self._asked += 1
+        self._open[key] = _Open(question, reply, page, told and there_only)
+        reply.on_settled(lambda: self._settled(key))
+        if self._turn is not None:
+            self._turn.set()
+
+    def _page(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
+        try:
+            return self._last.elicitations.offer(question, reply) if self._last.elicitations is not None else ""
+        except CannotAsk:
+            return ""
+
+    async def settled(self, reply: Reply[Result]) -> bool:
+        """Wait until a call has its result, or there is something to ask; return whether it has its result.
+
+        Cancelling it abandons the call. A checkpoint if it waits.
+        """
+        try:
+            while not reply.settled:
+                self._turn = turn = trio.Event()
+                reply.on_settled(turn.set)
+                if self._open:
+                    turn.set()
+                await turn.wait()
+                if not reply.settled:
+                    await self._gather(reply)
+                if self._open:  # its server may have taken it back
+                    break
+        except trio.Cancelled:
+            reply.abandon()
+            raise
+        finally:
+            self._turn = None
+        return reply.settled
+
+    async def _gather(self, reply: Reply[Result]) -> None:
+        """Wait a moment for what is asked at the same time, or for the result."""
+        over = trio.Event()
+        reply.on_settled(over.set)
+        with trio.move_on_after(TOGETHER_S):
+            await over.wait()
+
+    def pause(self) -> None:
+        """The client gets a round of questions: its request is over."""
+        self._exchange = None
+
+    def continues_with(self, exchange: Exchange, *, by_result: bool) -> bool:
+        """Say whether a request can be told what else is asked: in the era of the first, `by_result` where that was."""
+        return exchange.client.era == self._last.client.era and (by_result or not self.by_result)
+
+    def go_on(self, exchange: Exchange, answers: Mapping[str, msgspec.Raw]) -> None:
+        """The client has made its request again. Questions without an answer stay open, other answers mean nothing."""
+        exchange.allowance = self._last.allowance
+        self._exchange = self._last = exchange
+        for key, asked in list(self._open.items()):  # there may be very many answers
+            if key in answers and not asked.there_only:
+                asked.reply.answer(answers[key])
+
+    def close(self, why: str = "nobody came back with an answer") -> None:
+        """Nobody answers any more."""
+        for reply in [*(asked.reply for asked in self._open.values()), *self._on_pages]:
+            reply.fail(CannotAsk(why))
+
+    def _settled(self, key: str) -> None:
+        self._open.pop(key, None)

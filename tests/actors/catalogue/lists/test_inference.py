@@ -1,0 +1,162 @@
+"""What the words of a tool say about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.catalogue.lists.inference import (
+    AUTH_DESCRIPTION,
+    AUTH_NAME,
+    CATEGORIES,
+    WORDS,
+    Effects,
+    category,
+    complexity,
+    deprecated,
+    effects,
+    first_sentence,
+    requires_auth,
+)
+
+
+@pytest.mark.parametrize("word", WORDS["read"])
+@pytest.mark.parametrize("shape", ["{}", "{}_thing", "thing-{}", "{}Thing"])
+def test_a_name_that_reads_is_read_only(word: str, shape: str) -> None:
+    found = effects(shape.format(word), "")
+    assert (found.read_only, found.destructive, found.why) == (True, False, word)
+
+
+@pytest.mark.parametrize("word", WORDS["destroy"])
+@pytest.mark.parametrize("shape", ["{}", "get_and_{}_thing", "thing-{}", "{}Thing", "list_{}_x"])
+def test_a_name_that_destroys_is_destructive_whatever_else_it_says(word: str, shape: str) -> None:
+    found = effects(shape.format(word), "Reads a thing.")
+    assert (found.read_only, found.destructive, found.why) == (False, True, word)
+
+
+@pytest.mark.parametrize("word", WORDS["replace"])
+def test_a_name_that_replaces_is_idempotent(word: str) -> None:
+    found = effects(f"{word}_thing", "")
+    assert (found.read_only, found.destructive, found.idempotent) == (False, None, True)
+    assert effects(f"{word}_and_delete_thing", "").idempotent is None
+
+
+@pytest.mark.parametrize("word", WORDS["write"])
+def test_a_name_that_writes_is_not_read_only(word: str) -> None:
+    found = effects(f"{word}_list", "")
+    assert (found.read_only, found.destructive, found.idempotent) == (False, None, None)
+
+
+@pytest.mark.parametrize("name", ["forget", "together", "target", "playlist", "breadth", "undeletable", "offset"])
+def test_a_word_inside_another_word_means_nothing(name: str) -> None:
+    assert effects(name, "") == Effects()
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "expected"),
+    [
+        ("deleteRepository", "Permanently remove the repository.", (False, True)),
+        ("nuke", "Permanently deletes the repository.", (False, True)),
+        ("nuke", "Ends it. Then deletes the rest.", (None, None)),
+        ("browse", "Searches the web.", (True, False)),
+        ("browse", "Queries the web.", (True, False)),
+        ("browse", "Fetches a page.", (True, False)),
+        ("browse", "A way to search the web.", (None, None)),
+        ("get_queue", "Gets the queue and clears it.", (None, None)),
+        ("get_or_create_user", "", (None, None)),
+        ("get_build_logs", "", (True, False)),
+        ("list_deleted_files", "Lists deleted files.", (True, False)),
+        ("create_list", "Lists are made by this.", (False, None)),
+        ("touch", "Updates the time of a file.", (False, None)),
+        ("", "", (None, None)),
+    ],
+)
+def test_name_and_first_sentence_decide(name: str, description: str, expected: tuple[bool | None, bool | None]) -> None:
+    found = effects(name, description)
+    assert (found.read_only, found.destructive) == expected
+
+
+@pytest.mark.parametrize(
+    ("server", "name", "description", "expected"),
+    [
+        ("x", "git_status", "", "version-control"),
+        ("github", "create_issue", "", "version-control"),
+        ("x", "clone", "Clones a git repository.", "version-control"),
+        ("x", "digital_clock", "Digital.", "general"),
+        ("x", "readFile", "", "file-system"),
+        ("filesystem", "move", "", "file-system"),
+        ("x", "read_text", "Reads a file as text.", "file-system"),
+        ("x", "read_graph", "Reads the graph.", "general"),
+        ("x", "http_get", "", "api"),
+        ("x", "run_query", "", "data"),
+        ("x", "searches", "", "data"),
+        ("x", "search_files", "", "file-system"),
+        ("x", "auth_user", "", "authentication"),
+        ("x", "run_ci", "", "deployment"),
+        ("x", "recipe", "", "general"),
+        ("postgres-database", "vacuum", "", "data"),
+    ],
+)
+def test_the_first_category_that_fits_is_taken(server: str, name: str, description: str, expected: str) -> None:
+    assert category(server, name, description) == expected
+
+
+@pytest.mark.parametrize(("name", "nouns"), CATEGORIES)
+def test_each_noun_leads_to_its_category(name: str, nouns: tuple[str, ...]) -> None:
+    for noun in nouns:
+        assert category("x", f"the_{noun}", "") == name
+        assert category(f"my-{noun}", "the_thing", "") == name
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [(0, "simple"), (2, "simple"), (3, "moderate"), (5, "moderate"), (6, "complex"), (60, "complex")],
+)
+def test_complexity_grows_with_the_properties(properties: int, expected: str) -> None:
+    assert complexity("thing", properties) == expected
+
+
+@pytest.mark.parametrize("word", WORDS["complex"])
+def test_some_verbs_are_complex_by_themselves(word: str) -> None:
+    assert complexity(f"{word}_it", 0) == "complex"
+
+
+@pytest.mark.parametrize("word", AUTH_NAME)
+def test_a_name_about_logins_needs_one(word: str) -> None:
+    assert requires_auth(f"check_{word}", "")
+    assert not requires_auth(f"check{word}ed", "")
+
+
+@pytest.mark.parametrize("word", AUTH_DESCRIPTION)
+def test_a_description_about_logins_needs_one_unless_it_denies_it(word: str) -> None:
+    assert requires_auth("x", f"It needs {word} of the owner.")
+    assert not requires_auth("x", f"It works without {word}.")
+    assert not requires_auth("x", f"No special {word} needed.")
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "description", "expected"),
+    [
+        ("old_deprecated", "", "", True),
+        ("x", "Read (deprecated)", "", True),
+        ("x", "", "DEPRECATED: use y.", True),
+        ("x", "", "Reads. Deprecated: use y.", True),
+        ("x", "", "[Deprecated] Reads.", True),
+        ("x", "", "This tool is deprecated.", True),
+        ("x", "", "The old tool has been deprecated in favour of y.", True),
+        ("x", "", "This MCP server (acme/tools) is now deprecated and will go.", True),
+        ("x", "", "Lists APIs; some may be deprecated.", False),
+        ("x", "", "Finds uses of deprecated functions.", False),
+        ("undeprecated", "", "", False),
+    ],
+)
+def test_only_what_is_said_of_the_tool_itself_deprecates_it(
+    name: str, title: str, description: str, expected: bool
+) -> None:
+    assert deprecated(name, title, description) is expected
+
+
+def test_a_sentence_ends_at_a_stop_before_space_or_at_a_line() -> None:
+    assert first_sentence("  See a.b for it! Then go.") == "See a.b for it"
+    assert first_sentence("One\nTwo") == "One"
+    assert first_sentence("x" * 5000) == "x" * 1000
+    assert first_sentence("") == ""

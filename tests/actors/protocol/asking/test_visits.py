@@ -1,0 +1,115 @@
+"""Addresses that people are asked to open: who was given which id, and who hears that a visit is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.protocol.asking.visits import (
+    LASTS_S,
+    MAX_ERROR_BYTES,
+    MAX_ID_BYTES,
+    MAX_VISITS,
+    WANTED,
+    Visitor,
+    Visits,
+    completed,
+    id_of,
+    ids_in,
+)
+from actors.protocol.facts import VisitCompleted
+from actors.protocol.wire.jsonrpc import ErrorObject
+
+LONG = "x" * (MAX_ID_BYTES + 1)
+
+
+def raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+def visitor() -> Visitor:
+    return lambda id_: bool(id_)
+
+
+@pytest.mark.parametrize("params", [b"", b"7", b"{}", b'{"elicitationId":""}', b'{"elicitationId":7}', b"\xff"])
+def test_what_names_no_visit_is_about_none(params: bytes) -> None:
+    assert (completed(msgspec.Raw(params)), id_of(msgspec.Raw(params))) == (None, "")
+
+
+def test_a_visit_is_known_by_an_id_of_bounded_length() -> None:
+    assert completed(raw({"elicitationId": "a", "more": 1})) == VisitCompleted("a")
+    assert (id_of(raw({"elicitationId": LONG[1:]})), id_of(raw({"elicitationId": LONG}))) == (LONG[1:], "")
+
+
+@pytest.mark.parametrize(
+    ("code", "data", "ids"),
+    [
+        (
+            WANTED,
+            {"elicitations": [{"elicitationId": "a"}, {}, {"elicitationId": "a"}, {"elicitationId": LONG}]},
+            ("a",),
+        ),
+        (WANTED, {"elicitations": [7]}, ()),
+        (WANTED, 7, ()),
+        (WANTED, {"elicitations": [{"elicitationId": "a"}], "x": "x" * MAX_ERROR_BYTES}, ()),
+        (-32000, {"elicitations": [{"elicitationId": "a"}]}, ()),
+    ],
+)
+def test_an_error_asks_for_the_visits_that_it_names(code: int, data: Any, ids: tuple[str, ...]) -> None:
+    assert ids_in(ErrorObject(code, "go", raw(data))) == ids
+
+
+def test_everybody_who_was_given_an_id_hears_of_it_and_once() -> None:
+    visits, one, two = Visits(), visitor(), visitor()
+    visits.give("a", one, 1, 0.0)
+    visits.give("a", two, 2, 0.0)
+    visits.give("b", two, 3, 0.0)
+    assert visits.over("a", 1.0) == {one: 1, two: 2}
+    assert visits.over("a", 1.0) == {}
+    assert visits.over("c", 1.0) == {}
+    assert visits.over("b", 1.0) == {two: 3}
+    assert len(visits) == 0
+
+
+def test_a_visit_is_forgotten_after_its_time_which_begins_anew_when_it_is_asked_for_again() -> None:
+    visits, one, two = Visits(), visitor(), visitor()
+    visits.give("a", one, 1, 0.0)
+    visits.give("a", two, 2, 1.0)
+    visits.give("b", one, 3, 1.0)
+    visits.give("b", one, 4, LASTS_S)
+    assert visits.over("a", LASTS_S + 0.5) == {two: 2}
+    assert visits.over("b", LASTS_S + 2) == {one: 4}
+
+
+def test_the_oldest_is_forgotten_for_the_newest() -> None:
+    visits, one = Visits(), visitor()
+    for number in range(MAX_VISITS + 1):
+        visits.give(str(number), one, number, 0.0)
+    assert len(visits) == MAX_VISITS
+    assert visits.over("0", 0.0) == {}
+    assert visits.over("1", 0.0) == {one: 1}
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.floats(0, LASTS_S / 2), st.booleans()), max_size=60
+)
+
+
+@given(STEPS)
+def test_only_who_was_given_an_id_within_its_time_and_was_not_told_yet_hears_of_it(
+    steps: list[tuple[str, int, float, bool]],
+) -> None:
+    visits, clients, now = Visits(), [visitor() for _ in range(4)], 0.0
+    given_at: dict[tuple[str, Visitor], float] = {}
+    for id_, number, pause_s, ends in steps:
+        now += pause_s
+        if not ends:
+            visits.give(id_, clients[number], number, now)
+            given_at[id_, clients[number]] = now
+            continue
+        told = {client for client in clients if given_at.pop((id_, client), now - LASTS_S) > now - LASTS_S}
+        assert set(visits.over(id_, now)) == told

@@ -1,0 +1,145 @@
+"""What can be read of an answer that cannot be decoded: enough to fail its call at once, never another one."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from actors.protocol.wire.fragment import Fragment, read_fragment
+from actors.protocol.wire.framing import HEAD_BYTES, LineSplitter, Oversized
+
+OURS = b'"s1-1"'
+RESULT, ERROR = Fragment(OURS, result=True), Fragment(OURS, result=False)
+BIG = "x" * (2 * HEAD_BYTES)
+
+QUOTES = ['"id":"s1-1"}', ',"id":"s1-1"}', '{"id":"s1-1","result":{}}', "s1-1", '\\"id\\":\\"s1-1\\"']
+names = st.sampled_from(["id", "result", "error", "method", "params", "jsonrpc", "x", *QUOTES])
+texts = st.sampled_from(["s1-1", "2.0", "id", "", "\\", '"', *QUOTES]) | st.text(max_size=5)
+values = st.recursive(
+    st.none() | st.integers() | texts | st.just(BIG),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def cut(line: bytes, limit: int = 4096) -> Oversized:
+    """The line as it comes out of a splitter whose limit it is over."""
+    [oversized] = LineSplitter(limit).feed(line + b"\n")
+    assert isinstance(oversized, Oversized)
+    return oversized
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b'{"jsonrpc":"2.0","id":"s1-1","result":{"a":NaN}}', RESULT),
+        (b'{"result":{"a":[-Infinity,1e999]},"jsonrpc":"2.0","id":"s1-1"}', RESULT),
+        (b' { "id" : "s1-1" , "result" : "\xff" } ', RESULT),
+        (b'{"id":"s1-1","error":{"code":NaN}}', ERROR),
+        (b'{"id":"s1-1","error":nonsense,"result":{}}', ERROR),
+        (b'{"id":"s1-1","result":{"a":[', RESULT),
+        (b'{"id":"s1-1","result":', RESULT),
+        (b'{"id":"s1-1","result":{}}{"id":"s1-2","result":{}}', RESULT),
+        (b'{"id":"s1-1","result":' + b"[" * 100_000 + b"]" * 100_000 + b"}", RESULT),
+        (b'{"result":' + b"[" * 100_000 + b"]" * 100_000 + b',"jsonrpc":"2.0","id":"s1-1"}', RESULT),
+        (b'{"result":"' + BIG.encode() + b'","id":"s1-1","jsonrpc":"2.0" } ', RESULT),
+    ],
+)
+def test_the_id_of_a_malformed_answer_is_read(line: bytes, expected: Fragment) -> None:
+    assert read_fragment(line) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"nonsense",
+        b'"id":"s1-1","result":{}}',
+        b'[{"id":"s1-1","result":NaN}]',
+        b'{"id":"s1-1"}',
+        b'{"id":1,"result":NaN}',
+        b'{"id":null,"result":NaN}',
+        b'{"id":"s1-1","method":"ping","params":NaN}',
+        b'{"id":"s1-1","result":NaN,"method":"ping"}',
+        b'{"x":{"id":"s1-1","result":NaN}}',
+        b'{"x":"\\","id":"s1-1","result":NaN',
+        b'{"x":[}],"id":"s1-1","result":NaN}',
+        b'{"x":1 2,"id":"s1-1","result":NaN}',
+        b'{"id":"s1-1","id":"s1-2","result":NaN}',
+        b'{"id":"s1-1","\\u006dethod":"ping","result":NaN}',
+        b'{"result":{"text":"half of it, quoting \\"id\\":\\"s1-1\\"}',
+        b'{"params":{"text":"' + BIG.encode() + b'"},"id":"s1-1"}',
+        b'{"result":{"text":"' + BIG.encode() + b'"},"method":"x","id":"s1-1"}',
+        b'{"result":{"text":"' + BIG.encode() + b'\\",\\"id\\":\\"s1-1\\"}',
+    ],
+)
+def test_what_is_not_certainly_an_answer_to_somebody_is_none(line: bytes) -> None:
+    assert read_fragment(line) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ({"jsonrpc": "2.0", "id": "s1-1", "result": {"text": BIG}}, RESULT),
+        ({"id": "s1-1", "result": {"text": BIG}, "jsonrpc": "2.0"}, RESULT),
+        ({"result": {"text": BIG}, "jsonrpc": "2.0", "id": "s1-1"}, RESULT),
+        ({"error": {"code": 1, "message": BIG}, "id": "s1-1"}, ERROR),
+        ({"result": BIG, "id": "s1-1"}, RESULT),
+        ({"jsonrpc": "2.0", "method": "notifications/message", "params": {"id": "s1-1", "result": BIG}}, None),
+        ({"params": {"text": BIG, "id": "s1-1"}, "method": "x"}, None),
+        ({"result": {"text": BIG}, "id": "s1-1", "x": BIG}, None),
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (" , ", " : ")])
+def test_the_id_of_an_answer_over_the_limit_is_read_wherever_servers_write_it(
+    message: Any, expected: Fragment | None, separators: tuple[str, str]
+) -> None:
+    assert read_fragment(cut(json.dumps(message, separators=separators).encode())) == expected
+
+
+@given(st.dictionaries(names, values, max_size=6), st.booleans())
+def test_an_id_is_only_ever_the_outermost_one_of_an_answer(message: dict[str, Any], short: bool) -> None:
+    line = json.dumps(message, separators=(",", ":"), ensure_ascii=short).encode()
+    assume(len(line) > 100)
+    for found in (read_fragment(line), read_fragment(cut(line, max(80, len(line) // 8)))):
+        if found is not None:
+            assert msgspec.json.decode(found.id) == message["id"]
+            assert "result" in message or "error" in message
+            assert "method" not in message or len(line) > HEAD_BYTES
+            assert not found.result or "error" not in message or len(line) > HEAD_BYTES
+
+
+@given(st.dictionaries(names, values, max_size=6), st.integers(0, 2000), st.binary(max_size=4))
+def test_a_broken_place_never_makes_a_nested_id_the_outermost_one(
+    message: dict[str, Any], place: int, put: bytes
+) -> None:
+    line = json.dumps({"params": message}, separators=(",", ":")).encode()[:HEAD_BYTES]
+    place = min(place, len(line))
+    assume(not any(mark in put for mark in b'{}[]",\\'))
+    assert read_fragment(line[:place] + put + line[place:]) is None
+
+
+@given(
+    st.binary(max_size=300)
+    | st.lists(st.sampled_from([b"{", b"}", b'"id"', b":", b",", b'"result"', OURS])).map(b"".join)
+)
+def test_garbage_raises_nothing(data: bytes) -> None:
+    found = read_fragment(data)
+    assert found is None or found.id.startswith(b'"')
+    read_fragment(Oversized(len(data), 1, data[:10], data[10:]))
+
+
+@pytest.mark.parametrize("part", [b"[", b'{"a":', b'"', b'\\"', b'"a",', b"1,", b" ", b"\\", b',"id":"'])
+def test_the_worst_text_costs_milliseconds(part: bytes) -> None:
+    line = b'{"result":' + part * (4_000_000 // len(part))
+    start = time.process_time()
+    for _ in range(10):
+        read_fragment(line)
+    # 4 MB read to the end would take a second each; some 5 ms are usual, and this is generous.
+    assert time.process_time() - start < 1.0

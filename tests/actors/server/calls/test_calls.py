@@ -1,0 +1,148 @@
+"""The calls of one server: each settles once, and says what is known of its execution."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.errors import ServerGaveUp, SupervisorError
+from actors.kit import Mark, Outbox, Reply
+from actors.messages import CallServer, Result
+from actors.server.calls.call import Call
+from actors.server.calls.calls import Calls
+from actors.server.settings import ServerSettings
+
+RESULT = Result(msgspec.Raw(b"{}"), "legacy")
+
+
+def admit(calls: Calls, now: float = 0.0, deadline_s: float = 60.0) -> Call:
+    message = CallServer(server="s", method="tools/call", members=b"", deadline_s=deadline_s)
+    return calls.enter(message, Reply(), now)
+
+
+def error_of(call: Call) -> SupervisorError:
+    error = call.reply._error
+    assert isinstance(error, SupervisorError)
+    return error
+
+
+def anything(size: int) -> Mark | None:
+    """The place of something that has left."""
+    return Mark(Outbox(1, 1), -size)
+
+
+def test_calls_are_sent_in_order_up_to_the_limit() -> None:
+    calls = Calls("s", ServerSettings())
+    made = [admit(calls) for _ in range(5)]
+    assert list(calls.sendable(2, 0.0, anything)) == made[:2]
+    assert list(calls.sendable(2, 0.0, anything)) == []
+    assert (calls.in_flight, len(calls.waiting), calls.total) == (2, 3, 5)
+    assert calls.take(made[0].number) is made[0]
+    assert calls.take(made[0].number) is None
+    assert list(calls.sendable(2, 0.0, anything)) == [made[2]]
+
+
+def test_a_settled_call_is_not_sent() -> None:
+    calls = Calls("s", ServerSettings())
+    first, second = admit(calls), admit(calls)
+    first.reply.abandon()
+    assert list(calls.sendable(10, 0.0, anything)) == [second]
+    assert not calls.waiting
+
+
+def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_was_not_sent() -> None:
+    calls = Calls("s", ServerSettings())
+    first, second = admit(calls), admit(calls)
+    list(calls.sendable(1, 0.0, anything))
+    calls.fail_in_flight("exit code 1")
+    calls.fail_waiting(lambda: ServerGaveUp("no"))
+    assert (error_of(first).kind, error_of(first).outcome) == ("crashed", "unknown")
+    assert (error_of(second).kind, error_of(second).outcome) == ("unavailable", "not_sent")
+    assert (calls.in_flight, len(calls.waiting), calls.failures) == (0, 0, 2)
+
+
+def test_every_waiting_call_gets_an_error_of_its_own() -> None:
+    calls = Calls("s", ServerSettings())
+    first, second = admit(calls), admit(calls)
+    calls.fail_waiting(lambda: ServerGaveUp("no"))
+    assert error_of(first) is not error_of(second)
+
+
+def test_deadlines_fail_by_whether_the_call_was_sent() -> None:
+    calls = Calls("s", ServerSettings())
+    sent, waiting, later = admit(calls), admit(calls, deadline_s=30), admit(calls, deadline_s=500)
+    list(calls.sendable(1, 0.0, anything))
+    assert calls.next_deadline() == 30
+    assert calls.expire(30) == []
+    assert (error_of(waiting).kind, error_of(waiting).outcome) == ("starting", "not_sent")
+    assert calls.expire(60) == [sent]
+    assert (error_of(sent).kind, error_of(sent).outcome) == ("timeout", "unknown")
+    assert not later.reply.settled
+    assert (calls.next_deadline(), calls.in_flight, len(calls.waiting)) == (500, 0, 1)
+
+
+def test_a_call_whose_client_went_away_keeps_its_place_until_its_deadline() -> None:
+    calls = Calls("s", ServerSettings())
+    call = admit(calls)
+    list(calls.sendable(1, 0.0, anything))
+    call.reply.abandon()
+    assert calls.next_deadline() == 60
+    assert calls.expire(60) == [call]
+    assert (calls.in_flight, calls.failures, calls.next_deadline()) == (0, 0, None)
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_a_dropped_call_is_forgotten(sent: bool) -> None:
+    calls = Calls("s", ServerSettings())
+    call = admit(calls)
+    if sent:
+        list(calls.sendable(1, 0.0, anything))
+    assert calls.drop(call.number) is sent
+    assert (calls.in_flight, len(calls.waiting), calls.next_deadline()) == (0, 0, None)
+
+
+def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:
+    calls = Calls("s", ServerSettings())
+    admit(calls)
+    list(calls.sendable(1, 0.0, anything))
+    for _ in range(5000):
+        call = admit(calls)
+        list(calls.sendable(2, 0.0, anything))
+        calls.take(call.number)
+    assert len(calls._deadlines._heap) < 200
+    assert calls.next_deadline() == 60
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["admit", "send", "answer", "drop", "exit", "expire", "abandon"]), st.integers(0, 30))
+    )
+)
+def test_each_call_settles_and_nothing_is_left(steps: list[tuple[str, int]]) -> None:
+    calls, now, made = Calls("s", ServerSettings()), 0.0, list[Call]()
+    for what, number in steps:
+        now += number
+        some = made[number % len(made)] if made else None
+        match what:
+            case "admit":
+                made.append(admit(calls, now, 1.0 + number))
+            case "send":
+                assert all(call.sent_at is not None for call in calls.sendable(number, now, anything))
+            case "answer" if some is not None and (found := calls.take(some.number)):
+                found.reply.answer(RESULT)
+            case "drop" if some is not None:
+                some.reply.abandon()
+                calls.drop(some.number)
+            case "abandon" if some is not None:
+                some.reply.abandon()
+            case "exit":
+                calls.fail_in_flight("exit")
+            case "expire":
+                calls.expire(now)
+        deadline = calls.next_deadline()
+        assert (deadline is None) == (calls.open == 0)
+    calls.expire(now + 1000)
+    assert calls.open == 0
+    assert all(call.reply.settled for call in made)

@@ -1,0 +1,155 @@
+"""A stream that says much is read a few times a second, in whatever pieces it comes; one that says little at once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Generator
+
+import httpx2
+import pytest
+import trio
+from trio.testing import MockClock
+
+from actors.kit.fairness.share import LoopShare
+from actors.transport.http.client.pace import APART_S, AT_ONCE, PART, Pace, Waiting
+from actors.transport.http.client.pieces import events
+from tests.fakes.late_clock import exact_clock
+
+LIMIT = 100_000
+LEAST_S, MOST_S = APART_S
+
+
+def test_a_few_reads_in_a_row_are_free_and_then_they_come_at_the_pace() -> None:
+    pace, now = Pace(), 1000.0
+    moments = [pace.after(now) for _ in range(AT_ONCE + 3)]
+    assert max(moments[:AT_ONCE]) <= now
+    assert moments[AT_ONCE:] == pytest.approx([now + (n + 1) * LEAST_S for n in range(3)])
+    later = now + 1
+    assert pace.after(later) < later, "what was quiet is read at once again"
+
+
+def test_the_longer_it_lasts_the_less_often_it_is_read() -> None:
+    pace, now, apart = Pace(), 1000.0, []
+    while now < 1003:
+        moment = max(pace.after(now), now)
+        apart.append((moment - now, now - 1000))
+        now = moment
+    waits = apart[AT_ONCE:]
+    assert all(wait <= max(LEAST_S, PART * age) + 1e-6 for wait, age in waits)
+    assert waits[0][0] == pytest.approx(LEAST_S)
+    assert waits[-1][0] == pytest.approx(MOST_S)
+    assert [wait for wait, _ in waits] == sorted(wait for wait, _ in waits)
+
+
+def test_no_more_is_saved_up_than_a_few_reads() -> None:
+    pace = Pace()
+    pace.after(1000.0)
+    assert sum(pace.after(2000.0) <= 2000.0 for _ in range(5 * AT_ONCE)) == AT_ONCE
+
+
+async def instantly() -> str:
+    return "said"
+
+
+async def slowly() -> str:
+    await trio.sleep(1)
+    return "said"
+
+
+@pytest.mark.parametrize(("said", "waited"), [(instantly, False), (slowly, True)])
+async def test_it_is_known_whether_it_was_waited_for(autojump_clock: MockClock, said: object, waited: bool) -> None:
+    assert callable(said)
+    step: Waiting[str] = Waiting(said())
+    assert await step == "said"
+    assert step.waited is waited
+
+
+async def test_who_waits_can_be_cancelled(autojump_clock: MockClock) -> None:
+    step = Waiting(slowly())
+    with trio.move_on_after(0.5) as scope:
+        await step
+    assert scope.cancelled_caught
+    assert step.waited
+
+
+class Endless:
+    """What is awaited for ever; `ended` is how that was ended."""
+
+    ended: type[BaseException] | None = None
+
+    def __await__(self) -> Generator[None, None, None]:
+        try:
+            while True:
+                yield
+        except BaseException as error:
+            self.ended = type(error)
+            raise
+
+
+def test_how_it_is_ended_reaches_what_is_awaited() -> None:
+    first, second = Endless(), Endless()
+    step = Waiting(first)
+    next(step)
+    with pytest.raises(ZeroDivisionError):
+        step.throw(ZeroDivisionError())
+    step = Waiting(second)
+    next(step)
+    step.close()
+    assert (first.ended, second.ended) == (ZeroDivisionError, GeneratorExit)
+
+
+class Talkative(httpx2.AsyncByteStream):
+    """A server that says so much a second, each event a chunk; one read brings all that was said until then.
+
+    `reads` are the moments of the reads.
+    """
+
+    def __init__(self, per_s: float, total: int) -> None:
+        self.reads: list[float] = []
+        self._per_s = per_s
+        self._total = total
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        begin = trio.current_time()
+        for number in range(self._total):
+            due = begin + (number + 1) / self._per_s
+            if not self.reads or self.reads[-1] < due:
+                await trio.sleep_until(due)  # a turn of the loop, also if it is past
+                self.reads.append(trio.current_time())
+            yield f"data: {number} {due}\n\n".encode()
+
+
+async def heard(server: Talkative, *, paced: bool = True) -> tuple[list[int], float]:
+    """What was said, and the seconds by which the latest of it was late."""
+    response = httpx2.Response(
+        200, headers={"content-type": "text/event-stream"}, stream=server, request=httpx2.Request("GET", "http://here")
+    )
+    numbers, latest = [], 0.0
+    async with events(response, LIMIT, LoopShare(), paced=paced) as told:
+        async for event in told:
+            number, due = event.data.split()
+            numbers.append(int(number))
+            latest = max(latest, trio.current_time() - float(due))
+    return numbers, latest
+
+
+@exact_clock
+async def test_a_stream_that_says_much_is_read_no_more_often_than_its_pace(autojump_clock: MockClock) -> None:
+    server = Talkative(1000, 2000)
+    numbers, latest = await heard(server)
+    assert numbers == list(range(2000))
+    assert len(server.reads) <= 1 / MOST_S + 1 / LEAST_S + AT_ONCE
+    assert latest <= 2 * MOST_S + 1e-6
+
+
+@exact_clock
+async def test_a_stream_that_says_little_is_read_at_once(autojump_clock: MockClock) -> None:
+    numbers, latest = await heard(Talkative(0.9 / MOST_S, 200))
+    assert numbers == list(range(200))
+    assert latest == 0.0
+
+
+@exact_clock
+async def test_a_stream_that_many_requests_share_is_always_read_at_once(autojump_clock: MockClock) -> None:
+    numbers, latest = await heard(Talkative(1000, 200), paced=False)
+    assert numbers == list(range(200))
+    assert latest == 0.0

@@ -1,0 +1,174 @@
+"""Short pauses: what is set for the whole process, and put back here."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.catalogue.offer import Offer, Prompt, Resource, Tool, decode_offer, encode_offer
+from actors.catalogue.snapshot import Catalogue
+from actors.kit import Latest
+from actors.search import Document, Index, analyse
+from supervisor.host.loop.pauses import (
+    LEAST_GROWN,
+    LONG_S,
+    OFTEN,
+    SWITCH_INTERVAL_S,
+    keep_catalogue,
+    keep_many,
+    keep_what_lives,
+    short_searches,
+    switch_often,
+)
+from tests.fakes.garbage import no_search
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("restored")
+def test_threads_take_turns_every_millisecond() -> None:
+    switch_often()
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
+
+
+@pytest.mark.usefixtures("restored")
+def test_what_is_there_is_left_out_of_the_search_for_garbage() -> None:
+    gc.collect()
+    before = gc.get_freeze_count()
+    keep_what_lives()
+    assert gc.get_freeze_count() > before
+    assert len(gc.get_objects(generation=2)) == 0
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(("took_s", "kept"), [(LONG_S * 0.9, False), (LONG_S * 1.1, True)])
+def test_what_a_full_search_took_long_for_is_left_out_of_the_next(took_s: float, kept: bool) -> None:
+    gc.collect()
+    gc.unfreeze()
+    before, watching = gc.get_threshold(), list(gc.callbacks)
+    moments = [0.0, took_s]
+    due: list[Callable[[], None]] = []
+    with short_searches(due.append, lambda: moments.pop(0)):
+        for _ in range(OFTEN):
+            gc.collect(0)
+            assert not due
+            gc.collect(1)
+        due.pop()()
+        assert (gc.get_freeze_count() > 0, moments, due) == (kept, [], [])
+    assert (gc.get_threshold(), gc.callbacks) == (before, watching)
+
+
+@pytest.mark.usefixtures("restored")
+def test_searches_stay_as_short_however_much_lives() -> None:
+    due: list[Callable[[], None]] = []
+    walked: list[int] = []
+
+    def search() -> None:
+        walked.append(len(gc.get_objects()))
+        due.pop()()
+
+    gc.collect()
+    moments = count()  # so that each takes long
+    lives: list[Any] = []
+    with short_searches(due.append, lambda: float(next(moments))):
+        for _ in range(100_000):
+            lives.append([lives])
+            while due:
+                search()
+    assert len(walked) >= 4
+    assert max(walked[1:]) < 40_000
+
+
+@pytest.mark.usefixtures("restored")
+def test_of_what_is_young_garbage_is_freed_and_the_rest_left_out_of_the_search() -> None:
+    class Circle:
+        def __init__(self) -> None:
+            self.itself = self
+
+    with no_search() as alive:
+        gc.unfreeze()
+        kept = Circle()
+        Circle()
+        keep_many()
+        assert (alive(Circle), gc.get_freeze_count() > 0) == (0, True), "what is left out is not even found"
+        gc.unfreeze()
+        assert alive(Circle) == 1
+        del kept
+
+
+def _catalogue(size: int, *, indexed: bool = True) -> Catalogue:
+    documents = [Document(key=f"s:{n}", kind="tool", server="s", name=f"t{n}") for n in range(size)]
+    return Catalogue(index=Index.build([analyse("s", documents)]), indexed=indexed)
+
+
+async def test_a_catalogue_is_left_out_when_it_is_indexed_and_whenever_it_has_doubled(
+    autojump_clock: MockClock,
+) -> None:
+    latest: Latest[Catalogue] = Latest(_catalogue(0, indexed=False))
+    kept: list[int] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keep_catalogue, latest, lambda: kept.append(len(latest.value.index)))
+        for size in (0, 0, 5, LEAST_GROWN - 1, LEAST_GROWN, LEAST_GROWN + 1, 2 * LEAST_GROWN, 5):
+            await wait_all_tasks_blocked()
+            latest.set(_catalogue(size))
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert kept == [0, 0, LEAST_GROWN, 2 * LEAST_GROWN]
+
+
+def test_tools_and_documents_are_not_walked_in_the_search_for_garbage() -> None:
+    assert not gc.is_tracked(Tool(name="a"))
+    assert not gc.is_tracked(Document(key="s:a", kind="tool", server="s", name="a"))
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        Offer(),
+        Offer(tools=(Tool(name="a"),)),
+        Offer(tools=(Tool(name="a", meta=msgspec.Raw(b"{}")), Tool(name='"b'))),
+        Offer(tools=(Tool(name="a"),), prompts=(Prompt(name="p"),), token_counts={"a": 3}),
+        Offer(prompts=(Prompt(name="p"),)),
+        Offer(resources=(Resource(uri="r"),), prompts=(Prompt(name="p"), Prompt(name="q")), instructions="x"),
+        Offer(tools=(Tool(name="a"),), templates=(Resource(uri="t"), Resource(uri="u"))),
+    ],
+)
+def test_an_offer_encoded_one_by_one_is_the_offer_encoded_at_once(offer: Offer) -> None:
+    assert encode_offer(offer) == msgspec.json.encode(offer)
+    assert decode_offer(encode_offer(offer)) == offer
+
+
+def test_a_large_offer_is_kept_compressed_and_comes_back() -> None:
+    offer = Offer(tools=tuple(Tool(name=f"t{number}", description="words " * 100) for number in range(3000)))
+    saved = encode_offer(offer)
+    assert len(saved) < 200_000
+    assert decode_offer(saved) == offer
+
+
+@pytest.mark.parametrize("change", [lambda saved: saved[:-10], lambda saved: saved[:50] + b"?" + saved[51:]])
+def test_a_large_offer_that_was_damaged_is_no_offer(change: Callable[[bytes], bytes]) -> None:
+    offer = Offer(tools=tuple(Tool(name=f"t{number}", description="words " * 100) for number in range(3000)))
+    with pytest.raises(msgspec.MsgspecError):
+        decode_offer(change(encode_offer(offer)))
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"\xff", b"null", b"[" * 100_000, b'{"tools":7}', b'{"read_at":' + b"1" * 5000 + b"}", 7, "{"]
+)
+def test_what_is_no_saved_offer_is_refused_in_one_way(data: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        decode_offer(data)

@@ -1,0 +1,104 @@
+"""The instructions of the daemon: they list the servers, and change with the catalogue and the state of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.snapshot import Catalogue
+from actors.kit import Latest
+from actors.life.states import State
+from actors.messages import ServerStatus
+from actors.principal import LOCAL, Principal
+from actors.search import Index
+from supervisor.config import Settings
+from supervisor.servers.deployment import Deployment
+from supervisor.service.client import Client
+from supervisor.service.introduction.instructions import HOW, PAUSE_S, THERE, Introduction
+from supervisor.service.lookup.visible import Visible
+from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from tests.fakes.published import Publisher, Served, served
+
+MODERN = Client(era="modern", version="2026-07-28")
+
+
+def tools(*names: str) -> list[dict[str, object]]:
+    return [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+
+
+async def said(found: Served) -> str:
+    """Return the instructions, which both eras get alike."""
+    text = (await found.ask("initialize"))["result"]["instructions"]
+    assert (await found.ask("server/discover", MODERN))["result"]["instructions"] == text
+    return str(text)
+
+
+async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> None:
+    servers = {"github": Publisher(tools("create_issue")), "late": Publisher(tools("send"))}
+    async with served(servers, undiscovered=["late"]) as found, trio.open_nursery() as nursery:
+        assert await said(found) == HOW
+        await found.gateway.introduction.renew()
+        text = await said(found)
+        assert text.startswith(HOW)
+        assert text.endswith(f'{THERE}github "create_issue"; late (starting).')
+        found.report("late", State.FAILED, reason="no such file", restarts=1)
+        nursery.start_soon(found.gateway.introduction.run)
+        while "late (failed)" not in await said(found):
+            await found.gateway.introduction.made.changed(found.gateway.introduction.made.version)
+        nursery.cancel_scope.cancel()
+
+
+async def test_no_quotes_are_announced_where_there_are_none() -> None:
+    names = ServerNames({}).including(("late", "later"))
+    seen = Catalogue(index=Index.empty(), indexed=True, names=names)
+    introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
+    await introduction.renew()
+    assert introduction.text(LOCAL) == f"{HOW}\nServers: late (starting); later (starting)."
+
+
+async def test_each_principal_has_a_text_and_a_stranger_one_that_names_no_server() -> None:
+    names = ServerNames({}).including(("late",))
+    seen = Catalogue(index=Index.empty(), indexed=True, names=names)
+    other = Principal("other")
+    introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()), [LOCAL, other])
+    await introduction.renew()
+    assert introduction.made.value.keys() == {LOCAL, other}
+    assert introduction.text(other).endswith("late (starting).")
+    assert introduction.text(Principal("stranger")) == HOW
+
+
+async def test_the_text_is_made_when_something_changes_and_not_per_request() -> None:
+    async with served({"github": Publisher(tools("create_issue"))}) as found:
+        await found.gateway.introduction.renew()
+        first = found.gateway.introduction.text(LOCAL)
+        for _ in range(3):
+            assert (await found.ask("initialize"))["result"]["instructions"] == first
+        assert found.gateway.introduction.text(LOCAL) is first
+
+
+async def test_the_instructions_keep_to_their_budget() -> None:
+    servers = {f"server-{number}": Publisher(tools("create_issue", "list_issues")) for number in range(40)}
+    for budget in (10, 300, 1000):
+        async with served(servers, Settings(instructions_token_budget=budget)) as found:
+            await found.gateway.introduction.renew()
+            tokens = Tiktoken(load_encoding()).count(await said(found))
+            assert tokens <= max(budget, Tiktoken(load_encoding()).count(HOW))
+
+
+async def test_nothing_is_made_while_nothing_changes(mock_clock: MockClock) -> None:
+    statuses = Latest[Mapping[str, ServerStatus]]({})
+    introduction = Introduction(Visible(Latest(Catalogue(index=Index.empty())), statuses), Latest(Deployment()))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(introduction.run)
+        await introduction.made.changed(0)
+        for _ in range(2):
+            await wait_all_tasks_blocked()
+            mock_clock.jump(100 * PAUSE_S)
+        await wait_all_tasks_blocked()
+        assert introduction.made.version == 1
+        statuses.set({})
+        await introduction.made.changed(1)
+        nursery.cancel_scope.cancel()

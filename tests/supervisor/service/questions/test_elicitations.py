@@ -1,0 +1,464 @@
+"""A person answers what a client cannot be asked: on a page, once, and nobody else learns of it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock
+
+from actors.errors import CannotAsk, InvalidArguments
+from actors.kit import Feed, Reply
+from actors.messages import Question
+from actors.principal import LOCAL, Principal
+from actors.protocol.asking.questions import MAX_FORM_BYTES
+from actors.registry.actor import Happening
+from supervisor.service.client import Client
+from supervisor.service.exchange import Exchange
+from supervisor.service.questions.elicitations import MAX_OPEN_OF_ONE, CallElicitations, Elicitation, Elicitations
+from supervisor.service.questions.question_table import QuestionTable
+from supervisor.service.rounds.confirmations import Declined
+from tests.fakes.exchanges import Ear
+from tests.supervisor.service.rounds.test_round_trips import (
+    COMPLETE,
+    DONE,
+    ELICIT,
+    LEGACY,
+    MODERN,
+    MUTE,
+    QUESTION_S,
+    SAMPLE,
+    YES,
+    Outcome,
+    Rig,
+    continued,
+    incomplete,
+    request,
+    rig,
+    settled,
+)
+
+MUTE_MODERN = Client(era="modern", version="2026-07-28")
+PASSWORD = {
+    "message": "Your password?",
+    "requestedSchema": {"type": "object", "properties": {"password": {"type": "string"}}, "required": ["password"]},
+}
+SURE = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {"sure": {"type": "boolean"}}}}
+PAGES = "http://127.0.0.1:1/questions"
+
+
+def question(params: Any, method: str = ELICIT) -> Question:
+    return Question(method, msgspec.Raw(json.dumps(params).encode()))
+
+
+class Desk:
+    """The questions of one daemon, and what is told of them."""
+
+    def __init__(self) -> None:
+        self._feed: Feed[Happening] = Feed(1000)
+        self.all = Elicitations(self._feed, lambda: 1000.0, "http://127.0.0.1:1")
+
+    def call(self, client: Client = MUTE, *, everyone: bool = True) -> CallElicitations:
+        return CallElicitations(self.all, "s", "t", QUESTION_S, everyone, client)
+
+    def fill(self, client: Client) -> list[Reply[msgspec.Raw]]:
+        """Ask for a client until no more may wait; return who waits."""
+        waiting: list[Reply[msgspec.Raw]] = []
+        with suppress(CannotAsk):
+            while True:
+                reply = Reply[msgspec.Raw]()
+                self.call(client).offer(question(SURE), reply)
+                waiting.append(reply)
+        return waiting
+
+    def of(self, client: Client, *, everyone: bool = True, **more: Any) -> Exchange:
+        made = request(client, **more)
+        made.elicitations = self.call(everyone=everyone)
+        return made
+
+    def again(self, earlier: Outcome, answers: Any, client: Client = MUTE) -> Exchange:
+        made = continued(earlier, answers, client)
+        made.elicitations = self.call()
+        return made
+
+    @property
+    def only(self) -> Elicitation:
+        (one,) = self.all.of(LOCAL)
+        return one
+
+    async def told(self) -> list[tuple[str, dict[str, Any]]]:
+        _, _, events = await self._feed.after(0)
+        return [(event.type, event.data) for event in events]
+
+
+# The table ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_question_waits_under_its_address_until_it_is_answered() -> None:
+    desk, reply = Desk(), Reply[msgspec.Raw]()
+    page = desk.call().offer(question(PASSWORD), reply)
+    one = desk.only
+    assert page == f"{PAGES}/{one.id}"
+    assert (one.server, one.about, one.form.kind) == ("s", "t", "secret")
+    assert one.asked_at == pytest.approx(trio.current_time(), abs=5)
+    assert one.expires == pytest.approx(trio.current_time() + QUESTION_S, abs=5)
+    assert desk.all.find(one.id, Principal("another")) is None
+    desk.all.answer(one, "accept", {"password": "hunter2"})
+    assert json.loads(bytes(await reply.wait())) == {"action": "accept", "content": {"password": "hunter2"}}
+    assert desk.all.of(LOCAL) == []
+    about = {"about": "t", "kind": "secret", "asked": "page", "id": one.id}
+    assert await desk.told() == [("elicitation_asked", about), ("elicitation_ended", {**about, "action": "accept"})]
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_no_needs_nothing_to_be_filled_in(action: Any) -> None:
+    desk, reply = Desk(), Reply[msgspec.Raw]()
+    desk.call().offer(question(PASSWORD), reply)
+    desk.all.answer(desk.only, action, {"password": 7})
+    assert json.loads(bytes(await reply.wait())) == {"action": action}
+
+
+async def test_a_wrong_answer_costs_the_question_nothing() -> None:
+    desk, reply = Desk(), Reply[msgspec.Raw]()
+    desk.call().offer(question(PASSWORD), reply)
+    with pytest.raises(InvalidArguments) as raised:
+        desk.all.answer(desk.only, "accept", {})
+    assert raised.value.details == {"fields": {"password": "has to be filled in"}}
+    assert not reply.settled
+
+
+async def test_what_nobody_waits_for_any_more_is_gone() -> None:
+    desk, reply, late = Desk(), Reply[msgspec.Raw](), Reply[msgspec.Raw]()
+    desk.call().offer(question(SURE), reply)
+    one = desk.only
+    reply.abandon()
+    assert desk.all.find(one.id, LOCAL) is None
+    desk.all.answer(one, "accept", {"sure": True})  # by somebody who had the page open
+    assert reply.given is None
+    desk.call().asked(question(SURE), late)
+    late.answer(msgspec.Raw(b'{"action":"maybe"}'))
+    ends = [data for kind, data in await desk.told() if kind == "elicitation_ended"]
+    assert [(data["asked"], data["action"]) for data in ends] == [("page", "none"), ("client", "unreadable")]
+
+
+async def test_answers_that_cannot_be_read_are_told_of_as_that() -> None:
+    desk, reply = Desk(), Reply[msgspec.Raw]()
+    desk.call().asked(question(SURE), reply)
+    reply.answer(msgspec.Raw(b'{"action":7}'))
+    assert [data.get("action") for _, data in await desk.told()] == [None, "unreadable"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [question({}, SAMPLE), question({"mode": "url", "url": "file:///x"}), question({"requestedSchema": 7})],
+)
+async def test_what_cannot_be_shown_on_a_page_is_refused(asked: Question) -> None:
+    with pytest.raises(CannotAsk):
+        Desk().call().offer(asked, Reply())
+
+
+async def test_a_client_that_asks_much_in_whatever_sessions_leaves_room_for_others_and_other_principals() -> None:
+    desk = Desk()
+    sessions = [Client(name="busy", session=session) for session in ("one", "two")]
+    assert [len(desk.fill(session)) for session in sessions] == [MAX_OPEN_OF_ONE // 2, 0]
+    with pytest.raises(CannotAsk, match=f"{MAX_OPEN_OF_ONE // 2} questions of this client wait for an answer already"):
+        desk.call(sessions[0]).offer(question(SURE), Reply())
+    assert len(desk.fill(Client(name="other"))) == MAX_OPEN_OF_ONE // 4
+    assert len(desk.fill(Client(name="busy", principal=Principal("another")))) == MAX_OPEN_OF_ONE // 2
+
+
+async def test_what_is_answered_leaves_room_for_what_its_client_is_asked_next() -> None:
+    desk = Desk()
+    client = Client(name="busy")
+    waiting = desk.fill(client)
+    desk.all.answer(desk.all.of(LOCAL)[0], "decline", {})
+    waiting[-1].abandon()
+    more = desk.fill(client)
+    assert len(more) == 2
+    for reply in (*waiting, *more):
+        reply.abandon()
+    assert desk.all._shared == {}, "nothing is kept of who is asked nothing"
+
+
+# Calls --------------------------------------------------------------------------------------------------------------
+
+
+def ask(here: Rig, params: Any, method: str = ELICIT) -> Reply[msgspec.Raw]:
+    """Let the server of the only call ask something."""
+    ((message, _),) = here.router.calls
+    assert message.exchange is not None
+    return message.exchange.ask(question(params, method))
+
+
+@pytest.mark.parametrize("client", [MUTE, MUTE_MODERN])
+async def test_a_call_at_a_door_waits_for_a_person_where_everyone_may_be_asked(
+    autojump_clock: MockClock, client: Client
+) -> None:
+    desk = Desk()
+    async with rig() as here:
+        # A legacy client's own exchange is the caller of its server's questions, a modern one's are its rounds.
+        mine = desk.of(client)
+        call = here.begin(mine)
+        await settled()
+        answer = ask(here, PASSWORD)
+        await settled()
+        assert call.kind == "none"
+        desk.all.answer(desk.only, "accept", {"password": "hunter2"})
+        assert json.loads(bytes(await answer.wait()))["content"] == {"password": "hunter2"}
+        here.router.calls[0][1].answer(DONE)
+        await settled()
+        assert call.kind == "result"
+
+
+async def test_elsewhere_nobody_is_asked(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    async with rig() as here:
+        here.begin(desk.of(MUTE, everyone=False))
+        await settled()
+        answer = ask(here, SURE)
+        with pytest.raises(CannotAsk):
+            await answer.wait()
+        assert desk.all.of(LOCAL) == []
+
+
+async def test_a_client_that_can_be_asked_is_and_others_are_told_that_it_was(autojump_clock: MockClock) -> None:
+    desk, table = Desk(), QuestionTable()
+    async with rig() as here:
+        here.begin(desk.of(LEGACY, ear=Ear(), questions=table))
+        await settled()
+        ask(here, SURE)
+        assert desk.all.of(LOCAL) == []
+        table.answered("question-1", msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
+        said = [(kind, data["asked"], data.get("action")) for kind, data in await desk.told()]
+        assert said == [("elicitation_asked", "client", None), ("elicitation_ended", "client", "accept")]
+
+
+async def test_so_is_a_modern_one(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    async with rig() as here:
+        call = here.begin(desk.of(MODERN))
+        await settled()
+        ask(here, SURE)
+        await settled()
+        assert call.keys == ["question-1"]
+        assert desk.all.of(LOCAL) == []
+        assert [data["asked"] for _, data in await desk.told()] == ["client"]
+
+
+async def test_a_secret_is_typed_on_a_page_and_the_model_only_waits(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    async with rig() as here:
+        first = here.begin(desk.of(MUTE), by_result=True)
+        await settled()
+        answer = ask(here, PASSWORD)
+        await settled()
+        (told,) = first.value.questions.values()
+        assert (told.page, told.there_only) == (f"{PAGES}/{desk.only.id}", True)
+        early = here.begin(
+            desk.again(first, {"question-1": {"action": "accept", "content": {"password": "guess"}}}), by_result=True
+        )
+        await settled()
+        assert (early.kind, answer.settled) == ("told", False)
+        desk.all.answer(desk.only, "accept", {"password": "hunter2"})
+        assert json.loads(bytes(await answer.wait()))["content"] == {"password": "hunter2"}
+        here.router.calls[0][1].answer(DONE)
+        last = here.begin(desk.again(early, {}), by_result=True)
+        await settled()
+        assert last.kind == "result"
+        assert len(here.router.calls) == 1
+
+
+async def test_whoever_answers_first_has_answered(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    async with rig() as here:
+        first = here.begin(desk.of(MUTE), by_result=True)
+        await settled()
+        answer = ask(here, SURE)
+        await settled()
+        one = desk.only
+        again = here.begin(desk.again(first, {"question-1": YES}), by_result=True)
+        await settled()
+        assert json.loads(bytes(await answer.wait())) == YES
+        desk.all.answer(one, "decline", {})
+        assert desk.all.of(LOCAL) == []
+        here.router.calls[0][1].answer(DONE)
+        await settled()
+        assert again.kind == "result"
+
+
+@pytest.mark.parametrize("client", [MUTE, MUTE_MODERN])
+async def test_what_a_modern_server_asks_is_asked_on_a_page_too(autojump_clock: MockClock, client: Client) -> None:
+    desk = Desk()
+    async with rig() as here:
+        call = here.begin(desk.of(client))
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}, "x"))
+        await settled()
+        assert call.kind == "none"
+        desk.all.answer(desk.only, "accept", {"password": "hunter2"})
+        await settled()
+        again = here.router.calls[1][0]
+        assert b"hunter2" in again.retry
+        assert b'"requestState":"x"' in again.retry
+        here.router.calls[1][1].answer(COMPLETE)
+        await settled()
+        assert call.kind == "result"
+
+
+async def test_its_secrets_pass_through_no_model_either(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    asked = {"a": {"method": ELICIT, "params": PASSWORD}, "b": {"method": ELICIT, "params": SURE}}
+    async with rig() as here:
+        first = here.begin(desk.of(MUTE), by_result=True)
+        await settled()
+        here.router.calls[0][1].answer(incomplete(asked, "x"))
+        await settled()
+        assert {key: each.there_only for key, each in first.value.questions.items()} == {"a": True, "b": False}
+        second = here.begin(desk.again(first, {"a": YES, "b": YES}), by_result=True)
+        await settled()
+        assert list(second.value.questions) == ["a"]
+        desk.all.answer(desk.only, "accept", {"password": "hunter2"})
+        here.begin(desk.again(second, {}), by_result=True)
+        await settled()
+        sent = json.loads(b"{" + here.router.calls[1][0].retry + b"}")
+        assert sent["inputResponses"] == {"a": {"action": "accept", "content": {"password": "hunter2"}}, "b": YES}
+        assert desk.all.of(LOCAL) == []
+
+
+async def test_a_call_that_nobody_comes_back_for_takes_its_page_with_it(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    async with rig() as here:
+        first = here.begin(desk.of(MUTE), by_result=True)
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}))
+        await settled()
+        assert first.kind == "told"
+        await trio.sleep(QUESTION_S + 10)
+        assert desk.all.of(LOCAL) == []
+
+
+@pytest.mark.parametrize("by_result", [True, False])
+@pytest.mark.parametrize("client", [MUTE, MUTE_MODERN])
+async def test_nobody_answers_in_vain_once_the_call_has_its_result(
+    autojump_clock: MockClock, client: Client, by_result: bool
+) -> None:
+    desk = Desk()
+    async with rig() as here:
+        first = here.begin(desk.of(client), by_result=by_result)
+        await settled()
+        answer = ask(here, PASSWORD)
+        await settled()
+        assert desk.only.form.kind == "secret"
+        here.router.calls[0][1].answer(DONE)  # whether its client is there, or comes back for it
+        await settled()
+        if client is MUTE and not by_result:
+            first.exchange.close()
+        assert desk.all.of(LOCAL) == []
+        with pytest.raises(CannotAsk, match="is over"):
+            await answer.wait()
+
+
+async def test_a_page_goes_with_the_client_whose_call_it_is_about(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    async with rig() as here:
+        call = here.begin(desk.of(MUTE_MODERN))
+        await settled()
+        answer = ask(here, PASSWORD)
+        call.scope.cancel()
+        await settled()
+        assert (call.kind, desk.all.of(LOCAL), answer.settled) == ("cancelled", [], True)
+
+
+async def test_a_page_stays_while_the_client_answers_another_question(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    forms_only = Client(era="modern", version="2026-07-28", capabilities=msgspec.Raw(b'{"elicitation":{}}'))
+    async with rig() as here:
+        first = here.begin(desk.of(forms_only))
+        await settled()
+        visit = ask(here, {"mode": "url", "url": "https://pay.example", "message": "Pay"})
+        ask(here, SURE)
+        await settled()
+        assert first.keys == ["question-1"]
+        desk.all.answer(desk.only, "accept", {})
+        assert json.loads(bytes(await visit.wait())) == {"action": "accept"}
+
+
+async def test_without_a_page_a_secret_is_an_error(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        first = here.begin(request(MUTE), by_result=True)
+        await settled()
+        here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT, "params": PASSWORD}}))
+        await settled()
+        assert isinstance(first.value, CannotAsk)
+        assert "only a person may answer this" in first.value.message
+
+
+# Confirmations ------------------------------------------------------------------------------------------------------
+
+
+def drop(here: Rig, asking: Exchange, *, by_result: bool) -> Outcome:
+    return here.begin(asking, b'"name":"drop_all","arguments":{}', by_result=by_result, name="drop_all")
+
+
+@pytest.mark.parametrize(("said", "kind"), [({"run": True}, "result"), ({"run": False}, "error")])
+async def test_a_model_cannot_say_yes_for_its_user_but_a_person_can(
+    autojump_clock: MockClock, said: Any, kind: str
+) -> None:
+    desk = Desk()
+    async with rig(ask="clients") as here:
+        first = drop(here, desk.of(MUTE), by_result=True)
+        await settled()
+        (told,) = first.value.questions.values()
+        assert told.there_only
+        yes = {"confirm": {"action": "accept", "content": {"run": True}}}
+        second = drop(here, desk.again(first, yes), by_result=True)
+        await settled()
+        assert (second.kind, here.router.calls) == ("told", [])
+        desk.all.answer(desk.only, "accept", said)
+        last = drop(here, desk.again(second, {}), by_result=True)
+        await settled()
+        if kind == "result":
+            here.router.calls[0][1].answer(DONE)
+            await settled()
+        else:
+            assert isinstance(last.value, Declined)
+            assert here.router.calls == []
+        assert last.kind == kind
+
+
+async def test_at_a_door_the_call_waits_for_a_person_who_says_yes(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    async with rig() as here:
+        yes = drop(here, desk.of(MUTE), by_result=False)
+        await settled()
+        late = drop(here, desk.of(MUTE_MODERN), by_result=False)
+        await settled()
+        assert here.router.calls == []
+        first, _ = desk.all.of(LOCAL)
+        desk.all.answer(first, "accept", {"run": True})
+        await settled()
+        here.router.calls[0][1].answer(DONE)
+        await settled()
+        assert yes.kind == "result"
+        await trio.sleep(QUESTION_S + 1)
+        assert isinstance(late.value, Declined)
+        assert len(here.router.calls) == 1
+        assert desk.all.of(LOCAL) == []
+
+
+async def test_a_model_is_told_of_so_much_at_once_at_most(autojump_clock: MockClock) -> None:
+    desk = Desk()
+    large = {**SURE, "message": "x" * (MAX_FORM_BYTES // 2)}
+    async with rig() as here:
+        first = here.begin(desk.of(MUTE), by_result=True)
+        await settled()
+        one, other = ask(here, large), ask(here, large)
+        await settled()
+        assert len(first.value.questions) == len(desk.all.of(LOCAL)) == 1
+        assert not one.settled
+        with pytest.raises(CannotAsk, match="bytes of questions at once"):
+            await other.wait()
