@@ -93,7 +93,7 @@ PURE = (
     "supervisor.service.doors.requests",
     "supervisor.service.calls.failures",
     "supervisor.service.fitting.*",
-    "supervisor.service.relay",
+    "supervisor.service.fitting.relay",
     "supervisor.servers.orders",
     "supervisor.oauth.issuers.challenge",
     "supervisor.oauth.issuers.grant",

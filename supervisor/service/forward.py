@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.catalogue.offer import Tool
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
 from actors.kit import Address, Latest
 from actors.messages import CallServer, Result
@@ -19,14 +18,16 @@ from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer, is_json, plain
 from supervisor.servers.deployment import Deployment
+from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
+from supervisor.service.fitting.relay import as_tool_result, fit, passes, relayed, travelling_meta
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fitted, may_not_fit
 from supervisor.service.questions.elicitations import CallElicitations, Elicitations
-from supervisor.service.relay import as_tool_result, fit, passes, relayed, travelling_meta
+from supervisor.service.request import ServerRequest
 from supervisor.service.rounds.parking import Parking
 from supervisor.service.rounds.round_trips import RoundTrips
 from supervisor.service.rounds.rounds import CapabilityRequired
-from supervisor.service.tasks import HeldTask, HeldTasks, TaskVoice
+from supervisor.service.tasks import HeldTasks, TaskVoice
 
 MAX_META_BYTES = 65_536
 MAX_ERROR_BYTES = 1_048_576
@@ -59,89 +60,85 @@ class Forwarder:
         """Return how long a call of a server may take; see `CallRules`."""
         return self._deployment.value.rules_of(server).timeout_s
 
-    async def ask(
-        self,
-        exchange: Exchange,
-        server: str,
-        method: str,
-        members: bytes,
-        meta: msgspec.Raw,
-        *,
-        name: str = "",
-        since: float,
-        era: Era | None = None,
-        uri: str = "",
-        written: Era | None = None,
-        by_result: bool = False,
-        labelled: bool = True,
-        tool: Tool | None = None,
-        as_task: bool = False,
-        task: HeldTask | None = None,
-    ) -> bytes:
-        """Send one request to a server and return its result, fitted to `era` (default: the client's).
+    async def ask(self, exchange: Exchange, request: ServerRequest) -> bytes:
+        """Send one request to a server and return its result, fitted to its client.
 
-        `name` is what it is about: a tool, a prompt, a URI. `members` are JSON members of the params without braces;
-        `since` is when the request came, by the trio clock; `uri` is what a `resources/read` is about, as the client
-        wrote it. `written`: the era of the server, if its errors are to reach a client of that era as they are. `tool`:
-        the one that is called, if the client was shown its definition. Raises `SupervisorError`, `RemoteError` in the
-        codes of the client's era, and `InputNeeded` for a client that is to answer something first; with `by_result`
-        also `AskedByResult`, where the server may. `labelled`: questions say who asks. `as_task`: see `CallServer`;
-        `task`: the one that it is about. A checkpoint.
+        Raises `SupervisorError`, `RemoteError` in the codes of the client's era, `InputNeeded` for a client that is to
+        answer something first, and `AskedByResult` where the server may ask by the result. A checkpoint.
         """
-        client, rules = exchange.client, self._deployment.value.rules_of(server)
-        if as_task and not self._tasks.admits(client):
+        client = exchange.client
+        if request.as_task and not self._tasks.admits(client):
             if client.era == "legacy":  # it asked for a task; of a modern one any call may become one, and need not
                 raise self._tasks.refusal(client)
-            as_task = False
-        exchange.asked_by = server if labelled else ""
+            request = msgspec.structs.replace(request, as_task=False)
+        if len(request.members) + len(request.meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
+            await self._bench.run(len(request.members) // CHECKED_COST, check, request.members, request.meta)
+        message = self._message(exchange, request)
+        refused: RemoteError | None = None
+        exchange.forwarded = True
+        try:
+            result: Result = await self._round_trips.result(exchange, message, by_result=request.by_result)
+            exchange.waited_s = result.waited_s
+        except CapabilityRequired as lacking:
+            if request.written is not None:  # whoever speaks to this server acts on it
+                raise
+            result = lacking.result  # a model is shown what the server said
+        except RemoteError as remote:
+            refused = within_limits(remote)
+        if refused is not None:
+            result = await self._refused(client, request, refused)
+        if request.as_task and result.era == client.era and (made := self._tasks.made(client, request.server, result)):
+            return made
+        return await self._answer(client, request, result)
+
+    def _message(self, exchange: Exchange, request: ServerRequest) -> CallServer:
+        """Return what goes to the router, and tell the exchange who may ask about it."""
+        client, rules, task = exchange.client, self._deployment.value.rules_of(request.server), request.task
         everyone = rules.asks_everyone
+        exchange.asked_by = request.server if request.labelled else ""
         exchange.elicitations = CallElicitations(
-            self._elicitations, server, name, rules.question_timeout_s, everyone, client
+            self._elicitations, request.server, request.name, rules.question_timeout_s, everyone, client
         )
-        if len(members) + len(meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
-            await self._bench.run(len(members) // CHECKED_COST, check, members, meta)
-        by = since + (rules.max_s if method == RESULT else rules.timeout_s)
-        message = CallServer(
-            server=server,
-            method=method,
-            members=members,
-            meta=travelling_meta(meta) if len(meta) > len(b"{}") else b"",
-            name=name,
-            interest=exchange.interest(meta, asked=rules.asks, everyone=everyone),
+        by = request.since + (rules.max_s if request.method == RESULT else rules.timeout_s)
+        return CallServer(
+            server=request.server,
+            method=request.method,
+            members=request.members,
+            meta=travelling_meta(request.meta) if len(request.meta) > len(b"{}") else b"",
+            name=request.name,
+            interest=exchange.interest(request.meta, asked=rules.asks, everyone=everyone),
             exchange=exchange if task is None else TaskVoice(exchange, task),
-            as_task=as_task,
-            by_requests=client.era == "legacy" and not (by_result and everyone),
+            as_task=request.as_task,
+            by_requests=client.era == "legacy" and not (request.by_result and everyone),
             run=task.run if task is not None else "",
             deadline_s=max(0.0, by - trio.current_time()),
             principal=client.principal,
         )
-        refused: RemoteError | None = None
-        exchange.forwarded = True
-        try:
-            result: Result = await self._round_trips.result(exchange, message, by_result=by_result)
-            exchange.waited_s = result.waited_s
-        except CapabilityRequired as lacking:
-            if written is not None:  # whoever speaks to this server acts on it; a model is shown what the server said
-                raise
-            result = lacking.result
-        except RemoteError as remote:
-            refused = within_limits(remote)
-        if refused is not None:
-            error = await self._bench.run(len(refused.error.data), masked, refused, self._deployment.value.mask(server))
-            if written is not None and passes(error.error, client.era, written, client.capabilities):
-                raise RemoteError(error.error, server)
-            failed = as_tool_result(error, method)
-            if failed is None:
-                raise RemoteError(relayed(error, method, client.era, uri, written).error, server)
-            result = failed
-        if as_task and result.era == client.era and (made := self._tasks.made(client, server, result)):
-            return made
-        shown = Shown(method, client.version, tool.definition if tool is not None else NO_DEFINITION)
+
+    async def _refused(self, client: Client, request: ServerRequest, refused: RemoteError) -> Result:
+        """Return an error of a server as the result that its client takes it for. Raises it where that is an error."""
+        written, hide = request.written, self._deployment.value.mask(request.server)
+        error = await self._bench.run(len(refused.error.data), masked, refused, hide)
+        if written is not None and passes(error.error, client.era, written, client.capabilities):
+            raise RemoteError(error.error, request.server)
+        failed = as_tool_result(error, request.method)
+        if failed is None:
+            said = relayed(error, request.method, client.era, request.uri, written).error
+            raise RemoteError(said, request.server)
+        return failed
+
+    async def _answer(self, client: Client, request: ServerRequest, result: Result) -> bytes:
+        definition = request.tool.definition if request.tool is not None else NO_DEFINITION
+        shown, era, server = (
+            Shown(request.method, client.version, definition),
+            request.era or client.era,
+            request.server,
+        )
         cost = fitting_cost(result.body, shown)
         try:
             if cost <= SMALL_BYTES:
-                return _fitted(result, era or client.era, server, shown)
-            return await self._bench.run(cost, _fitted, result, era or client.era, server, shown)
+                return _fitted(result, era, server, shown)
+            return await self._bench.run(cost, _fitted, result, era, server, shown)
         except (msgspec.MsgspecError, RecursionError):
             text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
             raise ProtocolViolation(text, server=server, outcome="completed") from None

@@ -21,8 +21,8 @@ from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.naming import NAMED_BY
 from supervisor.host.loop.workbench import beside
 from supervisor.service.exchange import Exchange
+from supervisor.service.fitting.relay import MISSING_CAPABILITY
 from supervisor.service.introduction.signature import HANDSHAKES, signed
-from supervisor.service.relay import MISSING_CAPABILITY
 from supervisor.service.rounds.rounds import InputNeeded
 
 log = logging.getLogger(__name__)

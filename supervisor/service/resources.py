@@ -27,6 +27,7 @@ from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
+from supervisor.service.request import ServerRequest
 
 NO_META = msgspec.Raw(b"")
 MAX_COMPLETED_BYTES = 65_536
@@ -87,7 +88,8 @@ class Reading:
         server, own = await self._lookup.resource(exchange.client, uri, since)
         members = b'"uri":' + encode(own)
         body = await self._forward.ask(
-            exchange, server, "resources/read", members, meta, name=own, since=since, era=era, uri=uri[:8192]
+            exchange,
+            ServerRequest(server, "resources/read", members, meta, name=own, since=since, era=era, uri=uri[:8192]),
         )
         return server, own, body
 
@@ -100,7 +102,9 @@ class Reading:
         members = b'"name":' + encode(name)
         if bytes(wanted.arguments) not in (b"{}", b"null"):
             members += b',"arguments":' + bytes(wanted.arguments)
-        return await self._forward.ask(exchange, server, "prompts/get", members, wanted.meta, name=name, since=since)
+        return await self._forward.ask(
+            exchange, ServerRequest(server, "prompts/get", members, wanted.meta, name=name, since=since)
+        )
 
     async def complete(self, exchange: Exchange) -> bytes:
         """`completion/complete`, for an argument of a prompt or of a resource template."""
@@ -113,7 +117,9 @@ class Reading:
         members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
         if bytes(wanted.context):
             members += b',"context":' + bytes(wanted.context)
-        return await self._forward.ask(exchange, server, "completion/complete", members, wanted.meta, since=since)
+        return await self._forward.ask(
+            exchange, ServerRequest(server, "completion/complete", members, wanted.meta, since=since)
+        )
 
     async def _referred(self, client: Client, ref: Mapping[str, Any], since: float) -> tuple[str, dict[str, Any]]:
         """Return the server a reference is about, and the reference in that server's words."""

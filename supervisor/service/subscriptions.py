@@ -28,6 +28,7 @@ from actors.server.lists.subscribers import Subscribers
 from supervisor.service.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.visible import Visible
+from supervisor.service.request import ServerRequest
 from supervisor.service.updates import Updates
 
 _NO_META: Final = msgspec.Raw(b"")
@@ -101,7 +102,9 @@ class Subscriptions:
         if (server, uri) in self._held and self._awake(exchange.client.principal, server):
             return
         members = _members(uri)
-        await self._forward.ask(exchange, server, SUBSCRIBE, members, _NO_META, name=uri, since=since, written=era)
+        await self._forward.ask(
+            exchange, ServerRequest(server, SUBSCRIBE, members, _NO_META, name=uri, since=since, written=era)
+        )
 
     def _awake(self, principal: Principal, server: str) -> bool:
         status = self._visible.statuses(principal).get(server)

@@ -17,7 +17,7 @@ from actors.errors import MailboxFull, MalformedRequest, ShuttingDown, Starved, 
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean
-from supervisor.service.relay import URL_ELICITATION_REQUIRED
+from supervisor.service.fitting.relay import URL_ELICITATION_REQUIRED
 from supervisor.service.rounds.rounds import CapabilityRequired
 
 _OF_THE_DAEMON = (MailboxFull, Starved, ShuttingDown)

@@ -24,9 +24,10 @@ from supervisor.metatools.texts import clean
 from supervisor.service.calls.counting import Used, counted
 from supervisor.service.calls.failures import is_for_client
 from supervisor.service.exchange import Exchange
+from supervisor.service.fitting.relay import has_failed
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
-from supervisor.service.relay import has_failed
+from supervisor.service.request import ServerRequest
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _raws = msgspec.json.Decoder(list[msgspec.Raw])
@@ -66,7 +67,10 @@ class ToolCalls:
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
         try:
             call = self._forward.ask(
-                exchange, entry.server, "tools/call", members, meta, name=tool.name, since=since, by_result=by_result
+                exchange,
+                ServerRequest(
+                    entry.server, "tools/call", members, meta, name=tool.name, since=since, by_result=by_result
+                ),
             )
             body = await counted(self._used, exchange, entry.server, tool, call)
         except RemoteError as error:

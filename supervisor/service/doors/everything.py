@@ -40,11 +40,12 @@ from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
+from supervisor.service.fitting.relay import not_found
 from supervisor.service.introduction.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
 from supervisor.service.lookup.lookup import ambiguous
 from supervisor.service.means import Means
 from supervisor.service.port import Revisions
-from supervisor.service.relay import not_found
+from supervisor.service.request import ServerRequest
 from supervisor.service.resources import as_read
 
 HOW: Final = "Tools and prompts of many MCP servers. A name begins with that of its server and two underscores."
@@ -204,16 +205,18 @@ class Everything:
         as_task = exchange.method == "tools/call" and takes_task(exchange.client, offer, wanted)
         return await self._means.forward.ask(
             exchange,
-            server,
-            exchange.method,
-            with_task(rest, wanted) if as_task else rest,
-            members.get("_meta", NO_META),
-            name=about,
-            since=since,
-            uri=about if exchange.method == "resources/read" else "",
-            written=offer.era if offer is not None else None,
-            as_task=as_task,
-            tool=entry.tools.get(about) if entry is not None and exchange.method == "tools/call" else None,
+            ServerRequest(
+                server,
+                exchange.method,
+                with_task(rest, wanted) if as_task else rest,
+                members.get("_meta", NO_META),
+                name=about,
+                since=since,
+                uri=about if exchange.method == "resources/read" else "",
+                written=offer.era if offer is not None else None,
+                as_task=as_task,
+                tool=entry.tools.get(about) if entry is not None and exchange.method == "tools/call" else None,
+            ),
         )
 
     # What names mean ------------------------------------------------------------------------------------------------

@@ -30,11 +30,12 @@ from supervisor.service.doors.requests import Parts, is_method, parts_of
 from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
+from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.lookup.barred import barred
 from supervisor.service.means import Means
 from supervisor.service.port import Revisions
-from supervisor.service.relay import with_lifetime, with_member
+from supervisor.service.request import ServerRequest
 
 CACHED: Final = frozenset({*known_lists.KINDS, "resources/read"})
 """Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
@@ -160,17 +161,19 @@ class OneServer:
         as_task = takes_task(client, entry.offer, parts.task)
         body = await self._means.forward.ask(
             exchange,
-            self._server,
-            method,
-            with_task(parts.members, parts.task) if as_task else parts.members,
-            parts.meta,
-            name=parts.name,
-            since=since,
-            uri=parts.name if method == "resources/read" else "",
-            written=written,
-            labelled=False,
-            tool=entry.tools.get(parts.name) if method == "tools/call" else None,
-            as_task=as_task and method == "tools/call",
+            ServerRequest(
+                self._server,
+                method,
+                with_task(parts.members, parts.task) if as_task else parts.members,
+                parts.meta,
+                name=parts.name,
+                since=since,
+                uri=parts.name if method == "resources/read" else "",
+                written=written,
+                labelled=False,
+                tool=entry.tools.get(parts.name) if method == "tools/call" else None,
+                as_task=as_task and method == "tools/call",
+            ),
         )
         if method in known_lists.KINDS:
             kind = known_lists.KINDS[method]

@@ -21,6 +21,7 @@ from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.exchange import Exchange
 from supervisor.service.means import Means
 from supervisor.service.questions.labels import labelled_result
+from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTask
 
 _READ_COST: Final = 16
@@ -67,15 +68,17 @@ async def perform(means: Means, exchange: Exchange, server: str | None = None) -
     asked = encode({**members, "taskId": task.own})[1:-1]
     body = await means.forward.ask(
         exchange,
-        task.server,
-        method,
-        asked,
-        meta,
-        name=task.own,
-        since=since,
-        written=task.era,
-        labelled=server is None,
-        task=task,
+        ServerRequest(
+            task.server,
+            method,
+            asked,
+            meta,
+            name=task.own,
+            since=since,
+            written=task.era,
+            labelled=server is None,
+            task=task,
+        ),
     )
     return await means.bench.run(len(body) // _READ_COST, _shown, task, body, method, exchange.asked_by)
 

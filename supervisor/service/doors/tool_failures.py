@@ -8,8 +8,8 @@ from typing import Any
 from actors.errors import SupervisorError
 from supervisor.service.calls import failures
 from supervisor.service.exchange import Exchange
+from supervisor.service.fitting.relay import with_member
 from supervisor.service.means import Means
-from supervisor.service.relay import with_member
 
 
 async def shown(means: Means, exchange: Exchange, call: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:

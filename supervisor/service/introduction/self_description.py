@@ -13,8 +13,8 @@ from actors.protocol.listing import announced
 from actors.protocol.tasks import tasks
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.client import Client
+from supervisor.service.fitting.relay import with_member
 from supervisor.service.lookup.visible import Visible
-from supervisor.service.relay import with_member
 
 LIST_TTL_MS = 60_000
 PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}

@@ -22,12 +22,12 @@ from supervisor.metatools.definitions import SCHEMAS
 from supervisor.metatools.servers.availability import refusal, unlisted_of
 from supervisor.metatools.texts import clean
 from supervisor.service.client import Client
+from supervisor.service.fitting.relay import not_found
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.barred import barred
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.visible import Visible
-from supervisor.service.relay import not_found
 
 R = TypeVar("R", Resolution, Resolution | None)
 

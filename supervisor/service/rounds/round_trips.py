@@ -30,9 +30,9 @@ from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import CallRules, Deployment
 from supervisor.service.exchange import OVER, Exchange
+from supervisor.service.fitting.relay import URL_ELICITATION_REQUIRED, has_failed
 from supervisor.service.questions.allowance import Allowances, CallAllowance
 from supervisor.service.questions.labels import labelled_result
-from supervisor.service.relay import URL_ELICITATION_REQUIRED, has_failed
 from supervisor.service.rounds.confirmations import Confirmations
 from supervisor.service.rounds.parking import GRACE_S, Parked, Parking, digest_of
 from supervisor.service.rounds.questionnaire import Questionnaire

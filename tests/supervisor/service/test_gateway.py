@@ -53,6 +53,7 @@ from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway
 from supervisor.service.port import answer
 from supervisor.service.questions.elicitations import Elicitations
+from supervisor.service.request import ServerRequest
 from supervisor.service.rounds.parking import Parking
 from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
@@ -368,7 +369,8 @@ async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault
     client = LEGACY if era == "modern" else MODERN
     with pytest.raises(ServerError) as caught:
         await forward.ask(
-            exchange(client, "tools/call"), "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time()
+            exchange(client, "tools/call"),
+            ServerRequest("files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time()),
         )
     assert caught.value.server == "files"
     assert caught.value.outcome != "not_sent"
@@ -382,7 +384,8 @@ async def test_a_result_with_an_integer_of_5000_digits_breaks_no_client(era: Era
     for client in (LEGACY, MODERN):
         with pytest.raises(ProtocolViolation, match="over 4,300 digits, which hardly any client") as caught:
             await forward.ask(
-                exchange(client, method), "files", method, b"", msgspec.Raw(b""), since=trio.current_time()
+                exchange(client, method),
+                ServerRequest("files", method, b"", msgspec.Raw(b""), since=trio.current_time()),
             )
         assert (caught.value.server, caught.value.outcome) == ("files", "completed")
 
@@ -394,7 +397,8 @@ async def test_an_error_with_an_integer_of_5000_digits_arrives_without_its_data(
     forward = forwarder(numerous)
     with pytest.raises(RemoteError) as caught:
         await forward.ask(
-            exchange(LEGACY, "tools/call"), "files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time()
+            exchange(LEGACY, "tools/call"),
+            ServerRequest("files", "tools/call", b"", msgspec.Raw(b""), since=trio.current_time()),
         )
     assert (caught.value.error.code, caught.value.error.message, bytes(caught.value.error.data)) == (-32050, "no", b"")
 

@@ -21,7 +21,7 @@ from supervisor.metatools.arguments.names import stray, takes_no_others
 from supervisor.metatools.lenient_json import read
 from supervisor.service.calls.tool_calls import ToolCalls, checked, with_remark
 from supervisor.service.client import Client
-from supervisor.service.relay import URL_ELICITATION_REQUIRED
+from supervisor.service.fitting.relay import URL_ELICITATION_REQUIRED
 from tests.fakes.exchanges import exchange
 
 PROPERTIES = {"path": {"type": "string"}, "maxCount": {"type": "integer"}}

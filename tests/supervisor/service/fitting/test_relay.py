@@ -12,7 +12,7 @@ from actors.errors import ServerError
 from actors.messages import Result
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.service.relay import (
+from supervisor.service.fitting.relay import (
     as_tool_result,
     fit,
     lacks,
