@@ -62,13 +62,25 @@ _level = msgspec.json.Decoder(LogLevel)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
+class SessionState(msgspec.Struct):
+    """What outlasts a request: of a session, or of the one request that a subscription is."""
+
+    questions: QuestionTable | None = None
+    """Those that the client has not answered; None where it cannot be asked."""
+    log_level: LogLevel | Literal[""] | None = None
+    """What it has asked for; empty if it has not, None if it cannot."""
+    updates: Updates | None = None
+    """Where changes of resources are noted; None where they could not be told."""
+
+
+NO_SESSION: Final = SessionState()
+
+
 class Exchange:
     """One request; implements `actors.messages.Caller`. `id` is JSON text.
 
-    `voice` is None where nothing can be said before the answer; `questions` where the client has no session.
-    `log_level` is what the client of a session has asked for; empty if it has not, None if it cannot. `asking` are the
-    questions that were asked, by their ids or pages. `updates` is where changes of resources are noted, None where they
-    could not be told. `retry` is what a request says that is made again, None where it is not; `wish` what the client
+    `voice` is None where nothing can be said before the answer; `session` outlasts the request. `asking` are the
+    questions that were asked, by their ids or pages. `retry` is what a request says that is made again; `wish` what it
     wants to hear. `asked_by` is the server that questions are told to be of, empty where the client knows.
     `elicitations`: who is told that something is asked, and where somebody else may answer. `allowance`: how much the
     server may ask; None before it is asked anything itself. `tool` is the one that is called, None before it is known.
@@ -103,17 +115,15 @@ class Exchange:
         params: msgspec.Raw,
         *,
         voice: Voice | None = None,
-        questions: QuestionTable | None = None,
-        log_level: LogLevel | Literal[""] | None = None,
-        updates: Updates | None = None,
+        session: SessionState = NO_SESSION,
         retry: Retry | None = None,
     ) -> None:
         self.client = client
         self.id = id_
         self.method = method
         self.params = params
-        self.log_level = log_level
-        self.updates = updates
+        self.log_level = session.log_level
+        self.updates = session.updates
         self.retry = retry
         self.wish = NOTHING
         self.asked_by = ""
@@ -123,7 +133,7 @@ class Exchange:
         self.elicitations: CallElicitations | None = None
         self.allowance: CallAllowance | None = None
         self._voice = voice
-        self._questions = questions
+        self._questions = session.questions
         self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS
 
     @property

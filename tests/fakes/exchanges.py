@@ -8,7 +8,7 @@ import msgspec
 
 from actors.protocol.exchanges import LogLevel
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
+from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
 
@@ -45,7 +45,5 @@ def exchange(
         method,
         msgspec.Raw(params),
         voice=ear,
-        questions=questions,
-        log_level=log_level,
-        updates=updates,
+        session=SessionState(questions, log_level, updates),
     )

@@ -46,7 +46,7 @@ from supervisor.front.mcp.messages import (
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import Exchange, Voice
+from supervisor.service.exchange import NO_SESSION, Exchange, Voice
 from supervisor.service.port import Answer, failure
 
 SESSION_HEADER: Final = b"mcp-session-id"
@@ -222,18 +222,8 @@ class LegacyFront:
 
 
 def _exchange(request: Request, client: Client, session: HttpSession | None, voice: Voice | None) -> Exchange:
-    if session is None:
-        return Exchange(client, request.id, request.method, request.params, voice=voice)
-    return Exchange(
-        client,
-        request.id,
-        request.method,
-        request.params,
-        voice=voice,
-        questions=session.questions,
-        log_level=session.log_level,
-        updates=session.updates,
-    )
+    state = NO_SESSION if session is None else session.state
+    return Exchange(client, request.id, request.method, request.params, voice=voice, session=state)
 
 
 def _answer_here(request: Request, session: HttpSession | None) -> bytes:
@@ -243,7 +233,7 @@ def _answer_here(request: Request, session: HttpSession | None) -> bytes:
     if request.method != "logging/setLevel" or session is None:
         return failure(request.id, UnknownMethod(f"{request.method} is not possible here")).body
     try:
-        session.log_level = read_level(request.params)
+        session.state.log_level = read_level(request.params)
     except InvalidArguments as error:
         return failure(request.id, error).body
     return jsonrpc.success(request.id, b"{}")

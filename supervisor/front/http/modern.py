@@ -26,7 +26,7 @@ from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_s
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.front.mcp.modern import client_of, removed
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import Exchange
+from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.port import Answer, failure
 from supervisor.service.updates import Updates
 
@@ -97,7 +97,13 @@ class ModernFront:
     async def _follow(self, subscription: Subscription, message: ModernRequest, request: HttpRequest) -> None:
         """Subscribe to the resources, then tell of everything, until the client is gone."""
         updates = Updates()
-        exchange = Exchange(client_of(message, request.principal), message.id, LISTEN, message.params, updates=updates)
+        exchange = Exchange(
+            client_of(message, request.principal),
+            message.id,
+            LISTEN,
+            message.params,
+            session=SessionState(updates=updates),
+        )
         uris: list[str] = []
         try:
             if subscription.uris:

@@ -19,17 +19,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 import trio
 
 from actors.principal import Principal
-from actors.protocol.exchanges import LogLevel
 from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims, session_digest
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.service.client import Client
+from supervisor.service.exchange import SessionState
 from supervisor.service.port import Revisions
 from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
@@ -43,14 +43,14 @@ SWEEP_S: Final = 60.0
 class HttpSession:
     """One live legacy session.
 
-    `told` is what its client knows of the lists for sure; `stream` is the scope of its one event stream. `log_level` is
-    what it asked for, empty if it has not. `updates` are of the resources that it is subscribed to. `kept`: it survives
+    `told` is what its client knows of the lists for sure; `stream` is the scope of its one event stream. `state` is
+    what its exchanges know of it; `updates` are of the resources that it is subscribed to. `kept`: it survives
     the daemon.
     """
 
     __slots__ = (
         *("client", "digest", "door", "expires_at", "in_flight", "kept", "last_used"),
-        *("log_level", "questions", "stream", "token", "told", "updates"),
+        *("questions", "state", "stream", "token", "told", "updates"),
     )
 
     def __init__(self, token: bytes, digest: str, claims: SessionClaims, told: Revisions, door: str) -> None:
@@ -69,10 +69,9 @@ class HttpSession:
         self.last_used = 0.0
         self.stream: trio.CancelScope | None = None
         self.in_flight: dict[Key, trio.CancelScope] = {}
-        self.questions = QuestionTable()
-        self.updates = Updates()
+        self.questions, self.updates = QuestionTable(), Updates()
+        self.state = SessionState(self.questions, "", self.updates)
         self.kept = True
-        self.log_level: LogLevel | Literal[""] = ""
 
     @property
     def busy(self) -> bool:

@@ -17,7 +17,7 @@ from supervisor.front.mcp.messages import Request
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
+from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.port import Service, failure
 from supervisor.service.updates import Updates
 
@@ -70,7 +70,7 @@ class Listens:
     async def _subscribe(self, listen: _Listen, request: Request, client: Client) -> None:
         """Subscribe to resources, and acknowledge those that are told of; what changes meanwhile is told afterwards."""
         subscription, updates = listen.subscription, Updates()
-        exchange = Exchange(client, request.id, request.method, request.params, updates=updates)
+        exchange = Exchange(client, request.id, request.method, request.params, session=SessionState(updates=updates))
         watch = self._watch(client.principal, subscription.kinds, updates)
         try:
             with listen.scope:

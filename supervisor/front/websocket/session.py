@@ -15,7 +15,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Literal
 
 import msgspec
 import trio
@@ -23,7 +22,7 @@ import trio
 from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
 from actors.kit.decoding import decoded
 from actors.protocol.agreement.versions import BATCH_VERSION, META_VERSION
-from actors.protocol.exchanges import PROGRESS, LogLevel
+from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
@@ -47,7 +46,7 @@ from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import Exchange
+from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.port import failure
 from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
@@ -86,9 +85,9 @@ class SocketSession:
         self._in_flight = trio.Semaphore(settings.max_in_flight)
         self._ended = trio.lowlevel.ParkingLot()
         self._listens = Listens(drain.service, settings, outgoing, nursery)
-        self._questions = QuestionTable()
-        self._updates = Updates()
-        self._log_level: LogLevel | Literal[""] = ""
+        self._questions, self._updates = QuestionTable(), Updates()
+        self._state = SessionState(self._questions, "", self._updates)
+        self._of_modern = SessionState(self._questions)
 
     async def receive(self, text: bytes) -> None:
         """Act on one text message, once there is room for one more request and its answer."""
@@ -186,7 +185,7 @@ class SocketSession:
 
     def _set_log_level(self, request: Request) -> bytes:
         try:
-            self._log_level = read_level(request.params)
+            self._state.log_level = read_level(request.params)
         except InvalidArguments as error:
             return failure(request.id, error).body
         return jsonrpc.success(request.id, b"{}")
@@ -202,9 +201,7 @@ class SocketSession:
             request.method,
             request.params,
             voice=self._outgoing,
-            questions=self._questions,
-            log_level=self._log_level if client.era == "legacy" else None,
-            updates=self._updates if client.era == "legacy" else None,
+            session=self._state if client.era == "legacy" else self._of_modern,
             retry=request.retry if isinstance(request, ModernRequest) else None,
         )
         unanswered = _Unanswered(request, exchange, trio.CancelScope(), share)

@@ -17,7 +17,7 @@ from actors.messages import Question, Result
 from actors.principal import LOCAL
 from actors.protocol.asking.input_required import Retry
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
+from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.rounds.confirmations import Declined
 from supervisor.service.rounds.parking import GRACE_S, Parked
@@ -259,7 +259,9 @@ def sent(here: Rig, sender: Sender, state: str, answers: dict[str, Any]) -> Outc
     said = msgspec.Raw(json.dumps(answers).encode()), msgspec.Raw(json.dumps(state).encode())
     retry = Retry(*said, ours=sender.endswith("execute_mcp_tool"))
     client = MODERN if sender.startswith("modern") else LEGACY
-    made = Exchange(client, b"9", "tools/call", msgspec.Raw(b"{}"), voice=Ear(), questions=QuestionTable(), retry=retry)
+    made = Exchange(
+        client, b"9", "tools/call", msgspec.Raw(b"{}"), voice=Ear(), session=SessionState(QuestionTable()), retry=retry
+    )
     return begin(here, made, by_result=retry.ours)
 
 
