@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import boot, bridge, catalogue, discover, execute, peers, remote, subscriptions, wake
+from benchmarks import boot, bridge, catalogue, discover, execute, peers, proxies, remote, subscriptions, wake
 from benchmarks.table import Row, markdown
 
 NAMES = ("execute", "wake", "boot", "discover", "remote", "bridge", "subscriptions")
@@ -60,7 +60,7 @@ def _steps(arguments: argparse.Namespace, directory: Path) -> dict[str, Callable
         return None if arguments.alone else peers.prepared(arguments.fastmcp_python)
 
     return {
-        "execute": lambda: execute.run(directory, plan, peer()),
+        "execute": lambda: execute.run(directory, plan, peer(), () if arguments.alone else proxies.installed()),
         "wake": lambda: wake.run(directory, 3 if quick else 9, peer()),
         "boot": lambda: [
             row

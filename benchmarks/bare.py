@@ -1,7 +1,7 @@
-"""What the daemon is compared with: hypercorn on trio and an application that does nothing.
+"""What the daemon is compared with: a server on trio that does nothing, on hypercorn or on httptools alone.
 
-`python -m benchmarks.bare PORT BODY_BYTES`: answers every HTTP request, once its body is read, with the same JSON of
-BODY_BYTES bytes, and every WebSocket message with a text of that size. Nobody who stands on this stack can be faster.
+`python -m benchmarks.bare STACK PORT BODY_BYTES`: answers each HTTP request, once its body is read, with the same JSON
+of BODY_BYTES bytes, and on hypercorn every WebSocket message with a text of that size. Nobody on that stack is faster.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import httptools
 import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve
@@ -43,14 +44,45 @@ def application(body: bytes) -> Any:
     return app
 
 
+class _Requests:
+    """Counts the requests that are complete, as httptools finds them."""
+
+    def __init__(self) -> None:
+        self.complete = 0
+
+    def on_message_complete(self) -> None:
+        """One more."""
+        self.complete += 1
+
+
+async def parsed(port: int, body: bytes) -> None:
+    """Serve until cancelled with httptools and nothing else."""
+    answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+
+    async def served(stream: trio.SocketStream) -> None:
+        requests = _Requests()
+        parser = httptools.HttpRequestParser(requests)
+        while data := await stream.receive_some(65536):
+            parser.feed_data(data)
+            if requests.complete:
+                await stream.send_all(answer * requests.complete)
+                requests.complete = 0
+
+    await trio.serve_tcp(served, port, host="127.0.0.1")
+
+
 def main() -> None:
     """Serve until killed."""
-    port, size = int(sys.argv[1]), int(sys.argv[2])
+    stack, port, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    body = b'"' + b"x" * (size - 2) + b'"'
+    if stack == "httptools":
+        trio.run(parsed, port, body)
+        return
     config = Config()
     config.bind = [f"127.0.0.1:{port}"]
     config.accesslog = None
     config.errorlog = None
-    trio.run(serve, application(b'"' + b"x" * (size - 2) + b'"'), config)
+    trio.run(serve, application(body), config)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Protocol
@@ -18,14 +18,17 @@ import msgspec
 from actors.protocol.agreement.versions import Era
 from benchmarks import client as mcp
 from benchmarks.machine import ROOT
+from benchmarks.proxies import Proxy
 from benchmarks.running import ECHO, Place, Running, bare, daemon, entry, fastmcp, until_ready
 from benchmarks.table import Aim, Row, Spread, percentile, ratios, spread
 
 TEXT = "The quick brown fox jumps over the lazy dog. " * 3
 THROUGH_US: mcp.Tool = ("execute_mcp_tool", {"tool_path": "echo:echo", "arguments": {"text": TEXT}})
 DIRECT: mcp.Tool = ("echo", {"text": TEXT})
-BARE_AIM = Aim(">=", 0.70)
-FASTMCP_AIM = Aim(">=", 4.0)
+BARE_AIMS = {("HTTP", 1): Aim(">=", 1.5), ("HTTP", 16): Aim(">=", 2.0), ("WebSocket", 16): Aim(">=", 0.7)}
+"""Beside the bare application on hypercorn, by transport and number of connections."""
+AHEAD_AIM = Aim(">=", 1.0)
+"""Beside every other proxy."""
 
 Wire = Literal["HTTP, legacy", "HTTP, modern", "WebSocket, legacy"]
 
@@ -118,17 +121,22 @@ def echo_daemon(directory: Path) -> Iterator[Running]:
         yield running
 
 
-def run(directory: Path, plan: Plan, fastmcp_python: Path | None) -> list[Row]:
-    """Measure calls over each wire at 1 and at 16 connections."""
+def run(directory: Path, plan: Plan, fastmcp_python: Path | None, proxies: Iterable[Proxy] = ()) -> list[Row]:
+    """Measure calls over each wire at 1 and at 16 connections, and beside other proxies."""
     rows: list[Row] = []
     with echo_daemon(directory) as ours:
         for wire in ("HTTP, legacy", "HTTP, modern"):
-            rows += [_against_bare(ours, wire, connections, plan, directory) for connections in (1, 16)]
+            for stack in ("hypercorn", "httptools"):
+                rows += [_against_bare(ours, wire, connections, plan, directory, stack) for connections in (1, 16)]
         rows += [_against_bare(ours, "WebSocket, legacy", connections, plan, directory) for connections in (1, 16)]
         if fastmcp_python is not None:
             for sessions in ("isolated", "shared"):
                 with fastmcp(fastmcp_python, directory, sessions) as theirs:
-                    rows += [_against_fastmcp(ours, theirs, sessions, count, plan) for count in (1, 16)]
+                    than = "FastMCP's proxy" if sessions == "isolated" else "FastMCP's proxy, one shared session"
+                    rows += [_against_proxy(ours, theirs, than, count, plan) for count in (1, 16)]
+        for proxy in proxies:
+            with proxy.running(directory) as theirs:
+                rows += [_against_proxy(ours, theirs, proxy.name, count, plan) for count in (1, 16)]
     return rows
 
 
@@ -141,13 +149,15 @@ def _our_job(ours: Running, wire: str, connections: int) -> Iterator[Job]:
             yield job
 
 
-def _against_bare(ours: Running, wire: str, connections: int, plan: Plan, directory: Path) -> Row:
+def _against_bare(
+    ours: Running, wire: str, connections: int, plan: Plan, directory: Path, stack: str = "hypercorn"
+) -> Row:
     with _our_job(ours, wire, connections) as job:
         size = _body_bytes(job.run(0.2).bytes, wire)
-        with bare(size, directory) as theirs:
+        with bare(size, directory, stack) as theirs:
             outcomes = alternating([job, bare_job(theirs.port, job, connections)], plan)
-    aim = BARE_AIM if connections == 16 else None
-    return compared(f"`execute_mcp_tool`, {wire}, {_plural(connections)}", "bare hypercorn/trio", outcomes, aim)
+    aim = BARE_AIMS.get((wire.partition(",")[0], connections)) if stack == "hypercorn" else None
+    return compared(f"`execute_mcp_tool`, {wire}, {_plural(connections)}", f"bare {stack}/trio", outcomes, aim)
 
 
 def _body_bytes(answer: int, wire: str) -> int:
@@ -155,15 +165,13 @@ def _body_bytes(answer: int, wire: str) -> int:
     return answer - 4 if wire.startswith("WebSocket") else answer - 130
 
 
-def _against_fastmcp(ours: Running, theirs: Running, sessions: str, connections: int, plan: Plan) -> Row:
+def _against_proxy(ours: Running, theirs: Running, than: str, connections: int, plan: Plan) -> Row:
     with (
         http_job(ours.port, THROUGH_US, "legacy", connections) as job,
         http_job(theirs.port, DIRECT, "legacy", connections) as other,
     ):
         outcomes = alternating([job, other], plan)
-    aim = FASTMCP_AIM if connections == 16 and sessions == "isolated" else None
-    than = "FastMCP's proxy" if sessions == "isolated" else "FastMCP's proxy, one shared session"
-    return compared(f"the same call, HTTP, legacy, {_plural(connections)}", than, outcomes, aim)
+    return compared(f"the same call, HTTP, legacy, {_plural(connections)}", than, outcomes, AHEAD_AIM)
 
 
 def _plural(connections: int) -> str:

@@ -23,6 +23,9 @@ CLOSE = b"connection: close\r\n"
 """What hypercorn adds to the last answer of a connection, by default the thousandth."""
 
 
+LAST_CHUNK = b"\r\n0\r\n\r\n"
+"""The end of an answer in chunks, which other proxies send: their answers are event streams."""
+
 PING = b"\x89"
 
 
@@ -34,6 +37,7 @@ class Connection:
         self.request = request
         self.websocket = bool(upgrade)
         self.data = b""
+        self.chunked = False
         self.connect()
         self.sent_at = 0.0
         if upgrade:
@@ -58,6 +62,8 @@ class Connection:
             self.data = self.data[2 + self.data[1] :]
         if self.data and not self.data.startswith(self.first):
             raise SystemExit(f"not an answer: {self.data[:2000]!r}")
+        if self.chunked:
+            return self.data.endswith(LAST_CHUNK)
         return len(self.data) == self.expected + (len(CLOSE) if CLOSE in self.data[: -len(CLOSE)] else 0)
 
     def _learn(self) -> tuple[int, bytes]:
@@ -66,12 +72,16 @@ class Connection:
         good = answer[:1] == b"\x81" if self.websocket else answer.startswith(b"HTTP/1.1 200")
         if not good or b'"error"' in answer or b'"isError":true' in answer:
             raise SystemExit(f"not an answer: {answer[:2000]!r}")
-        return len(answer), answer[:12] if not self.websocket else answer[:2]
+        size = 1 if self.chunked else len(answer)  # the same answer may come in other chunks
+        return size, answer[:12] if not self.websocket else answer[:2]
 
     def whole_answer(self) -> bytes:
         """Read one answer by its own length; slow, for the first ones only."""
         if not self.websocket:
             head = self._until(b"\r\n\r\n")
+            if b"transfer-encoding: chunked" in head.lower():
+                self.chunked = True
+                return head + self._until(LAST_CHUNK)
             length = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
             if not length:
                 raise SystemExit(f"an answer without content-length: {head!r}")
@@ -131,7 +141,7 @@ def run(connections: list[Connection], seconds: float) -> dict[str, Any]:
                 continue
             now = clock()
             latencies.append(now - connection.sent_at)
-            if len(connection.data) > connection.expected:
+            if len(connection.data) > connection.expected and not connection.chunked:
                 _renew(poll, by_fd, connection)
             connection.data = b""
             connection.sent_at = now

@@ -15,20 +15,22 @@ PACKAGES = ("fastmcp>=3", "mcp-server-time")
 INSTALL_S = 600.0
 
 
-def cache_python() -> Path:
-    """Return the Python of the environment in the cache directory, whether it is there or not."""
+def cache_python(name: str = "benchmarks") -> Path:
+    """Return the Python of an environment in the cache directory, whether it is there or not."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "mcpvisor" / "benchmarks" / "bin" / "python"
+    return Path(base) / "mcpvisor" / name / "bin" / "python"
 
 
-def prepared(python: Path | None, packages: Sequence[str] = PACKAGES, module: str = "fastmcp") -> Path | None:
+def prepared(
+    python: Path | None, packages: Sequence[str] = PACKAGES, module: str = "fastmcp", name: str = "benchmarks"
+) -> Path | None:
     """Return a Python that has the packages: the given one, or ours, which is made now. None if that fails.
 
-    `module` is what is in there if the packages are.
+    `module` is what is in there if the packages are; `name` that of the environment, as not all packages agree.
     """
     if python is not None:
         return python
-    cached = cache_python()
+    cached = cache_python(name)
     if not has(cached, module) and not _install(cached, packages):
         return None
     return cached
@@ -48,18 +50,23 @@ def version(python: Path, distribution: str) -> str:
 
 
 def mcp_remote() -> tuple[str, ...]:
-    """Return the command of mcp-remote, which is installed now; empty if that fails, or there is no Node.js."""
+    """Return the command of mcp-remote; see `node_script`."""
+    return node_script("mcp-remote", "dist/proxy.js")
+
+
+def node_script(package: str, path: str) -> tuple[str, ...]:
+    """Return the command of a script of a package, which is installed now; empty if it fails, or without Node.js."""
     root = cache_python().parent.parent / "npm"
-    script = root / "node_modules" / "mcp-remote" / "dist" / "proxy.js"
-    npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(root), "mcp-remote"]
+    script = root / "node_modules" / package / path
+    npm = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(root), package]
     try:
         if not script.exists():
             root.mkdir(parents=True, exist_ok=True)
             subprocess.run(npm, check=True, capture_output=True, timeout=INSTALL_S)
     except (subprocess.SubprocessError, OSError) as error:
-        print(f"mcp-remote cannot be installed: {error}", file=sys.stderr)
+        print(f"{package} cannot be installed: {error}", file=sys.stderr)
         return ()
-    return ("node", str(script))
+    return ("node", str(script)) if script.exists() else ()
 
 
 def _install(python: Path, packages: Sequence[str]) -> bool:

@@ -82,10 +82,10 @@ def until_dormant(port: int, timeout_s: float = 120.0) -> None:
 
 
 @contextmanager
-def bare(body_bytes: int, directory: Path) -> Iterator[Running]:
-    """Run hypercorn with an application that answers with so many bytes."""
+def bare(body_bytes: int, directory: Path, stack: str = "hypercorn") -> Iterator[Running]:
+    """Run a server that answers with so many bytes; see `bare`."""
     port = free_port()
-    command = [sys.executable, "-m", "benchmarks.bare", str(port), str(body_bytes)]
+    command = [sys.executable, "-m", "benchmarks.bare", stack, str(port), str(body_bytes)]
     with program(command, port, directory / "bare.log") as process:
         yield Running(port, process)
 

@@ -31,8 +31,10 @@ from actors.transport.stdio.orphans import become_subreaper
 from supervisor import neural
 from supervisor.config import Configuration
 from supervisor.config.syntax.address import base_url
-from supervisor.front.edge.wire import ConnectionCounters
+from supervisor.front.edge.budget import Budget
+from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.pages.api import View
+from supervisor.front.settings import buffered_bytes
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
@@ -236,9 +238,8 @@ class Daemon:
             elicitations=elicitations,
         )
         settings, doors = deployment.value.settings, DoorTable(gateway, VERSION)
-        return await Front.open(
-            settings, self._sockets, doors, view, self._data, store, self._clock, self.conditions, counters
-        )
+        state = EdgeState(counters, Budget(buffered_bytes(settings)), self.conditions)
+        return await Front.open(settings, self._sockets, doors, view, self._data, store, state)
 
     async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
         await front.serve(self.closing, task_status=task_status)

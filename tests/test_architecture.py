@@ -21,6 +21,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 MAX_FOLDER_MODULES = 12
+MAX_PARAMETERS = 7
 MAX_MODULE_LINES = 300
 MAX_FUNCTION_LINES = 25
 EMPTY_NAMES = {"found", "obj", "res", "ret", "retval", "stuff", "temp", "tmp", "val", "vals"}
@@ -394,6 +395,46 @@ LISTS = {
 def test_a_folder_has_few_enough_modules_to_be_known() -> None:
     counts = Counter(name.rpartition(".")[0] for name, file in modules().items() if file.name != "__init__.py")
     assert {folder for folder, count in counts.items() if count > MAX_FOLDER_MODULES} == LISTS.keys()
+
+
+MANY_PARAMETERS = {
+    "actors.registry.actor.Registry.__init__": "made once, by the daemon",
+    "actors.server.lists.discovery.Discovery.__init__": "the parts of a server know one another by functions",
+    "actors.server.process.link.Launcher.__init__": "the same",
+    "actors.server.record.Record.__init__": "the same",
+    "actors.server.traffic.Traffic.__init__": "the same",
+    "supervisor.metatools.answers.page.Page.build": "what is known of a query beside its words",
+    "supervisor.servers.children.Servers.__init__": "made once, by the daemon",
+    "supervisor.service.gateway.Gateway.__init__": "made once, by the daemon",
+    "supervisor.service.means.Means.__init__": "made once, by the gateway",
+    "supervisor.store.write_behind.open_store": "six times and bounds, of which tests set one",
+}
+"""Functions that take more than others may, and why."""
+
+
+def test_a_function_takes_few_enough_parameters_to_be_told_apart() -> None:
+    many = {name for name, count in parameters() if count > MAX_PARAMETERS}
+    assert many == MANY_PARAMETERS.keys()
+
+
+def parameters() -> Iterator[tuple[str, int]]:
+    """Name of every function and how many parameters it has, the object it belongs to not counted."""
+    for module in modules():
+        for name, node in defined(tree(module), module):
+            given = [*node.args.posonlyargs, *node.args.args]
+            own = bool(given) and given[0].arg in {"self", "cls"}
+            yield name, len(given) + len(node.args.kwonlyargs) - own
+
+
+def defined(node: ast.AST, name: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every function in a tree by its full name."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{name}.{child.name}", child
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from defined(child, f"{name}.{child.name}")
+        else:
+            yield from defined(child, name)
 
 
 def test_nine_of_ten_functions_are_short() -> None:

@@ -71,7 +71,7 @@ class Guard:
 
     def check(self, fields: Fields, target: bytes = b"/") -> Refusal | None:
         """Return why a request with these headers and this request target is refused, or None."""
-        line = None if b"host" in fields.doubled else fields.get(b"host")
+        line = None if b"host" in fields.doubled else fields.lines.get(b"host")
         known = None if line is None else self._known.get(line)
         host = known or _only(fields, b"host", authority)
         if host is None:
@@ -127,7 +127,7 @@ def _bad(reason: str, message: str) -> Refusal:
 
 def _only(fields: Fields, name: bytes, read: Callable[[str], T | None]) -> T | None:
     """Return what a field says that may be there only once; None if it is not there, doubled, or malformed."""
-    value = fields.get(name)
+    value = fields.lines.get(name)
     return None if value is None or name in fields.doubled else read(value.decode("ascii", "replace"))
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from socket import socket
 
 import trio
 
 from actors.errors import ConfigError
-from actors.kit import Conditions
 from supervisor.config import Settings
 from supervisor.front.dispatch import Dispatch
-from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import BodyLimits
 from supervisor.front.edge.serve import serve
-from supervisor.front.edge.wire import ConnectionCounters
+from supervisor.front.edge.wire import EdgeState
 from supervisor.front.guard import Guard
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
+from supervisor.front.http.sessions import SessionMemory
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.pages.api import View, routes
 from supervisor.front.pages.app import create_app
@@ -29,7 +28,7 @@ from supervisor.front.pages.servers import server_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tools import tool_routes
 from supervisor.front.pages.welcome import welcome_routes
-from supervisor.front.settings import buffered_bytes, http_settings, serve_settings, websocket_settings
+from supervisor.front.settings import http_settings, serve_settings, websocket_settings
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.host.datadir import DataDir
 from supervisor.service.drain import RequestDrain
@@ -49,23 +48,18 @@ class Front:
         sockets: list[socket],
         handler: Handler,
         http: McpHttp,
-        store: Store,
-        clock: Callable[[], float],
-        conditions: Conditions,
         drain: RequestDrain,
-        budget: Budget,
-        counters: ConnectionCounters,
+        state: EdgeState,
+        learn_late: Callable[[], Awaitable[None]],
     ) -> None:
+        """`learn_late` waits for the store, if it is not open yet, and takes what it remembers."""
         self._settings = settings
-        self._conditions = conditions
-        self._store = store
-        self._clock = clock
+        self._learn_late = learn_late
+        self._state = state
         self._sockets = sockets
         self._handler = handler
         self._http = http
         self._drain = drain
-        self._budget = budget
-        self._counters = counters
 
     @classmethod
     async def open(
@@ -76,21 +70,21 @@ class Front:
         view: View,
         data: DataDir,
         store: Store,
-        clock: Callable[[], float],
-        conditions: Conditions,
-        counters: ConnectionCounters,
+        state: EdgeState,
     ) -> Front:
-        """Read the ended sessions and build the application. `counters` are those that `view` shows."""
-        drain, budget = RequestDrain(doors.find("").service, view.closing, data.mark), Budget(buffered_bytes(settings))
+        """Read the ended sessions and build the application. `state` has the counters that `view` shows."""
+        drain, clock = RequestDrain(doors.find("").service, view.closing, data.mark), view.clock
         http = McpHttp(
             drain,
             sealer=Sealer(data.key("session")),
             settings=http_settings(settings),
             now=clock,
-            ended=store.end_session,
-            ended_until=store.end_sessions_until,
-            kept=store.keep,
-            already_ended=await store.load_ended_sessions(clock()) if store.opened.is_set() else {},
+            memory=SessionMemory(
+                ended=store.end_session,
+                ended_until=store.end_sessions_until,
+                kept=store.keep,
+                already_ended=await store.load_ended_sessions(clock()) if store.opened.is_set() else {},
+            ),
             limit=StreamLimit(),
             doors=doors,
         )
@@ -103,7 +97,13 @@ class Front:
         welcome_routes(view.version)(app)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
         handler = Dispatch(_guard(settings, sockets), http.serve, websocket.serve, pages, PageSockets(view))
-        return cls(settings, sockets, handler, http, store, clock, conditions, drain, budget, counters)
+
+        async def learn_late() -> None:
+            if not store.opened.is_set():
+                await store.opened.wait()
+                http.sessions.take_ended(await store.load_ended_sessions(clock()))
+
+        return cls(settings, sockets, handler, http, drain, state, learn_late)
 
     async def answered(self) -> None:
         """Wait until every request that came before the end is performed. A checkpoint if there are any."""
@@ -120,24 +120,16 @@ class Front:
         """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._http.run)
-            if not self._store.opened.is_set():
-                nursery.start_soon(self._learn_late)
+            nursery.start_soon(self._learn_late)
             await serve(
                 self._handler,
                 self._sockets,
                 serve_settings(self._settings),
                 closing,
-                counters=self._counters,
-                budget=self._budget,
-                conditions=self._conditions,
+                state=self._state,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
-
-    async def _learn_late(self) -> None:
-        """Read which sessions have ended as soon as the store can be opened."""
-        await self._store.opened.wait()
-        self._http.sessions.take_ended(await self._store.load_ended_sessions(self._clock()))
 
 
 def _guard(settings: Settings, sockets: list[socket]) -> Guard:

@@ -19,7 +19,7 @@ from supervisor.front.edge.listening import open_sockets
 from supervisor.front.edge.request import BodyLimits, HttpRequest
 from supervisor.front.edge.serve import ServeSettings, serve
 from supervisor.front.edge.websocket import Handshake
-from supervisor.front.edge.wire import ConnectionCounters
+from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.guard import Guard
 from supervisor.front.pages.app import create_app
 from supervisor.front.pages.handover import Pages
@@ -128,8 +128,7 @@ async def plain(request: HttpRequest) -> None:
         await measure(request)
         return
     if request.method == "POST":
-        with request.share() as share:
-            await request.body(BODIES, share)
+        await request.body(BODIES)
     await request.answer(200, b"ok")
 
 
@@ -177,7 +176,8 @@ async def running(
 
         async def run() -> None:
             options = ServeSettings(**{"graceful_timeout_s": 0.2, **settings})
-            await serve(handler, sockets, options, closing, counters=counters, budget=budget, task_status=started)
+            state = EdgeState(counters, budget or Budget())
+            await serve(handler, sockets, options, closing, state=state, task_status=started)
             server.stopped.set()
 
         nursery.start_soon(run)

@@ -130,7 +130,7 @@ def _incoming(method: str, headers: Mapping[str, str] | list[tuple[str, str]], p
     pairs = headers if isinstance(headers, list) else list(headers.items())
     lines = [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs]
     fields = fields_of(lines)
-    length = int(fields.get(b"content-length") or b"0")
+    length = int(fields.lines.get(b"content-length") or b"0")
     target = quote(path).encode("ascii")
     return IncomingRequest(method, target, "1.1", lines, fields, keep_alive=True, length=length, parts=[])
 
@@ -163,6 +163,7 @@ async def _run(app: McpHttp, request: HttpRequest) -> None:
     assert door is not None, request.path
     with suppress(ClientGone):
         await app.serve(door, request)
+    request.release()
 
 
 async def fetch(

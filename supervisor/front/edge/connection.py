@@ -125,6 +125,8 @@ class ClientConnection:
                 log.exception("a bug behind a request")
                 self.context.counters.errors += 1
                 await request.fail(500, "internal error; the daemon's log says more")
+        finally:
+            request.release()
         if not request.is_answered:  # cut short: only the end of the connection tells so
             self.abort()
         return not (request.is_last or self._over)

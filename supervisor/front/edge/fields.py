@@ -17,10 +17,6 @@ class Fields(msgspec.Struct, frozen=True):
     lines: dict[bytes, bytes]
     doubled: frozenset[bytes] = frozenset()
 
-    def get(self, name: bytes) -> bytes | None:
-        """Return the value of a field; None if it is not there."""
-        return self.lines.get(name)
-
 
 def fields_of(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
     """Return the fields of header lines, whose names are in lower case."""

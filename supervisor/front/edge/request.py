@@ -24,8 +24,7 @@ import trio
 
 from actors.errors import CallTooLarge
 from actors.principal import LOCAL, Principal
-from supervisor.front.edge.budget import Share, overloaded
-from supervisor.front.edge.leaving import Leaving
+from supervisor.front.edge.budget import FREE_BYTES, Share, overloaded
 from supervisor.front.edge.parser import IncomingRequest
 from supervisor.front.edge.wire import Wire
 
@@ -71,6 +70,9 @@ class HttpRequest:
     def __init__(self, connection: Wire, incoming: IncomingRequest) -> None:
         self._connection = connection
         self._incoming = incoming
+        self.leaving = connection.leaving
+        """Tells when the client leaves."""
+        self._share: Share | None = None
         self._started = False
         self._chunked = False
         self._closes = not incoming.keep_alive or incoming.upgrade or incoming.version == "1.0"
@@ -88,11 +90,6 @@ class HttpRequest:
         self.is_websocket = incoming.upgrade
 
     @property
-    def leaving(self) -> Leaving:
-        """Tells when the client leaves."""
-        return self._connection.leaving
-
-    @property
     def is_followed(self) -> bool:
         """Whether the client has sent something behind it that was read with it."""
         return bool(self._connection.behind)
@@ -107,22 +104,28 @@ class HttpRequest:
         """Whether the connection ends with this request: its client says so, we do, or its body was not read."""
         return self._closes or not self._incoming.complete or self._connection.context.closing.is_set()
 
-    def share(self) -> Share:
-        """Return what counts the bytes of this request; to be closed."""
-        return self._connection.context.budget.share()
+    def release(self) -> None:
+        """It is over: its bytes count no more."""
+        if self._share is not None:
+            self._share.close()
 
     # What comes -------------------------------------------------------------------------------------------------------
 
-    async def body(self, limits: BodyLimits, share: Share) -> bytes:
-        """Read the whole body, whose bytes count in `share` from now on.
+    async def body(self, limits: BodyLimits) -> bytes:
+        """Read the whole body, whose bytes count in the budget of all until the request is over.
 
         Raises `CallTooLarge`, `MailboxFull` where there is no room, `TooLate`, `ClientGone`, `HttpProtocolError`.
         """
         incoming, connection = self._incoming, self._connection
         if incoming.length > limits.max_bytes:
             raise limits.too_large()
-        if incoming.complete or (incoming.length and connection.take() and incoming.complete):
-            return await self._collect(limits, share)  # what most bodies are: here already, and no timer is needed
+        if not incoming.complete and incoming.length:
+            connection.take()
+        if incoming.complete and incoming.length <= FREE_BYTES:  # what most bodies are: here, and too short to count
+            return b"".join(incoming.parts)
+        self._share = share = connection.context.budget.share()
+        if incoming.complete:
+            return await self._collect(limits, share)
         if incoming.expects and not incoming.parts:
             await connection.write(_CONTINUE)
         with trio.move_on_after(limits.timeout_s) as scope:

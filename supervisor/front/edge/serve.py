@@ -16,13 +16,11 @@ from typing import Final
 import msgspec
 import trio
 
-from actors.kit import Conditions
-from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import ClientConnection, Handler
 from supervisor.front.edge.leaving import Departures
 from supervisor.front.edge.listening import accept_for_ever, url_of
 from supervisor.front.edge.timeouts import Timeouts
-from supervisor.front.edge.wire import ConnectionContext, ConnectionCounters, FrameSettings
+from supervisor.front.edge.wire import ConnectionContext, EdgeState, FrameSettings
 from supervisor.host import descriptors
 
 MAX_REFUSING: Final = 64
@@ -112,9 +110,7 @@ async def serve(
     settings: ServeSettings,
     closing: trio.Event,
     *,
-    counters: ConnectionCounters | None = None,
-    budget: Budget | None = None,
-    conditions: Conditions | None = None,
+    state: EdgeState | None = None,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Have `handler` answer what comes to the sockets of `open_sockets`, until `closing` is set and all have left.
@@ -122,15 +118,16 @@ async def serve(
     Started with the list of base URLs (`http://127.0.0.1:3001`). The sockets are closed at once when `closing` is
     set; the rest takes at most `graceful_timeout_s`. Cancelling it closes everything at once.
     """
+    state = state or EdgeState()
     context = ConnectionContext(
         send_timeout_s=settings.send_timeout_s,
         frames=settings.frames,
-        budget=budget or Budget(),
-        counters=counters or ConnectionCounters(),
+        budget=state.budget,
+        counters=state.counters,
         departures=Departures(),
         closing=closing,
     )
-    server, conditions = _Server(settings, context, handler), conditions or Conditions()
+    server = _Server(settings, context, handler)
     urls = [url_of(listener) for listener in sockets]
     listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(listener)) for listener in sockets]
     async with trio.open_nursery() as connections:
@@ -139,7 +136,7 @@ async def serve(
         try:
             async with trio.open_nursery() as accepting:
                 for listener in listeners:
-                    accepting.start_soon(accept_for_ever, listener, server.handle, connections, conditions)
+                    accepting.start_soon(accept_for_ever, listener, server.handle, connections, state.conditions)
                 task_status.started(urls)
                 await closing.wait()
                 accepting.cancel_scope.cancel()

@@ -7,6 +7,7 @@ from typing import Protocol
 import msgspec
 import trio
 
+from actors.kit import Conditions
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.leaving import Departures, Leaving
 
@@ -33,6 +34,14 @@ class ConnectionCounters(msgspec.Struct, kw_only=True):
     """Connections that ended with an exception: malformed input, or a bug."""
     stalled: int = 0
     """Connections whose peer took nothing for the send deadline."""
+
+
+class EdgeState(msgspec.Struct, frozen=True, eq=False):
+    """What others read of the connections of one server: counts, bytes that are held, what is wanting."""
+
+    counters: ConnectionCounters = msgspec.field(default_factory=ConnectionCounters)
+    budget: Budget = msgspec.field(default_factory=Budget)
+    conditions: Conditions = msgspec.field(default_factory=Conditions)
 
 
 class ConnectionContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):

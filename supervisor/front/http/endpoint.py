@@ -10,7 +10,7 @@ Rules of this file:
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -33,7 +33,7 @@ from supervisor.front.http.legacy import LegacyFront
 from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import SWEEP_S, Sessions
+from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, read
@@ -63,37 +63,24 @@ class McpHttp:
         sealer: Sealer,
         settings: HttpSettings | None = None,
         now: Callable[[], float] = time.time,
-        ended: Callable[[str, float], None] = lambda digest, expires_at: None,
-        ended_until: Callable[[float], None] = lambda moment: None,
-        kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
-        already_ended: Mapping[str, float] | None = None,
+        memory: SessionMemory | None = None,
         limit: StreamLimit | None = None,
         doors: Doors | None = None,
     ) -> None:
         """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
         for session ids. `doors` are those below the path, too; without it there is only the one of `drain`.
 
-        `ended(digest, expires_at)` is called for each session that ended for good, and `already_ended` holds those of
-        earlier lives; `ended_until` for all that expire by a moment. `kept` waits until that would survive us, or for
-        as long as is sensible. `limit` counts subscriptions.
+        `memory` is of sessions that have ended. `limit` counts subscriptions.
         """
         settings = settings or HttpSettings()
         self._settings = settings
         self._body_limits = BodyLimits(settings.max_body_bytes, settings.body_timeout_s)
         self._keep_alive = KeepAlive(settings.sse_keepalive_s)
         self._redelivery = Redelivery(settings.redelivery)
-        self.sessions = Sessions(
-            sealer,
-            now=now,
-            idle_s=settings.session_idle_s,
-            max_age_s=settings.session_max_age_s,
-            max_sessions=settings.max_sessions,
-            ended=ended,
-            ended_until=ended_until,
-            already_ended=already_ended or {},
-        )
+        memory = memory or SessionMemory()
+        self.sessions = Sessions(sealer, settings, memory, now=now)
         self._drain = drain
-        self._kept = kept
+        self._kept = memory.kept
         self._limit = limit or StreamLimit()
         self._doors = doors or OneDoor(drain.service)
         self._fronts: dict[str, _Fronts] = {}
@@ -160,18 +147,17 @@ class McpHttp:
         if not (head.accepts.json or head.accepts.stream):
             await _refused(request, refuse(406, NULL, INVALID_REQUEST, "accept application/json"))
             return
-        with request.share() as share:  # until the request is answered
-            try:
-                body = await request.body(self._body_limits, share)
-            except MailboxFull as error:
-                await _refused(request, refused(error), RETRY)
-            except SupervisorError as error:
-                await _refused(request, refused(error))
-            except TooLate as error:
-                await _refused(request, refuse(408, NULL, INVALID_REQUEST, str(error)))
-            else:
-                message = read(body) if len(body) < LARGE_BYTES else await decoded(partial(read, body))
-                await self._serve(fronts, message, head, request)
+        try:
+            body = await request.body(self._body_limits)
+        except MailboxFull as error:
+            await _refused(request, refused(error), RETRY)
+        except SupervisorError as error:
+            await _refused(request, refused(error))
+        except TooLate as error:
+            await _refused(request, refuse(408, NULL, INVALID_REQUEST, str(error)))
+        else:
+            message = read(body) if len(body) < LARGE_BYTES else await decoded(partial(read, body))
+            await self._serve(fronts, message, head, request)
 
     async def _serve(self, fronts: _Fronts, message: Message, head: Head, request: HttpRequest) -> None:
         wrong = refusal(head, message)

@@ -22,7 +22,7 @@ from supervisor.front.http.heads.head import Accepts
 from supervisor.front.http.heads.refusal import refuse
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
-from supervisor.front.mcp.listen import StreamLimit, Subscription, Watch, read_subscription, subscribed
+from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribed
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.front.mcp.modern import client_of, removed
 from supervisor.service.drain import RequestDrain
@@ -125,8 +125,7 @@ class ModernFront:
             request.principal,
             subscription.kinds,
             updates=updates,
-            min_interval_s=settings.list_changed_min_interval_s,
-            debounce_s=settings.list_changed_debounce_s,
+            pace=ChangePace(settings.list_changed_min_interval_s, settings.list_changed_debounce_s),
         )
         stream = EventStream(request)
         await stream.open()

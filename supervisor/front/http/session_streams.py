@@ -17,7 +17,7 @@ from supervisor.front.http.resumed import go_on_with
 from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
-from supervisor.front.mcp.listen import Watch, told_of
+from supervisor.front.mcp.listen import ChangePace, Watch, told_of
 from supervisor.front.mcp.messages import NULL
 from supervisor.service.drain import RequestDrain
 
@@ -68,14 +68,14 @@ class SessionStreams:
 
     async def _notify(self, session: HttpSession, stream: EventStream, leaving: Leaving) -> None:
         settings = self._settings
+        min_interval_s, debounce_s = settings.list_changed_min_interval_s, settings.list_changed_debounce_s
+        pace = ChangePace(min_interval_s, debounce_s, doubt_s=settings.tcp_user_timeout_s)
         watch = Watch(
             self._drain.service,
             session.client.principal,
             told=session.told,
             updates=session.updates,
-            min_interval_s=settings.list_changed_min_interval_s,
-            debounce_s=settings.list_changed_debounce_s,
-            doubt_s=settings.tcp_user_timeout_s,
+            pace=pace,
         )
 
         def go_on() -> bool:

@@ -18,7 +18,7 @@ Rules of this file:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -26,6 +26,7 @@ import trio
 
 from actors.principal import Principal
 from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims, session_digest
+from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.service.client import Client
@@ -86,39 +87,41 @@ class HttpSession:
         return scope is not None
 
 
+class SessionMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions have ended for good: what must outlive us, as their ids do."""
+
+    ended: Callable[[str, float], None] = lambda digest, expires_at: None
+    """Remembers one until it expires anyhow."""
+    ended_until: Callable[[float], None] = lambda moment: None
+    """Remembers that all are ended which expire by then."""
+    kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint
+    """Waits until that would survive us, or for as long as is sensible."""
+    already_ended: Mapping[str, float] = {}
+    """What was remembered, the moment for all of them under `ALL_UNTIL`."""
+
+
 class Sessions:
     """All live sessions of the HTTP front, in the order of their last use."""
 
     def __init__(
         self,
         sealer: Sealer,
+        settings: HttpSettings,
+        memory: SessionMemory,
         *,
         now: Callable[[], float],
-        idle_s: float,
-        max_age_s: float,
-        max_sessions: int,
-        ended: Callable[[str, float], None],
-        already_ended: Mapping[str, float],
-        ended_until: Callable[[float], None] = lambda moment: None,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
-        """`now` is wall time (unix s), `clock` measures idleness (s).
-
-        `ended(digest, expires_at)` must remember an ended session until then, and `ended_until(moment)` that all are
-        ended which expire by then; `already_ended` is what they remembered, the moment under `ALL_UNTIL`.
-        """
+        """`now` is wall time (unix s), `clock` measures idleness (s)."""
         self._sealer = sealer
+        self._settings = settings
+        self._memory = memory
         self._now = now
         self._clock = clock
-        self._idle_s = idle_s
-        self._max_age_s = max_age_s
-        self._max_sessions = max_sessions
-        self._on_ended = ended
-        self._on_ended_until = ended_until
         self._ended: dict[str, float] = {}
         self._ended_until = 0.0
         self._live: dict[bytes, HttpSession] = {}
-        self.take_ended(already_ended)
+        self.take_ended(memory.already_ended)
 
     def __len__(self) -> int:
         return len(self._live)
@@ -145,7 +148,7 @@ class Sessions:
                 capabilities=capabilities,
                 principal=principal,
                 issued_at=now,
-                expires_at=now + self._max_age_s,
+                expires_at=now + self._settings.session_max_age_s,
             ),
             door,
         )
@@ -160,7 +163,7 @@ class Sessions:
         if session.client.principal != principal or session.door != door:
             return None
         moment = self._clock()
-        if moment - session.last_used > self._idle_s and not session.busy:
+        if moment - session.last_used > self._settings.session_idle_s and not session.busy:
             self.end(session)
             return None
         if self._now() >= session.expires_at:
@@ -177,7 +180,7 @@ class Sessions:
         for scope in list(session.in_flight.values()):
             scope.cancel()
         self._remember(session.digest, session.expires_at)
-        self._on_ended(session.digest, session.expires_at)
+        self._memory.ended(session.digest, session.expires_at)
 
     def touch(self, session: HttpSession) -> bool:
         """Count the open stream of a session as use; False if the session is over."""
@@ -188,7 +191,7 @@ class Sessions:
         session.last_used = self._clock()
         if session.updates.used and session.kept:
             session.kept = False
-            self._on_ended(session.digest, session.expires_at)
+            self._memory.ended(session.digest, session.expires_at)
         return True
 
     def _revive(self, token: bytes, principal: Principal, door: str) -> HttpSession | None:
@@ -205,7 +208,7 @@ class Sessions:
 
     def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions, door: str) -> HttpSession:
         self.sweep()
-        while len(self._live) >= self._max_sessions:
+        while len(self._live) >= self._settings.max_sessions:
             oldest = next(iter(self._live.values()))
             self._forget(oldest) if oldest.kept else self.end(oldest)
         session = HttpSession(token.encode("ascii"), digest, claims, told, door)
@@ -218,7 +221,7 @@ class Sessions:
         moment = self._clock()
         while self._live:
             oldest = next(iter(self._live.values()))
-            if moment - oldest.last_used <= self._idle_s:
+            if moment - oldest.last_used <= self._settings.session_idle_s:
                 return
             if not oldest.busy:
                 self.end(oldest)
@@ -254,5 +257,5 @@ class Sessions:
             moment = sorted(kept.values())[len(kept) - MAX_REMEMBERED // 2 - 1]
             kept = {digest: until for digest, until in kept.items() if until > moment}
             self._ended_until = max(self._ended_until, moment)
-            self._on_ended_until(self._ended_until)
+            self._memory.ended_until(self._ended_until)
         self._ended = kept

@@ -75,6 +75,20 @@ def told_of(change: Change, meta: bytes = b"{") -> bytes:
     return jsonrpc.notification(f"notifications/{change}/list_changed", meta + b"}" if len(meta) > 1 else None)
 
 
+class ChangePace(msgspec.Struct, frozen=True):
+    """How soon, and how often, a client is told of changes; in seconds."""
+
+    min_interval_s: float = 1.0
+    """Between two notifications about the same list."""
+    debounce_s: float = 0.25
+    """After a change, for others that belong to it."""
+    doubt_s: float = 0.0
+    """So long after it was sent, something has arrived, or the stream is over."""
+
+
+USUAL: Final = ChangePace()
+
+
 class Watch:
     """Waits for changes of the lists of one principal, and of resources, on behalf of one stream."""
 
@@ -86,20 +100,16 @@ class Watch:
         *,
         told: Revisions | None = None,
         updates: Updates | None = None,
-        min_interval_s: float = 1.0,
-        debounce_s: float = 0.25,
-        doubt_s: float = 0.0,
+        pace: ChangePace = USUAL,
     ) -> None:
         """`told`: the revisions the client knows of already; without it, what there is now counts as known.
 
-        `updates`: which resources changed. `doubt_s`: so long after it was sent, something has arrived, or the stream
-        is over.
+        `updates`: which resources changed.
         """
         self._service = service
         self._principal = principal
         self._kinds = kinds
-        self._min_interval_s = min_interval_s
-        self._debounce_s = debounce_s
+        self._pace = pace
         self._updates = updates or Updates()
         self._bell = Bell()
         self._updates.resume(self._bell.ring)
@@ -107,7 +117,6 @@ class Watch:
         self._since: dict[Kind, float] = {}
         self._not_before: dict[Kind, float] = {}
         self.told = service.revisions(principal) if told is None else told
-        self._doubt_s = doubt_s
         self._sent: deque[tuple[float, Revisions]] = deque([(-math.inf, self.told)])
 
     async def next(self, by: float = math.inf) -> tuple[Change, ...]:
@@ -144,7 +153,7 @@ class Watch:
     def arrived(self) -> Revisions:
         """Return the revisions that the client knows of for certain; everything that was due until now was sent."""
         now = trio.current_time()
-        by = now - self._doubt_s
+        by = now - self._pace.doubt_s
         self._updates.sent(now, by)
         if self._sent[-1][1] != self.told:
             self._sent.append((now, self.told))
@@ -165,14 +174,14 @@ class Watch:
                 self._since.pop(kind, None)
                 continue
             since = self._since.setdefault(kind, now)
-            due[kind] = max(since + self._debounce_s, self._not_before.get(kind, since))
+            due[kind] = max(since + self._pace.debounce_s, self._not_before.get(kind, since))
         return due
 
     def _tell(self, kinds: tuple[Kind, ...], revisions: Revisions, now: float) -> None:
         self.told = msgspec.structs.replace(self.told, **{kind: getattr(revisions, kind) for kind in kinds})
         for kind in kinds:
             del self._since[kind]
-            self._not_before[kind] = now + self._min_interval_s
+            self._not_before[kind] = now + self._pace.min_interval_s
 
 
 class Subscription(msgspec.Struct, frozen=True):

@@ -46,17 +46,16 @@ class Pages:
 
     async def __call__(self, request: HttpRequest) -> None:
         """Answer one request."""
-        with request.share() as share:
-            try:
-                body = await request.body(self._limits, share)
-            except TooLate as error:
-                await request.fail(408, str(error))
-                return
-            except SupervisorError as error:
-                await request.fail(error.http_status, str(error))
-                return
-            stream = _Stream(request.hand_over(), _as_bytes(request, body))
-            await TCPServer(self._app, self._config, self._context, ConnectionState({}), stream).run()  # type: ignore[arg-type]  # it says TLS and takes any stream
+        try:
+            body = await request.body(self._limits)
+        except TooLate as error:
+            await request.fail(408, str(error))
+            return
+        except SupervisorError as error:
+            await request.fail(error.http_status, str(error))
+            return
+        stream = _Stream(request.hand_over(), _as_bytes(request, body))
+        await TCPServer(self._app, self._config, self._context, ConnectionState({}), stream).run()  # type: ignore[arg-type]  # it says TLS and takes any stream
 
 
 def _as_bytes(request: HttpRequest, body: bytes) -> bytes:

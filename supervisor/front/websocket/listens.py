@@ -12,7 +12,17 @@ from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import Principal
 from actors.protocol.wire import jsonrpc
 from supervisor.front.mcp.envelope import Key
-from supervisor.front.mcp.listen import KINDS, Change, Kind, Subscription, Watch, read_subscription, subscribed, told_of
+from supervisor.front.mcp.listen import (
+    KINDS,
+    Change,
+    ChangePace,
+    Kind,
+    Subscription,
+    Watch,
+    read_subscription,
+    subscribed,
+    told_of,
+)
 from supervisor.front.mcp.messages import Request
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
@@ -105,8 +115,7 @@ class Listens:
             principal,
             kinds,
             updates=updates,
-            min_interval_s=self._settings.list_changed_min_interval_s,
-            debounce_s=self._settings.list_changed_debounce_s,
+            pace=ChangePace(self._settings.list_changed_min_interval_s, self._settings.list_changed_debounce_s),
         )
 
     async def _follow_listen(self, listen: _Listen, watch: Watch) -> None:

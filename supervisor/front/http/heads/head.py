@@ -55,7 +55,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(fields: Fields) -> Head:
     """Return what matters of the header fields."""
-    get = fields.get
+    get = fields.lines.get
     return Head(
         content_type=get(b"content-type"),
         accepts=read_accept(get(b"accept")),

@@ -23,7 +23,7 @@ def disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, fields: Fi
         if name in fields.doubled:
             problem = "may be there only once, for"
         else:
-            problem = _problem(fields.get(name), arguments.get(mirror.field))
+            problem = _problem(fields.lines.get(name), arguments.get(mirror.field))
         if problem:
             where = ".".join(mirror.path)[:200]
             text = f"the header {mirror.field} {problem} the argument {where!r}"

@@ -17,6 +17,7 @@ from actors.principal import LOCAL, Principal
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer, session_digest
+from supervisor.front.http.sessions import SessionMemory
 from supervisor.front.http.settings import HttpSettings
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
@@ -57,8 +58,7 @@ class Front:
             sealer=Sealer(KEY),
             settings=self.settings,
             now=self.wall,
-            ended=self.ended.__setitem__,
-            already_ended=self.ended,
+            memory=SessionMemory(ended=self.ended.__setitem__, already_ended=self.ended),
         )
         return self.app
 

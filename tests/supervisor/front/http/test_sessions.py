@@ -11,7 +11,8 @@ import trio
 from actors.principal import LOCAL, Principal
 from supervisor.front.http import sessions as sessions_module
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.sessions import HttpSession, Sessions
+from supervisor.front.http.sessions import HttpSession, SessionMemory, Sessions
+from supervisor.front.http.settings import HttpSettings
 from supervisor.service.port import Revisions
 from supervisor.store import ALL_UNTIL
 
@@ -24,14 +25,10 @@ class Times:
         self.moment = 0.0
 
 
-def sessions_of(times: Times, **settings: Any) -> Sessions:
-    known = {"idle_s": 100.0, "max_age_s": 1000.0, "max_sessions": 10, "already_ended": {}}
-    return Sessions(
-        Sealer(b"k" * 32),
-        now=lambda: times.wall,
-        clock=lambda: times.moment,
-        **{"ended": lambda digest, expires_at: None, **known, **settings},
-    )
+def sessions_of(times: Times, *, max_sessions: int = 10, **memory: Any) -> Sessions:
+    settings = HttpSettings(session_idle_s=100.0, session_max_age_s=1000.0, max_sessions=max_sessions)
+    known = SessionMemory(**memory)
+    return Sessions(Sealer(b"k" * 32), settings, known, now=lambda: times.wall, clock=lambda: times.moment)
 
 
 def open_one(sessions: Sessions, principal: Principal = LOCAL) -> HttpSession:

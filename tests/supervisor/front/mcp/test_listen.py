@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import LOCAL
-from supervisor.front.mcp.listen import NOTHING_TOLD, Change, StreamLimit, Watch, read_subscription, told_of
+from supervisor.front.mcp.listen import NOTHING_TOLD, Change, ChangePace, StreamLimit, Watch, read_subscription, told_of
 from supervisor.host.loop.wakes import PER_TURN
 from supervisor.service.port import Revisions
 from tests.fakes.service import FakeService
@@ -42,7 +42,7 @@ class Listener:
 async def test_a_first_change_waits_a_moment_for_others(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, LOCAL, debounce_s=0.25), nursery)
+        listener = Listener(Watch(service, LOCAL, pace=ChangePace(debounce_s=0.25)), nursery)
         await trio.sleep(10)
         for number in range(1, 5):
             service.change(tools=number)
@@ -67,7 +67,7 @@ async def test_kinds_that_change_together_are_told_together(autojump_clock: Mock
 async def test_a_storm_is_told_once_per_interval_and_its_last_change_is_not_lost(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, LOCAL, min_interval_s=1.0, debounce_s=0.25), nursery)
+        listener = Listener(Watch(service, LOCAL, pace=ChangePace(min_interval_s=1.0, debounce_s=0.25)), nursery)
         await wait_all_tasks_blocked()
         for number in range(1, 1001):
             service.change(tools=number)
@@ -87,7 +87,7 @@ async def test_in_any_order_the_end_is_known_and_nothing_is_told_too_often(
     chance = random.Random(seed)
     service = FakeService()
     async with trio.open_nursery() as nursery:
-        listener = Listener(Watch(service, LOCAL, min_interval_s=1.0, debounce_s=0.2), nursery)
+        listener = Listener(Watch(service, LOCAL, pace=ChangePace(min_interval_s=1.0, debounce_s=0.2)), nursery)
         for number in range(1, 60):
             service.change(**{chance.choice(("tools", "resources", "prompts")): number})
             await trio.sleep(chance.choice((0, 0.01, 0.2, 0.3, 1.0, 2.5)))
@@ -135,7 +135,7 @@ async def test_a_change_that_others_cannot_see_wakes_but_tells_nothing(autojump_
 
 async def test_cancelling_the_wait_loses_nothing(autojump_clock: MockClock) -> None:
     service = FakeService()
-    watch = Watch(service, LOCAL, debounce_s=0.25)
+    watch = Watch(service, LOCAL, pace=ChangePace(debounce_s=0.25))
     service.change(tools=1)
     found: tuple[Change, ...] = ()
     rounds = 0
@@ -148,7 +148,7 @@ async def test_cancelling_the_wait_loses_nothing(autojump_clock: MockClock) -> N
 
 async def test_watching_always_lets_others_run() -> None:
     service = FakeService()
-    watch = Watch(service, LOCAL, told=NOTHING_TOLD, debounce_s=0)
+    watch = Watch(service, LOCAL, told=NOTHING_TOLD, pace=ChangePace(debounce_s=0))
     with trio.CancelScope() as scope:
         scope.cancel()
         await watch.next()
@@ -191,7 +191,7 @@ async def test_many_streams_are_told_of_a_change_a_few_at_a_time(mock_clock: Moc
 
     async def listen() -> None:
         nonlocal told
-        await Watch(service, LOCAL, debounce_s=0.25).next()
+        await Watch(service, LOCAL, pace=ChangePace(debounce_s=0.25)).next()
         told += 1
 
     async with trio.open_nursery() as nursery:
@@ -211,7 +211,7 @@ async def test_many_streams_are_told_of_a_change_a_few_at_a_time(mock_clock: Moc
 
 async def test_a_stream_that_nothing_is_due_on_looks_up_when_it_shall(autojump_clock: MockClock) -> None:
     service = FakeService()
-    watch, begin = Watch(service, LOCAL, debounce_s=0.25), trio.current_time()
+    watch, begin = Watch(service, LOCAL, pace=ChangePace(debounce_s=0.25)), trio.current_time()
     moments: list[float] = []
 
     async def next_by(seconds: float) -> tuple[Change, ...]:
