@@ -1,1 +1,1 @@
-"""From sockets to ASGI: connections, their bounds, and whom we talk to."""
+"""From sockets to requests of HTTP and messages of WebSockets: connections and their bounds."""

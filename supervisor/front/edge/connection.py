@@ -94,6 +94,8 @@ class ClientConnection:
             if incoming is not None:
                 await self._yield()
                 return incoming
+            if self.context.closing.is_set():
+                return None
             self._heads.add(self)
             try:
                 while incoming is None:

@@ -12,7 +12,8 @@ message before it was answered.
 Rules of this file:
 - llhttp is strict by default, and stays so. What it takes and RFC 9112 does not (other protocols in the request line,
   several spaces, codings before `chunked`) is refused here.
-- Sizes are looked at before anything is parsed: a head has a bound in bytes and lines, trailers have the same.
+- Sizes are looked at before anything is parsed, and nothing that has no end is kept: a head has a bound in bytes and
+  lines, and so have the lines around the parts of a body.
 - An `Upgrade` that we do not follow is ignored, as it may be (RFC 9110 7.8). llhttp would take what comes then for the
   other protocol, and the body of a POST with it, so the head is parsed again without that line.
 """
@@ -30,10 +31,10 @@ Headers = list[tuple[bytes, bytes]]
 """Names in lower case, and values."""
 
 MAX_HEAD_BYTES: Final = 16 * 1024
-"""Request line and header lines together, and all trailers of a body; more is answered with 431."""
+"""Request line and header lines together, and what stands between the parts of a body; more is answered with 431."""
 
 MAX_HEADERS: Final = 128
-"""Header lines of one request, and trailers; more are answered with 431."""
+"""Header lines of one request; more are answered with 431."""
 
 SLICE_BYTES: Final = 8 * 1024
 """What is looked at in one go where the end of a line is looked for."""
@@ -88,7 +89,7 @@ class RequestParser:
         self._headers: Headers = []
         self._in_head = True
         self._keep_alive = True
-        self._trailer_bytes = 0
+        self._lines_bytes = 0
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
 
     @property
@@ -150,7 +151,12 @@ class RequestParser:
         else:
             end = self._inbox.find(b"\r\n", start, start + SLICE_BYTES)
             self._at = end + 2 if end >= 0 else min(len(self._inbox), start + SLICE_BYTES)
+        had = len(now.parts)
         self._feed(self._inbox[start : self._at])
+        # Sizes with their extensions, and trailers, are kept until they end; a client need not end them.
+        self._lines_bytes = 0 if len(now.parts) > had else self._lines_bytes + self._at - start
+        if self._lines_bytes > MAX_HEAD_BYTES:
+            raise HttpProtocolError(431, f"between its parts, and behind them, a body may have {MAX_HEAD_BYTES} bytes")
         return True
 
     def _feed(self, data: bytes) -> None:
@@ -161,10 +167,7 @@ class RequestParser:
         except HttpParserUpgrade:
             self._upgrades = True
         except HttpParserError as error:
-            cause = error.__context__
-            raise (
-                cause if isinstance(cause, HttpProtocolError) else HttpProtocolError(400, f"no HTTP: {error}")
-            ) from None
+            raise HttpProtocolError(400, f"no HTTP: {error}") from None
 
     def _incoming(self, version: str) -> IncomingRequest:
         assert self._parser is not None
@@ -209,20 +212,15 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One line of a head, or a trailer."""
-        if self._in_head:
+        if self._in_head:  # nobody has use for trailers (RFC 9110 6.5): they must not count as said in the head
             self._headers.append((name.lower(), value.rstrip(b" \t")))
-            return
-        # Nobody has use for trailers (RFC 9110 6.5); what they say must not count as said in the head.
-        self._trailer_bytes += len(name) + len(value) + 4 + MAX_HEAD_BYTES // MAX_HEADERS
-        if self._trailer_bytes > 2 * MAX_HEAD_BYTES:
-            raise HttpProtocolError(431, "a body has too many trailers")
 
     def on_headers_complete(self) -> None:
         """The empty line."""
         assert self._parser is not None
         self._keep_alive = self._parser.should_keep_alive()  # which says something else once the message is complete
         self._in_head = False
-        self._trailer_bytes = 0
+        self._lines_bytes = 0
 
     def on_body(self, data: bytes) -> None:
         """A part of a body."""

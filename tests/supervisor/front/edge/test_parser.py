@@ -144,7 +144,9 @@ REFUSED = {
     "too many lines": (post(*[b"a: b"] * MAX_HEADERS), 431),
     "a head that is too long": (post(b"X: " + b"a" * MAX_HEAD_BYTES), 431),
     "a line without end": (HEAD + b"X: " + b"a" * 2 * MAX_HEAD_BYTES, 431),
-    "too many trailers": (CHUNKED + b"0\r\n" + b"a: b\r\n" * 4 * MAX_HEADERS + b"\r\n", 431),
+    "too many trailers": (CHUNKED + b"0\r\n" + b"a: b\r\n" * 4000 + b"\r\n", 431),
+    "a trailer without end": (CHUNKED + b"0\r\nX: " + b"a" * 2 * MAX_HEAD_BYTES, 431),
+    "an extension without end": (CHUNKED + b"1;" + b"a" * 2 * MAX_HEAD_BYTES, 431),
 }
 
 

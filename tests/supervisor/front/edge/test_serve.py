@@ -16,7 +16,7 @@ from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.serve import ServeSettings, serve
 from supervisor.front.edge.websocket import Handshake
 from supervisor.front.edge.wire import FrameSettings
-from tests.fakes.front_server import Running, read_all, running
+from tests.fakes.front_server import Running, read_all, running, until
 
 MIB = 1024 * 1024
 
@@ -153,6 +153,14 @@ async def test_shutting_down_does_not_wait_for_clients_that_never_read(kind: str
         server.closing.set()
         with trio.fail_after(30):
             await server.stopped.wait()
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_shutting_down_does_not_wait_for_clients_that_say_nothing(settled: bool) -> None:
+    async with running(graceful_timeout_s=60) as server, await server.connect(), await server.connect():
+        if settled:
+            await until(lambda: server.counters.open == 2)
+        await stops_by_itself(server)
 
 
 async def test_a_client_that_never_reads_is_dropped_at_the_send_deadline() -> None:
