@@ -16,8 +16,8 @@ import trio
 
 log = logging.getLogger(__name__)
 
-READY_PER_TURN: Final = 8
-"""A request is handled in the turn in which it is read, up to where it waits; the longest search takes 1.5 ms."""
+READY_PER_TURN: Final = 4
+"""A request is handled in the turn in which it is read, up to where it waits; the longest search takes 4 ms."""
 MANY: Final = 256
 """After so many in a row garbage is searched for. Where things of before are freed as fast as new ones are made the
 interpreter does not do it, and then once for all of it: 0.1 s. And a search that is asked for waits for its turn."""
