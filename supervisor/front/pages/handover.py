@@ -18,7 +18,7 @@ from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 from quart_trio import QuartTrio
 
-from actors.errors import SupervisorError
+from actors.errors import MailboxFull, SupervisorError
 from supervisor.front.edge.request import BodyLimits, HttpRequest, TooLate
 from supervisor.front.edge.wire import Wire
 
@@ -52,7 +52,7 @@ class Pages:
             await request.fail(408, str(error))
             return
         except SupervisorError as error:
-            await request.fail(error.http_status, str(error))
+            await request.fail(503 if isinstance(error, MailboxFull) else error.http_status, str(error))
             return
         stream = _Stream(request.hand_over(), _as_bytes(request, body))
         await TCPServer(self._app, self._config, self._context, ConnectionState({}), stream).run()  # type: ignore[arg-type]  # it says TLS and takes any stream

@@ -12,6 +12,7 @@ import pytest
 from quart import Response, abort, request
 from quart_trio import QuartTrio
 
+from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.request import BodyLimits, HttpRequest
 from tests.fakes.front_server import Running, dispatch, running
 
@@ -170,6 +171,15 @@ async def test_a_body_over_the_limit_is_refused() -> None:
     async with shell(bodies=BodyLimits(10, 30.0)) as server:
         assert (await ask(server, "POST /posted", body=b"a" * 10))[::2] == (200, b"10")
         assert (await ask(server, "POST /posted", body=b"a" * 11))[0] == 413
+
+
+async def test_a_body_there_is_no_room_for_and_one_that_never_comes_are_refused_as_such() -> None:
+    async with running(dispatch(routes), budget=Budget(1000)) as server:
+        status, _, body = await ask(server, "POST /posted", body=b"a" * 100_000)
+        assert (status, json.loads(body)["error"]["code"]) == (503, 503)
+    async with running(dispatch(routes, bodies=BodyLimits(100, 0.05))) as server:
+        head = b"POST /posted HTTP/1.1\r\n" + server.host + b"Content-Length: 5\r\n\r\n"
+        assert (await server.exchange(head)).startswith(b"HTTP/1.1 408")
 
 
 async def test_answers_may_not_be_sniffed_or_framed() -> None:
