@@ -48,9 +48,15 @@ class Actor(ABC, Generic[M]):
                 self.started()
                 task_status.started(self.address)
                 while not self._finished:
-                    envelope = await self._mailbox.receive()  # what has gathered costs one turn of the loop
+                    envelope = self._mailbox.receive_nowait()  # what has gathered costs one turn of the loop
+                    if envelope is None:
+                        self.rest()
+                        envelope = await self._mailbox.receive()
                     self.handle(envelope.message, envelope.reply)
                 self.nursery.cancel_scope.cancel()
 
     def started(self) -> None:
         """Run once, inside the nursery, before the first message."""
+
+    def rest(self) -> None:
+        """Run before others have their turn, as there is no message, or there were many: time to say what gathered."""

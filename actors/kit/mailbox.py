@@ -187,15 +187,23 @@ class Mailbox(Generic[M]):
         return self._receive.statistics().current_buffer_used
 
     async def receive(self) -> Envelope[M]:
-        """Take the next message. A checkpoint if it has to be waited for, and after `MAX_BURST` in a row."""
+        """Wait for the next message and take it. A checkpoint."""
+        envelope = await self._receive.receive()
+        self._at_once = MAX_BURST - 1
+        return self._taken(envelope)
+
+    def receive_nowait(self) -> Envelope[M] | None:
+        """Take the next message; None if there is none, or after `MAX_BURST` in a row."""
+        if not self._at_once:
+            return None
         try:
-            envelope = self._receive.receive_nowait() if self._at_once else None
+            envelope = self._receive.receive_nowait()
         except trio.WouldBlock:
-            envelope = None
-        if envelope is None:
-            envelope = await self._receive.receive()
-            self._at_once = MAX_BURST
+            return None
         self._at_once -= 1
+        return self._taken(envelope)
+
+    def _taken(self, envelope: Envelope[M]) -> Envelope[M]:
         reply = envelope.reply
         if reply is not None and not reply.settled:  # from now on this is the mailbox whose actor must settle it
             if reply.holder is not None:

@@ -16,10 +16,11 @@ T = TypeVar("T")
 
 
 class Outbox(Generic[T]):
-    """Messages on their way: many writers put, one task takes some, hands them over and says which of them left.
+    """Messages on their way: many writers put, somebody takes some, hands them over and says which of them left.
 
-    Whoever has much to say asks for room first (`fits`), and is told by `sent` when to ask again; whoever just
-    answers puts without asking, up to `max_bytes`.
+    That is whoever has put them (`take_all`) where they are few and the peer takes them at once, else a task that
+    waits for the peer (`wake`, `take`). Whoever has much to say asks for room first (`fits`), and is told by `sent`
+    when to ask again; whoever just answers puts without asking, up to `max_bytes`.
     """
 
     def __init__(self, max_bytes: int, ahead_bytes: int) -> None:
@@ -48,12 +49,27 @@ class Outbox(Generic[T]):
         self._waiting.append(message)
         self._sizes.append(size)
         self.here += size
-        self._waiters.unpark_all()
         return True
 
+    def take_all(self, max_bytes: int) -> list[T]:
+        """Take all that waits if that is all that is here, and of at most `max_bytes` together; else nothing."""
+        if self.here > max_bytes or self._leaving or len(self._sizes) > len(self._waiting):
+            return []
+        messages = list(self._waiting)
+        self._waiting.clear()
+        return messages
+
+    def put_back(self, messages: list[T]) -> None:
+        """Put back what `take_all` gave, none of which has left."""
+        self._waiting.extendleft(reversed(messages))
+
+    def wake(self) -> None:
+        """Wake whoever takes: there is something to be said."""
+        self._waiters.unpark_all()
+
     async def take(self, max_bytes: int) -> list[T]:
-        """Wait for messages and take some, at least one, of about `max_bytes` together. A checkpoint."""
-        await trio.lowlevel.checkpoint()  # in which more is put, mostly: one write for many messages
+        """Wait to be woken, and take some messages, at least one, of about `max_bytes` together. A checkpoint."""
+        await trio.lowlevel.checkpoint()
         while not self._waiting:
             await self._waiters.park()
         taken: list[T] = []

@@ -84,7 +84,6 @@ class ServerActor(Actor[ServerMessage]):
 
     @property
     def life(self) -> Life:
-        """The present state and what is wanted."""
         return self._course.life
 
     def started(self) -> None:
@@ -93,12 +92,11 @@ class ServerActor(Actor[ServerMessage]):
         self.start_soon(self._reporter.run)
 
     def status(self, *, stderr: bool = False) -> ServerStatus:
-        """Return how the server is doing now; with the newest lines of its `stderr` only if they are asked for."""
+        """`stderr`: with the newest lines of it."""
         status = self._legacy.counted_in(self._server.status())
         return with_stderr(status, self._server.processes.link) if stderr else status
 
     def handle(self, message: ServerMessage, reply: Reply[Any] | None) -> None:
-        """React to one message."""
         match message:
             case CallServer():
                 assert reply is not None
@@ -119,6 +117,11 @@ class ServerActor(Actor[ServerMessage]):
                     self._on_process(message)
         if self._server.finished:
             self.finish()
+
+    def rest(self) -> None:
+        link = self._server.processes.link
+        while link is not None and link.process.write():
+            self._traffic.pump()
 
     def _on_process(self, message: OfIncarnation) -> None:
         match message:
@@ -149,7 +152,6 @@ class ServerActor(Actor[ServerMessage]):
         message: ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer,
         reply: Reply[Any],
     ) -> None:
-        """What operators and the daemon ask for."""
         match message:
             case ReadServer(stderr=stderr):
                 reply.answer(self.status(stderr=stderr))

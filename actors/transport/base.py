@@ -111,6 +111,12 @@ class Connection(Protocol):
         Raises `ServerExited` when the peer no longer reads. A checkpoint only if it has to wait for the peer.
         """
 
+    def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
+        """Hand over some messages, small ones, if nothing has to be waited for; else False, and none of them has left.
+
+        Not while another task sends. `left` as with `send`, which says, too, what is wrong where this cannot.
+        """
+
     async def input_closed(self) -> None:
         """Wait until the peer reads no more, or is gone. May wait until the latter where the former cannot be seen."""
 

@@ -18,6 +18,9 @@ _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 """Arguments are passed on as the client wrote them, often over many lines, but a line is a message here. JSON strings
 cannot hold a line break, so each one is white space. Nobody can smuggle a message of his own this way."""
 
+ATOMIC_BYTES = 4096
+"""So many bytes a pipe takes as a whole, or not at all (PIPE_BUF of Linux; POSIX, `write`)."""
+
 Write = Callable[[memoryview], Awaitable[int]]
 """Writes what a pipe takes of some bytes, at least one, and returns how many; a cancelled call wrote nothing."""
 
@@ -29,6 +32,18 @@ def line_of(message: Outgoing) -> bytes:
     if text.find(b"\n") == end and b"\r" not in text:
         return text
     return text[:end].translate(_ONE_LINE) + b"\n"
+
+
+def write_lines_at_once(
+    messages: Sequence[Outgoing], write: Callable[[bytes], bool], left: Callable[[int], None], counters: Counters
+) -> bool:
+    """Write messages, see `Connection.send_at_once`; `write` writes all that it is given, or nothing."""
+    text = line_of(messages[0]) if len(messages) == 1 else b"".join(map(line_of, messages))
+    if len(text) > ATOMIC_BYTES or not write(text):
+        return False
+    counters.messages_sent += len(messages)
+    left(len(messages))
+    return True
 
 
 async def write_lines(

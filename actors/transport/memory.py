@@ -17,7 +17,7 @@ from actors.kit.nursery import background
 from actors.protocol.wire.framing import LineSplitter
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
-from actors.transport.lines import received, write_lines
+from actors.transport.lines import received, write_lines, write_lines_at_once
 from actors.transport.side_output import Asides
 
 _PIPE_BYTES = 65536
@@ -55,6 +55,14 @@ class _Pipe:
         self._data += part
         self._changed.unpark_all()
         return len(part)
+
+    def write_at_once(self, data: bytes) -> bool:
+        """Add all of some bytes, or none; False if there is no room, or once closed."""
+        if self._closed or len(self._data) + len(data) > _PIPE_BYTES:
+            return False
+        self._data += data
+        self._changed.unpark_all()
+        return True
 
     async def closed(self) -> None:
         """Wait until no more can be written. A checkpoint."""
@@ -172,6 +180,10 @@ class MemoryConnection:
             return await write_lines(messages, self._peer._stdin.write_some, left, self.counters, self._write_timeout_s)
         except trio.BrokenResourceError:
             raise ServerExited("the server no longer reads its input") from None
+
+    def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
+        """Write lines if there is room for all of them."""
+        return write_lines_at_once(messages, self._peer._stdin.write_at_once, left, self.counters)
 
     async def input_closed(self) -> None:
         """Wait until the server reads no more, or until its end once it was asked to end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -66,6 +67,11 @@ class Session:
     def over(self) -> bool:
         """Whether it has ended."""
         return self._exit is not None
+
+    def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
+        """A network has to be waited for."""
+        del messages, left
+        return False
 
     def count(self, message: Outgoing) -> None:
         """Take that a message is sent; the first one that is no greeting tells that the greeting is done."""

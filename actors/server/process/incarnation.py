@@ -25,6 +25,7 @@ from actors.protocol.wire.opening import Message, opened
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.base import Connection, Exit, Transport, Work
+from actors.transport.lines import ATOMIC_BYTES
 from actors.transport.side_output import Hear, unheard
 from actors.transport.stdio.installer import Installer
 
@@ -139,8 +140,22 @@ class Incarnation:
         else:
             self._scope.cancel()
 
+    def write(self) -> bool:
+        """Hand over what is to be said: at once where that can be, else by the task that may wait.
+
+        Return whether there is room again for those who waited to write.
+        """
+        outbox, connection = self.outbox, self.connection
+        if not outbox.here:
+            return False
+        if connection is not None and (messages := outbox.take_all(ATOMIC_BYTES)):
+            if connection.send_at_once(messages, outbox.left):
+                return outbox.sent()
+            outbox.put_back(messages)
+        outbox.wake()
+        return False
+
     async def run(self, starts: Starts) -> None:
-        """Wait for a place among the starts, and live through one process."""
         end: LastWord | None = None
         try:
             with self._scope:
@@ -194,7 +209,6 @@ class Incarnation:
         return self._ended(exit_, connection, log)
 
     def _ended(self, exit_: Exit, connection: Connection, log: str = "") -> Exit:
-        """Return an exit with the last words."""
         return msgspec.structs.replace(
             exit_,
             asked=self._asked,

@@ -32,6 +32,14 @@ class Input:
         except _LOST:
             raise trio.BrokenResourceError from None
 
+    def write_at_once(self, data: bytes) -> bool:
+        """Write at most `ATOMIC_BYTES`; False if the pipe does not take them now, or ever: then nothing was written."""
+        try:
+            os.write(self._stream.fileno(), data)
+        except _LOST:
+            return False
+        return True
+
     async def unread(self) -> bool:
         """Wait until nobody reads it any more; False if that cannot be seen, or we closed it. A checkpoint.
 

@@ -22,7 +22,7 @@ from actors.kit.nursery import background
 from actors.protocol.wire.framing import LineSplitter
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
-from actors.transport.lines import received, write_lines
+from actors.transport.lines import received, write_lines, write_lines_at_once
 from actors.transport.mask import Mask
 from actors.transport.side_output import Asides
 from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepared
@@ -144,13 +144,15 @@ class ProcessConnection:
         return self._contained.pid
 
     async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
-        """Write lines as the pipe takes them."""
         try:
             return await write_lines(
                 messages, self._stdin.write_some, left, self.counters, self._limits.write_timeout_s
             )
         except trio.BrokenResourceError:
             raise ServerExited("the server no longer reads its input") from None
+
+    def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
+        return write_lines_at_once(messages, self._stdin.write_at_once, left, self.counters)
 
     async def input_closed(self) -> None:
         """Wait until the last process that could read the input has closed it, or until the exit."""
@@ -172,13 +174,11 @@ class ProcessConnection:
         return Incoming()
 
     async def wait(self) -> Exit:
-        """Wait until nothing of the server is left."""
         await self._exited.wait()
         assert self._exit is not None
         return self._exit
 
     async def stop(self, *, term_s: float | None = None) -> None:
-        """Run the stop sequence; a second caller waits for the first one's end."""
         self._asked = True
         if self._stopping:
             await self._exited.wait()
@@ -190,7 +190,6 @@ class ProcessConnection:
             nursery.cancel_scope.cancel()
 
     def kill(self) -> None:
-        """Kill the whole tree at once."""
         self._asked = True
         if self._exit is None:
             self._contained.kill()
@@ -200,12 +199,10 @@ class ProcessConnection:
         return self.asides.last_stderr(lines)
 
     async def install_log(self) -> str:
-        """Look into npm's log, if npm started the process."""
         launch = self._launch
         return self._mask(await noted(launch.command, launch.args, build_environment(launch.env, os.environ)))
 
     async def work(self) -> Work | None:
-        """Look into /proc; None where that cannot be done."""
         return await look(self._contained.process.pid, self._contained.pid)
 
     async def _read(self) -> bytes:
@@ -213,8 +210,14 @@ class ProcessConnection:
         self._reading = True
         self._reads += 1
         try:
-            return await self._stdout.receive_some(_CHUNK_BYTES)
-        except _GONE:
+            # A server mostly answers later than it was asked: a read before the wait would find nothing.
+            while True:
+                await trio.lowlevel.wait_readable(self._stdout.fileno())
+                try:
+                    return os.read(self._stdout.fileno(), _CHUNK_BYTES)
+                except BlockingIOError:
+                    continue
+        except (*_GONE, OSError):
             return b""
         finally:
             self._reading = False

@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ActorStopped, MailboxFull
 from actors.kit import Actor, Address, Ask, Feed, Gate, Latest, Mailbox, Outbox, Reply, Turn
+from actors.kit.mailbox import MAX_BURST
 from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
 from tests.fakes.garbage import no_search
@@ -60,6 +61,34 @@ class Forwarder(Actor[Message]):
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         self._target.forward(message, reply)
+
+
+class Diary(Actor[str]):
+    """Notes what it handles, and when it rests."""
+
+    def __init__(self) -> None:
+        super().__init__(100)
+        self.pages: list[str] = []
+
+    def handle(self, message: str, reply: Reply[Any] | None) -> None:
+        self.pages.append(message)
+
+    def rest(self) -> None:
+        self.pages.append("rest")
+
+
+async def test_an_actor_rests_when_nothing_waits_and_after_many_messages() -> None:
+    diary = Diary()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(diary.run)
+        diary.address.tell_nowait("alone")
+        await wait_all_tasks_blocked()
+        for number in range(MAX_BURST + 1):
+            diary.address.tell_nowait(str(number))
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    burst = [str(number) for number in range(MAX_BURST)]
+    assert diary.pages == ["rest", "alone", "rest", *burst, "rest", str(MAX_BURST), "rest"]
 
 
 async def test_a_forwarded_reply_comes_back_past_the_forwarder(autojump_clock: MockClock) -> None:
@@ -283,6 +312,24 @@ async def test_an_outbox_hands_over_about_as_much_as_was_asked_for() -> None:
         outbox.put(number, 10)
     assert await outbox.take(20) == [0, 1]
     assert await outbox.take(21) == [2, 3, 4]
+
+
+async def test_an_outbox_gives_all_of_a_little_while_nobody_else_hands_over() -> None:
+    outbox: Outbox[str] = Outbox(1000, ahead_bytes=10)
+    assert outbox.take_all(10) == []
+    outbox.put("a", 5)
+    outbox.put("b", 5)
+    assert outbox.take_all(9) == []
+    assert outbox.take_all(10) == ["a", "b"]
+    outbox.put("c", 1)
+    assert outbox.take_all(100) == []  # what was taken is still here
+    outbox.put_back(["a", "b"])
+    assert await outbox.take(100) == ["a", "b", "c"]
+    outbox.left(3)
+    assert outbox.take_all(100) == []
+    outbox.sent()
+    outbox.put("d", 1)
+    assert outbox.take_all(100) == ["d"]
 
 
 async def test_an_outbox_tells_who_wants_to_say_much_when_to_go_on() -> None:

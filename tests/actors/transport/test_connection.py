@@ -18,6 +18,7 @@ from actors.errors import ProtocolViolation, ServerExited, TruncatedMessage
 from actors.protocol.wire.framing import TAIL_BYTES, Line, Oversized
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Connection, Incoming, Transport
+from actors.transport.lines import ATOMIC_BYTES
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.side_output import Source
 from actors.transport.stdio.process import Launch, ProcessLimits, ProcessTransport
@@ -314,6 +315,26 @@ async def test_a_sender_knows_what_may_have_left_while_the_server_reads_nothing(
             assert scope.cancelled_caught
             assert 0 < sum(left) < len(messages)
             connection.kill()
+
+
+@every_pipe
+async def test_a_pipe_takes_small_messages_at_once_or_not_at_all(make: Make) -> None:
+    left: list[int] = []
+    async with make(echo).connect() as connection:
+        messages = [Outgoing(parts=(ONE,)), Outgoing(parts=(TWO,))]
+        with trio.fail_after(PATIENCE_S):
+            assert connection.send_at_once(messages, left.append)
+            assert await received(connection, 2) == [ONE, TWO]
+        assert (left, connection.counters.messages_sent) == ([2], 2)
+        assert not connection.send_at_once([Outgoing(parts=(TWO.ljust(ATOMIC_BYTES),))], left.append)
+    async with make(stubborn).connect() as connection:
+        await received(connection, 1)
+        with trio.fail_after(PATIENCE_S):
+            with trio.move_on_after(0.3):
+                await connection.send([Outgoing(parts=(TWO.ljust(1_000_000),))], lambda count: None)
+            assert not connection.send_at_once([Outgoing(parts=(ONE,))], left.append)
+        connection.kill()
+    assert left == [2]
 
 
 @every_pipe
