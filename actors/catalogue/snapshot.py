@@ -71,6 +71,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, **newest)
 
 
+MAX_RESOLVED = 1024
+"""So many paths are remembered, and the tools that they mean."""
 _REVISIONS = tuple((kind, f"{kind}_revision") for kind in ("tools", "resources", "prompts"))
 """The lists of an `OfferChange`, and what their revisions are called."""
 
@@ -113,7 +115,20 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def tool(self, path: str, *, server: str = "") -> Resolution:
         """Return which tool a path means; `server` is what a client wrote beside it."""
-        return resolve(path, self.names, self._tool_names, server=server)
+        if server:
+            return resolve(path, self.names, self._tool_names, server=server)
+        known = self._resolved
+        if path in known:
+            return known[path]
+        resolution = resolve(path, self.names, self._tool_names)
+        if isinstance(resolution, Resolved) and len(known) < MAX_RESOLVED:
+            known[path] = resolution
+        return resolution
+
+    @cached_property
+    def _resolved(self) -> dict[str, Resolved]:
+        """What paths were found to mean: clients call the same tools again and again, and a catalogue never changes."""
+        return {}
 
     def prompt(self, path: str) -> Resolution:
         """Return which prompt a name means."""

@@ -23,6 +23,8 @@ class Actor(ABC, Generic[M]):
     """Subclasses write `handle`, which must not be async. `capacity` is the mailbox's room in messages."""
 
     nursery: trio.Nursery
+    rest: Callable[[], None] | None = None
+    """Called before others have their turn, as there is no message, or there were many: time to say what gathered."""
 
     def __init__(self, capacity: int) -> None:
         self._mailbox: Mailbox[M] = Mailbox(capacity)
@@ -48,15 +50,9 @@ class Actor(ABC, Generic[M]):
                 self.started()
                 task_status.started(self.address)
                 while not self._finished:
-                    envelope = self._mailbox.receive_nowait()  # what has gathered costs one turn of the loop
-                    if envelope is None:
-                        self.rest()
-                        envelope = await self._mailbox.receive()
+                    envelope = await self._mailbox.receive(self.rest)  # what has gathered costs one turn of the loop
                     self.handle(envelope.message, envelope.reply)
                 self.nursery.cancel_scope.cancel()
 
     def started(self) -> None:
         """Run once, inside the nursery, before the first message."""
-
-    def rest(self) -> None:
-        """Run before others have their turn, as there is no message, or there were many: time to say what gathered."""

@@ -143,7 +143,9 @@ class Address(Generic[M]):
 
     async def ask(self, message: Ask[R]) -> R:
         """Put a question and wait for its answer; see `request` and `Reply.wait`. A checkpoint."""
-        return await self.request(message).wait()
+        reply: Reply[R] = Reply()
+        self._put(Envelope(cast("M", message), reply))
+        return await reply.wait()
 
     async def ask_in_turn(self, message: Ask[R]) -> R:
         """Put a question, waiting for room as `tell` does, and wait for its answer: for what must not be refused, such
@@ -186,24 +188,20 @@ class Mailbox(Generic[M]):
     def __len__(self) -> int:
         return self._receive.statistics().current_buffer_used
 
-    async def receive(self) -> Envelope[M]:
-        """Wait for the next message and take it. A checkpoint."""
-        envelope = await self._receive.receive()
-        self._at_once = MAX_BURST - 1
-        return self._taken(envelope)
-
-    def receive_nowait(self) -> Envelope[M] | None:
-        """Take the next message; None if there is none, or after `MAX_BURST` in a row."""
-        if not self._at_once:
-            return None
+    async def receive(self, rest: Callable[[], None] | None = None) -> Envelope[M]:
+        """Take the next message. A checkpoint if it has to be waited for, and after `MAX_BURST` in a row: then `rest`
+        is called first.
+        """
         try:
-            envelope = self._receive.receive_nowait()
+            envelope = self._receive.receive_nowait() if self._at_once else None
         except trio.WouldBlock:
-            return None
+            envelope = None
+        if envelope is None:
+            if rest is not None:
+                rest()
+            envelope = await self._receive.receive()
+            self._at_once = MAX_BURST
         self._at_once -= 1
-        return self._taken(envelope)
-
-    def _taken(self, envelope: Envelope[M]) -> Envelope[M]:
         reply = envelope.reply
         if reply is not None and not reply.settled:  # from now on this is the mailbox whose actor must settle it
             if reply.holder is not None:

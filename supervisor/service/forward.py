@@ -11,7 +11,6 @@ import trio
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
 from actors.kit import Address, Latest
 from actors.messages import CallServer, Result
-from actors.protocol.agreement.versions import Era
 from actors.protocol.tasks.tasks import RESULT
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.router import Message as RouterMessage
@@ -134,11 +133,11 @@ class Forwarder:
             request.era or client.era,
             request.server,
         )
-        cost = fitting_cost(result.body, shown)
+        small = len(result.body) <= REWRITTEN_COST * SMALL_BYTES
         try:
-            if cost <= SMALL_BYTES:
-                return _fitted(result, era, server, shown)
-            return await self._bench.run(cost, _fitted, result, era, server, shown)
+            if small or (cost := fitting_cost(result.body, shown)) <= SMALL_BYTES:
+                return fitted(fit(result, era, server), shown)
+            return await self._bench.run(cost, lambda: fitted(fit(result, era, server), shown))
         except (msgspec.MsgspecError, RecursionError):
             text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
             raise ProtocolViolation(text, server=server, outcome="completed") from None
@@ -194,11 +193,7 @@ def _masked_value(data: msgspec.Raw, hide: Callable[[str], str]) -> str:
 
 
 def fitting_cost(body: msgspec.Raw, to: Shown) -> int:
-    """Return what it costs to fit a result to its client, in bytes that a model wrote."""
+    """Return what it costs to fit a large result to its client, in bytes that a model wrote."""
     cost = len(body) // FITTED_COST
-    rewritten = cost <= SMALL_BYTES and len(body) > REWRITTEN_COST * SMALL_BYTES and may_not_fit(bytes(body), to)
+    rewritten = cost <= SMALL_BYTES and may_not_fit(bytes(body), to)
     return len(body) // REWRITTEN_COST if rewritten else cost
-
-
-def _fitted(result: Result, era: Era, server: str, to: Shown) -> bytes:
-    return fitted(fit(result, era, server), to)
