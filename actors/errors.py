@@ -48,7 +48,6 @@ class SupervisorError(Exception):
         return self.retryable and (self.outcome == "not_sent" or (self.outcome == "unknown" and self.idempotent))
 
     def data(self) -> dict[str, Any]:
-        """Return the JSON-RPC `data` object."""
         members: dict[str, Any] = {"type": self.kind, "outcome": self.outcome, "retryable": self.repeatable}
         if self.server is not None:
             members["server"] = self.server

@@ -63,7 +63,6 @@ class RestartLog:
         return RestartLog(replace(self.policy, max_restarts=0), self._jitter)
 
     def ready(self, now: float) -> None:
-        """Note that the server is ready from now on."""
         self._ready_since = now
         self._probing = False
         self._wants = self._retries = self._absences = 0

@@ -66,7 +66,6 @@ class Life(msgspec.Struct, frozen=True):
 
     @property
     def handshaking(self) -> bool:
-        """Whether the era is being negotiated."""
         return self.state is State.HANDSHAKING
 
     @property
@@ -76,7 +75,6 @@ class Life(msgspec.Struct, frozen=True):
 
     @property
     def serving(self) -> bool:
-        """Whether calls go through."""
         return self.state is State.READY
 
     @property
@@ -86,7 +84,6 @@ class Life(msgspec.Struct, frozen=True):
 
     @property
     def over(self) -> bool:
-        """Whether it is stopped for good."""
         return self.state is State.STOPPED
 
     @property

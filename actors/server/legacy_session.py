@@ -174,11 +174,9 @@ class LegacySession:
             self._order(replace(message, interest=NOTHING, exchange=None, by_requests=False))
 
     def sleep(self) -> None:
-        """Have the session closed; the next call opens it again."""
         self._order(SleepServer(server=self._server.name, principal=LOCAL))
 
     def end(self) -> None:
-        """Have the session closed and its actor ended."""
         self._order(StopServer())
         self._actor = None
 
@@ -195,7 +193,6 @@ class LegacySession:
                 return
 
     def counted_in(self, status: ServerStatus) -> ServerStatus:
-        """Return the status of a server with what its session has under way and has done."""
         if self._actor is None:
             return status
         session = self._actor.status()

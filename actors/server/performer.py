@@ -112,7 +112,6 @@ class Performer:
         await self._post.tell(TimerFired(timer, number))
 
     def status(self) -> ServerStatus:
-        """Return how the server is doing now."""
         life, known = self.course.life, self.discovery.known
         activity = self.processes.activity
         return self._record.status(life, self.processes.link, known, self.calls, self.recovery, activity=activity)
@@ -127,13 +126,11 @@ class Performer:
             self.course.step(BackoffOver())
 
     def ended(self, end: ProcessExit) -> None:
-        """Nothing of the present process is left."""
         self._dialogue.drop()
         self.processes.ended(end)
         self.change_stream.gone()
 
     def on_handshake_late(self) -> None:
-        """The time for the handshake is over."""
         if self.processes.on_late():
             self._record.story.installing()
             self._record.noted(self.status())

@@ -46,7 +46,6 @@ class Processes:
 
     @property
     def activity(self) -> Activity | None:
-        """What more can be said of the server than its state."""
         return self._startup.activity(self.link)
 
     @property
@@ -63,17 +62,14 @@ class Processes:
         self.link = self._launcher.launch(number, era, urgent=urgent, new=self._startup.new, again=again)
 
     def hurry(self) -> None:
-        """Somebody waits for the server now."""
         if self.link is not None:
             self.link.process.hurry()
 
     def stop(self, *, polite: bool) -> None:
-        """End the present process; see `Startup.stop`."""
         if self.link is not None:
             self._startup.stop(self.link, self._course.life.wanted, polite=polite)
 
     def take(self, event: Spawned | SpawnRefused | Violated) -> None:
-        """Take what a process reports of itself."""
         match event:
             case SpawnRefused(reason=reason, detail=detail, permanent=permanent):
                 self._record.not_started(reason, detail, permanent=permanent)
@@ -83,7 +79,6 @@ class Processes:
         self._course.step(event)
 
     def ended(self, end: ProcessExit) -> None:
-        """Nothing of the present process is left."""
         if not end.exit.asked:
             self._probe_failed()
         renewable = self._calls.window.end(renewable=end.exit.renewable)
@@ -95,13 +90,11 @@ class Processes:
     # Handshake ------------------------------------------------------------------------------------------------------
 
     def greet(self) -> None:
-        """Begin the handshake."""
         if self.link is not None:
             self.link.talk.greet()
             self.flush()
 
     def handshake_s(self) -> float | None:
-        """Return how many seconds the handshake has from now."""
         return self._startup.handshake_s(self.link) if self.link is not None else None
 
     def on_probe_answered(self) -> None:

@@ -66,7 +66,6 @@ class Record:
         self._of_before = False
 
     def learn(self, era: Era) -> None:
-        """Note which era the server speaks."""
         if era != self.era:
             self.era = era
             self._reporter.report(EraLearned(server=self._server, era=era))
@@ -100,7 +99,6 @@ class Record:
         self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=shown))
 
     def not_started(self, reason: str, detail: str, *, permanent: bool) -> None:
-        """Note that there is no process. `detail` is for operators."""
         self.last_error = detail or reason
         self.story.not_started(self.last_error, permanent=permanent)
 
@@ -132,7 +130,6 @@ class Record:
         *,
         activity: Activity | None,
     ) -> ServerStatus:
-        """Return how the server is doing now."""
         next_start_s, retry_s = recovery.next_start_s(), recovery.call_retry_s(life)
         agreement = link.talk.agreement if link is not None else None
         return ServerStatus(

@@ -42,7 +42,6 @@ class Recovery:
 
     @property
     def restarts(self) -> int:
-        """How many failures there were in all."""
         return self._restarts.total
 
     def delay_s(self, failure: AskPolicy) -> float | None:
@@ -64,7 +63,6 @@ class Recovery:
         return failure.away_s is None or delay_s <= WORTH_WAITING_S
 
     def give_up(self) -> None:
-        """Note that a server was given up."""
         self._restarts.give_up(trio.current_time())
 
     def retry_s(self, *, by_call: bool) -> float | None:
@@ -76,7 +74,6 @@ class Recovery:
         return None if by_call else self._restarts.retry()
 
     def begin_retry(self) -> None:
-        """Note that a server that was given up is tried once more now."""
         self._restarts.begin_probe(trio.current_time())
 
     def next_start_s(self) -> float | None:
@@ -142,7 +139,6 @@ class Recovery:
         orders.fail_wakers(error)
 
     def starting(self, life: Life) -> ServerStarting:
-        """Return the error for a server that is tried again after a failure."""
         wait = self.call_retry_s(life) or 0.0
         what = "did not start" if life.away_s is None else "is away"
         text = f"server {self._server!r} {what}: {life.reason}; {self._when(wait)}"

@@ -95,35 +95,29 @@ class Traffic:
         self.pump()
 
     def page_read(self, read: PageRead) -> None:
-        """Take a page of a list that was read in a thread."""
         if (link := self._processes.link) is not None:
             self._take(link, partial(self._discovery.on_read, read, link))
         self.pump()
 
     def answered(self, answered: QuestionAnswered) -> None:
-        """Take the answer of a client to a question."""
         self._dialogue.answered(answered, self._processes.link)
         self.pump()
 
     def progressed(self, progressed: QuestionProgressed) -> None:
-        """Take that a client tells how far it is with an answer."""
         if (link := self._processes.link) is not None:
             self._dialogue.progressed(progressed.id, link)
         self.pump()
 
     def hold_ended(self, ended: HoldEnded) -> None:
-        """Take that a question was held in vain."""
         self._dialogue.hold_ended(ended, self._processes.link)
         self.pump()
 
     def pause_over(self, over: PauseOver) -> None:
-        """Ask how far a call is whose server works on it as a task."""
         if (link := self._processes.link) is not None:
             link.talk.tasks.due(over.call)
         self.pump()
 
     def abandon(self, call: int) -> None:
-        """Nobody waits for a call any more."""
         link = self._processes.link
         self._calls.abandon(call, link)
         if link is not None:

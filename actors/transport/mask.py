@@ -52,7 +52,6 @@ class Mask:
         self.longest = len(self._known[0].encode(errors="surrogateescape")) if self._known else 0
 
     def __call__(self, text: str) -> str:
-        """Return the text without secrets."""
         for form in self._known:
             if form in text:
                 text = text.replace(form, HIDDEN)
@@ -123,7 +122,6 @@ def _forms(plain: str) -> Iterator[str]:
 
 
 def _token(value: str) -> str:
-    """Return what follows an authentication scheme (RFC 9110 section 11.4), as in `Bearer abcd`."""
     words = value.split()
     return words[1] if len(words) == 2 else ""
 

@@ -65,7 +65,6 @@ class _Pipe:
         return True
 
     async def closed(self) -> None:
-        """Wait until no more can be written. A checkpoint."""
         await trio.lowlevel.checkpoint()
         while not self._closed:
             await self._changed.park()
@@ -81,7 +80,6 @@ class _Pipe:
         return data
 
     def close(self) -> None:
-        """No more writes; what was written can still be read."""
         self._closed = True
         self._changed.unpark_all()
 
@@ -98,11 +96,9 @@ class MemoryPeer:
         """What a process would have done so far: set it to look busy."""
 
     async def read(self) -> bytes:
-        """Return what the client wrote, empty once it closed its side."""
         return await self._stdin.read()
 
     async def write(self, data: bytes) -> None:
-        """Write to stdout. Raises `trio.BrokenResourceError` when the output is closed."""
         await self._stdout.write(data)
 
     def log(self, text: str) -> None:
@@ -146,7 +142,6 @@ class MemoryTransport:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[MemoryConnection]:
-        """Start `serve`; leaving the block cancels it."""
         peer = MemoryPeer(self._stderr_bytes)
         connection = MemoryConnection(peer, self._max_line_bytes, self._stop_s, self._write_timeout_s)
         async with background() as nursery:
@@ -175,7 +170,6 @@ class MemoryConnection:
         self._asked = False
 
     async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
-        """Write lines as there is room for them."""
         try:
             return await write_lines(messages, self._peer._stdin.write_some, left, self.counters, self._write_timeout_s)
         except trio.BrokenResourceError:
@@ -192,7 +186,6 @@ class MemoryConnection:
             await self._exited.wait()
 
     async def receive(self) -> Incoming:
-        """Return all lines that are there, at least one, or none at the end of the output."""
         if self._splitter.endless:
             raise self._splitter.violation()
         while data := await self._peer._stdout.read():
@@ -202,7 +195,6 @@ class MemoryConnection:
         return Incoming(tuple(await received(self._splitter.close(), self.counters, self.asides)))
 
     async def wait(self) -> Exit:
-        """Wait until the function returned or was cancelled."""
         await self._exited.wait()
         assert self._exit is not None
         return self._exit
@@ -217,23 +209,19 @@ class MemoryConnection:
         await self._exited.wait()
 
     def kill(self) -> None:
-        """Cancel the server."""
         if self._exit is None:
             self._asked = True
             self._scope.cancel()
 
     async def work(self) -> Work | None:
-        """Return what the function says it has done."""
         await trio.lowlevel.checkpoint()
         return self._peer.work
 
     async def install_log(self) -> str:
-        """There is no package manager."""
         await trio.lowlevel.checkpoint()
         return ""
 
     def last_stderr(self, lines: int = 20) -> str:
-        """Return the newest `lines` lines of what was logged, unprintable characters escaped."""
         return self.asides.last_stderr(lines)
 
     async def _run(self, serve: Serve) -> None:

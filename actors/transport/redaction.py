@@ -78,7 +78,6 @@ _LEAST = 8
 
 
 def without_secrets(text: str) -> str:
-    """Return the text with `***` for whatever looks like a secret."""
     places = _places(text)
     parts: list[str] = []
     done = 0

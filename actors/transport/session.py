@@ -65,7 +65,6 @@ class Session:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
         return self._exit is not None
 
     def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
@@ -118,11 +117,9 @@ class Session:
                 self._arrived.address.tell_nowait(Incoming())
 
     async def input_closed(self) -> None:
-        """Wait for the end."""
         await self._exited.wait()
 
     async def receive(self) -> Incoming:
-        """Return what arrives next."""
         if self._exit is not None and not len(self._arrived):
             return Incoming()
         incoming = (await self._arrived.receive()).message
@@ -130,21 +127,17 @@ class Session:
         return incoming
 
     async def wait(self) -> Exit:
-        """Wait until it is over."""
         await self._exited.wait()
         assert self._exit is not None
         return self._exit
 
     async def work(self) -> Work | None:
-        """Nobody can tell."""
         await trio.lowlevel.checkpoint()
         return None
 
     async def install_log(self) -> str:
-        """There is no package manager."""
         await trio.lowlevel.checkpoint()
         return ""
 
     def last_stderr(self, lines: int = 20) -> str:
-        """Return the newest lines that were no messages."""
         return self.asides.last_stderr(lines)

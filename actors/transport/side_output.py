@@ -40,7 +40,6 @@ class Asides:
         self._shown: tuple[int, str] | None = None
 
     def stderr(self, data: bytes) -> None:
-        """Take any piece of stderr."""
         self._tail.feed(data)
         self._shown = None
         self.hear("stderr", data)
@@ -54,7 +53,6 @@ class Asides:
         self._hear_stdout(_shown(line) + b"\n")
 
     def last_stderr(self, lines: int) -> str:
-        """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
         if self._shown is None or self._shown[0] != lines:  # whoever sees an exit asks: it takes up to 10 ms
             self._shown = lines, self._tail.text(lines)
         return self._shown[1]

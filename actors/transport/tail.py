@@ -31,7 +31,6 @@ class Tail:
         self._fed = 0
 
     def feed(self, data: bytes) -> None:
-        """Add bytes, forget the oldest ones."""
         self._chunks.append(data)
         self._size += len(data)
         self._fed += len(data)

@@ -61,12 +61,10 @@ class Calls:
 
     @property
     def in_flight(self) -> int:
-        """How many were sent and have no answer."""
         return len(self._in_flight)
 
     @property
     def open(self) -> int:
-        """How many calls wait or are in flight."""
         return len(self.waiting) + len(self._in_flight)
 
     # Coming and going -----------------------------------------------------------------------------------------------
@@ -93,7 +91,6 @@ class Calls:
         return call
 
     def send(self, link: Link, now: float) -> None:
-        """Send what waits, as far as the limit of calls in flight and the room in the outbox allow."""
         for call in self.sendable(self.window.size, now, link.place):
             self.window.sent += 1
             bound = call.message.run or call.message.resumes
@@ -151,21 +148,17 @@ class Calls:
         return False
 
     def abandon(self, number: int, link: Link | None) -> None:
-        """Nobody waits for a call any more: tell the server, if it was sent."""
         if self.drop(number) and link is not None:
             link.talk.cancel(number, "the client went away")
 
     def take(self, number: int) -> Call | None:
-        """Take a call out of those in flight; None if it is not (timed out, abandoned)."""
         return self._in_flight.pop(number, None)
 
     def drop(self, number: int) -> bool:
-        """Forget a call that nobody waits for; return whether it was in flight."""
         self._queue.take(number)
         return self._in_flight.pop(number, None) is not None
 
     def fail(self, call: Call, error: Exception) -> None:
-        """Settle a call with a failure, if nobody settled it before."""
         if not call.reply.settled:
             self.failures += 1
             call.reply.fail(error)
@@ -222,7 +215,6 @@ class Calls:
             self._move(call, call.began + self._max_s, earlier=False)
 
     def caller(self, number: int) -> Caller | None:
-        """Return who waits for a call that is in flight; None if nobody can be told anything."""
         return call.message.exchange if (call := self._in_flight.get(number)) is not None else None
 
     def pause(self, number: int, now: float) -> Caller | None:
@@ -237,7 +229,6 @@ class Calls:
         return call.message.exchange
 
     def resume(self, number: int, now: float) -> None:
-        """A question about a call is answered."""
         call = self._in_flight.get(number)
         if call is not None and call.questions:
             call.questions -= 1
@@ -255,7 +246,6 @@ class Calls:
         return call is not None and call.deadline == moment
 
     def next_deadline(self) -> float | None:
-        """Return the earliest deadline of a call that waits or is in flight; forgets the others."""
         return self._deadlines.next()
 
     def time_out(self, now: float, link: Link | None, why: str, retry_after_s: float) -> bool:

@@ -17,7 +17,6 @@ class Deadlines:
         self._heap: list[tuple[float, int]] = []
 
     def note(self, moment: float, number: int, open_calls: int) -> None:
-        """A call of so many open ones has a new deadline."""
         if len(self._heap) > _SLACK + 2 * open_calls:
             self._heap = [entry for entry in self._heap if self._counts(*entry)]
             heapq.heapify(self._heap)

@@ -15,7 +15,6 @@ class CallQueue:
         self.size = 0
 
     def add(self, call: Call) -> None:
-        """Add the newest one."""
         self.calls[call.number] = call
         self.size += call.size
 
@@ -29,13 +28,11 @@ class CallQueue:
         self.calls.update(ordered)
 
     def take(self, number: int) -> Call | None:
-        """Take one out; None if it does not wait."""
         if (call := self.calls.pop(number, None)) is not None:
             self.size -= call.size
         return call
 
     def take_all(self) -> list[Call]:
-        """Take all out."""
         calls, self.size = list(self.calls.values()), 0
         self.calls.clear()
         return calls

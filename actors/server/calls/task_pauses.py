@@ -16,7 +16,6 @@ class TaskPauses:
         self._start_soon = start_soon
 
     def begin(self, incarnation: int, call: int, seconds: float) -> None:
-        """Let a call wait for so long."""
         self._start_soon(self._wait, PauseOver(incarnation, call), seconds)
 
     async def _wait(self, over: PauseOver, seconds: float) -> None:

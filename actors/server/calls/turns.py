@@ -58,7 +58,6 @@ class CallTurns:
 
     @property
     def taken(self) -> bool:
-        """Whether any calls take turns."""
         return bool(self._held) or any(each.calls_left for each in self._suspected.values())
 
     def next(self) -> Call | None:
@@ -75,7 +74,6 @@ class CallTurns:
         return call.message.method in ASKING and (subject in self._held or bool(suspicion and suspicion.calls_left))
 
     def _blocking(self) -> Call | None:
-        """Return the call in flight that others wait for; None if there is none."""
         return next((call for call in self._in_flight.values() if self._apply_to(call)), None)
 
     # What is known of them ------------------------------------------------------------------------------------------
@@ -105,7 +103,6 @@ class CallTurns:
         return held
 
     def release(self, held: Iterable[Subject]) -> None:
-        """That question is attributed, or refused."""
         self._held -= Counter(held)
 
     def suspect(self, numbers: Iterable[int]) -> None:
@@ -121,7 +118,6 @@ class CallTurns:
             self._suspected.popitem(last=False)
 
     def ended(self, call: Call) -> None:
-        """A call has its result."""
         suspicion = self._suspected.get(_subject(call)) if self._suspected and not call.asks else None
         if suspicion is not None and suspicion.calls_left:
             suspicion.calls_left -= 1

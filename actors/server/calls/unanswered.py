@@ -40,7 +40,6 @@ def unusable(server: str, fact: CallMalformed, hide: Hide) -> SupervisorError:
 
 
 def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
-    """Return the error for a call to which no answer comes."""
     text = f"server {server!r}: {hide(failure.reason)}"
     outcome: Outcome = "unknown" if failure.sent else "not_sent"
     if failure.login:
@@ -63,7 +62,6 @@ def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
 
 
 def oversized(server: str, size: int, limit: int) -> CallTooLarge:
-    """Return the error for a call that is not taken, whatever else waits."""
     text = f"the call has {size} bytes; server {server!r} takes {limit} (max_queued_bytes)"
     return CallTooLarge(text, server=server)
 
@@ -88,7 +86,6 @@ def gone(server: str) -> UnknownTask:
 
 
 def busy(server: str, why: str) -> TooManyCalls:
-    """Return the error for a call that is not taken now."""
     return TooManyCalls(f"server {server!r} is busy: {why}", server=server)
 
 

@@ -29,12 +29,10 @@ class Window:
         self.sent = self._in_vain = 0
 
     def prove(self) -> None:
-        """A call has its answer."""
         self.proven, self._open, self._in_vain = True, self._most, 0
         self._resize()
 
     def close(self) -> None:
-        """Send nothing more to this incarnation."""
         self._closed = True
         self._resize()
 
@@ -47,7 +45,6 @@ class Window:
             self._resize()
 
     def trust(self) -> None:
-        """The server lives."""
         self.doubted = False
         self._resize()
 

@@ -50,11 +50,9 @@ class ChangeStream:
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody is subscribed to a resource of the server."""
         return bool(self._subscribers.uris(self._server))
 
     def begin(self) -> None:
-        """Ask for the first one of a process."""
         self._losses, self._useful, self._opened_at, self._unheard = 0, True, None, False
         self.open()
         if (link := self._processes.link) is not None and link.talk.era == "legacy":
@@ -92,11 +90,9 @@ class ChangeStream:
         self._subscribers.missed(self._server, self._subscribers.uris(self._server))
 
     def updated(self, uri: str) -> None:
-        """The server says that a resource changed."""
         self._subscribers.updated(self._server, uri)
 
     def ended(self) -> None:
-        """It has ended: open it again after a pause."""
         if not self._useful or not self._course.life.serving:
             return
         lasted = trio.current_time() - self._opened_at if self._opened_at is not None else 0.0

@@ -74,7 +74,6 @@ class Discovery:
 
     @property
     def known(self) -> Offer | None:
-        """What the catalogue has of the server."""
         return self._lists.known
 
     def read(self) -> None:
@@ -101,7 +100,6 @@ class Discovery:
         link.talk.list_all(now)
 
     def changed(self, link: Link) -> None:
-        """The server says that a list changed."""
         if link.talk.listing:
             self._lists.owed = True
         elif self._course.life.serving:

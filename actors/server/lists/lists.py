@@ -60,7 +60,6 @@ class Lists:
         self._empty_since: float | None = None
 
     def restore(self, now: float, unix_now: float) -> None:
-        """Note how old the lists are that are known from an earlier run."""
         if self.known is None or self._settings.catalogue_max_age_s <= 0:
             return  # who is not known at all is discovered anyway
         settled = min(SETTLE_S, self._settings.catalogue_max_age_s) * (0.5 + self._spread)
@@ -79,13 +78,11 @@ class Lists:
 
     @property
     def doubtful(self) -> bool:
-        """Whether what is known may not be all there is."""
         if self.known is None or self._empty_since is not None or self.known.partial:
             return True
         return not self.known.tools and "tools" in announced(self.known.capabilities)
 
     def begin(self, now: float) -> Draft:
-        """Note that a reading begins; return what it fills."""
         self._begun_at = now
         self.owed = False
         return Draft(LIST_LIMITS, self.known)
@@ -109,7 +106,6 @@ class Lists:
         self._due_at = now + min(pause, self._max_age_s)
 
     def take(self, now: float, unix_now: float, agreement: Agreement, draft: Draft, listed: Listed) -> Offer:
-        """Take what was read; return what is known now."""
         offer = draft.offer(agreement, listed)
         if offer.era == "modern" and self._over_http():
             offer = _without(offer, {tool.name: tool.misplaced for tool in offer.tools if tool.misplaced})
@@ -140,7 +136,6 @@ class Lists:
         return self._mirrors.get(tool, ())
 
     def needs_task(self, tool: str) -> bool:
-        """Say whether a tool can only be run as a task."""
         return tool in self._task_only
 
     def _stale_from(self, now: float, good_for_s: float) -> float:

@@ -39,7 +39,6 @@ class _Subscribed:
         self._bytes = Quota(MAX_BYTES)
 
     def admits(self, uri: str, client: Hashable) -> bool:
-        """Say whether a client may have one more resource told of."""
         return self._uris.has_room(client) and self._bytes.has_room(client, _size(uri))
 
     def add(self, uri: str, tell: Tell, client: Hashable) -> None:
@@ -93,7 +92,6 @@ class Subscribers:
         subscribed.add(uri, tell, client)
 
     def remove(self, server: str, uri: str, tell: Tell) -> bool:
-        """End a subscription; return whether it was the last one to that resource."""
         subscribed = self._of.get(server)
         return subscribed is not None and subscribed.remove(uri, tell)
 
@@ -157,11 +155,9 @@ class OnlyUpdates(Subscribers):
         self._whole = whole
 
     def uris(self, server: str) -> tuple[str, ...]:
-        """Return the URIs that somebody is subscribed to."""
         return self._whole.uris(server)
 
     def updated(self, server: str, uri: str) -> None:
-        """Tell those who are subscribed that a resource changed."""
         self._whole.updated(server, uri)
 
     def missed(self, server: str, uris: Iterable[str]) -> None:

@@ -96,7 +96,6 @@ class Journal:
     # Writing --------------------------------------------------------------------------------------------------------
 
     def fresh(self) -> Journal:
-        """Return an empty journal that nobody is told of."""
         return Journal(self._clock, mask=self._mask, max_bytes=self._max_bytes, now=self._now)
 
     def note(self, text: str, level: Level = "info", *, aloud: bool = True) -> None:
@@ -186,7 +185,6 @@ class Journal:
             self.end_line()
 
     def last(self, count: int) -> list[KeptLine]:
-        """Return the newest lines, at most `count`, oldest first."""
         self.end_quiet_line()
         return list(heapq.merge(self._output, self._notes, key=_number))[-count:] if count > 0 else []
 

@@ -73,7 +73,6 @@ def _without_npm(lines: list[str]) -> list[str]:
 
 
 def _deepest(lines: list[str]) -> list[str]:
-    """Return an error with the deepest of its causes."""
     causes = [at for at, line in enumerate(lines) if _CAUSE.match(line)]
     return [lines[0], *lines[causes[-1] :]] if causes else lines
 
@@ -92,7 +91,6 @@ def _backwards(lines: list[str]) -> str:
 
 
 def _python_advice(text: str) -> str:
-    """Return which Python to ask for, empty if that is not what is wrong."""
     version = _PYTHON.search(" ".join(text.split()))
     if version is None:
         return ""
@@ -102,7 +100,6 @@ def _python_advice(text: str) -> str:
 
 
 def _more_of(installer: Installer) -> str:
-    """Return how to see why an installer failed."""
     if installer.launcher not in NPM:
         return "try the command in a terminal"
     return f"to see why: npx --foreground-scripts -y {installer.package or 'PACKAGE'}"

@@ -57,19 +57,15 @@ class Orders:
             self._reading_for = []
 
     def fail_reading(self, reason: str) -> None:
-        """A reading came to nothing."""
         _fail(self._reading_for, lambda: ServerError(f"server {self._server!r}: {reason}", server=self._server))
 
     def sleep(self, reply: Reply[Any]) -> None:
-        """Wait for the server to have no process."""
         self._sleepers.append(reply)
 
     def stop(self, reply: Reply[Any]) -> None:
-        """Wait for the server to be gone for good."""
         self._stoppers.append(reply)
 
     def settle(self, life: Life) -> None:
-        """Answer those whose order is done in this state."""
         if life.serving:
             _answer(self._wakers)
             _answer(self._patient)
@@ -81,7 +77,6 @@ class Orders:
             _answer(self._stoppers)
 
     def fail_wakers(self, error: Callable[[], SupervisorError]) -> None:
-        """The server will not come up."""
         for waiting in (self._wakers, self._patient, self._restarters, self._refreshers, self._reading_for):
             _fail(waiting, error)
 

@@ -97,7 +97,6 @@ class Story:
         self._journal.note(f"{what}: {why or reason}; to try again: mcpvisor restart {self._server}", "warning")
 
     def ordered(self, what: str) -> None:
-        """An operator has ordered something."""
         self._journal.note(f"{what} ordered")
 
     def installing(self) -> None:
@@ -108,7 +107,6 @@ class Story:
             self._journal.note(f"is being installed, for {now - self._began:.0f} s so far")
 
     def not_started(self, reason: str, *, permanent: bool) -> None:
-        """There is no process."""
         if not permanent:  # if it is, the next line says so
             self._journal.note(f"could not be started: {reason}", "warning")
 
@@ -136,11 +134,9 @@ class Story:
         self._journal.note(f"{how}{lost}{ending(exit_, installer)}", "warning")
 
     def waits(self, delay_s: float) -> None:
-        """It is started again after a while."""
         self._journal.note(f"started again in {delay_s:.1f} s" if delay_s else "started again at once")
 
     def listed(self, offer: Offer, *, ready: bool) -> None:
-        """It was listed what the server offers."""
         before, self._seen = self._seen, offer
         if ready and before is not None:
             change = listed_change(before, offer)

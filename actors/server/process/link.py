@@ -49,7 +49,6 @@ class Link:
 
     @property
     def number(self) -> int:
-        """Which incarnation it is."""
         return self.process.number
 
     @property
@@ -69,7 +68,6 @@ class Link:
 
     @property
     def noise(self) -> int:
-        """How many lines of its output were no messages."""
         return self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
 
     def messages(self, line: Said) -> list[tuple[Said, str]]:
@@ -94,7 +92,6 @@ class Link:
             raise
 
     def last_stderr(self, lines: int) -> str:
-        """Return the newest lines the process wrote to stderr."""
         return self.process.connection.last_stderr(lines) if self.process.connection is not None else ""
 
     def place(self, size: int) -> Mark | None:
@@ -109,7 +106,6 @@ class Link:
         return outbox.mark() if outbox.fits(size) else None
 
     def flush(self) -> None:
-        """Hand over what was said."""
         for message in self.talk.output:
             self.choked |= not self.process.outbox.put(message, message.size)
         self.talk.output.clear()

@@ -44,7 +44,6 @@ class Startup:
         self._supposed = None
 
     def handshake_s(self, link: Link) -> float:
-        """Return how many seconds the handshake has from now."""
         return self._settings.probe_timeout_s if link.talk.probing else self._settings.start_timeout_s
 
     def more_s(self, link: Link | None) -> float:

@@ -79,7 +79,6 @@ class HttpConnection(Session):
             self._settled.unpark_all()
 
     async def _ask(self, message: Outgoing, scope: trio.CancelScope) -> None:
-        """Send a request and hand on what it brings, to the end: an answer, or why there is none."""
         longest = self._limits.call_max_s
         reason = f"it did not end its answer within {longest:g} s"
         failure: Failure | None = Failure(id=message.id, cause="crashed", reason=reason)
@@ -129,14 +128,12 @@ class HttpConnection(Session):
         self.expire(SESSION_OVER)
 
     async def stop(self, *, term_s: float | None = None) -> None:
-        """Tell the server that the session is over."""
         if not self.over:
             with trio.move_on_after(self._limits.stop_s if term_s is None else term_s):
                 await self._share.run(self._channel.close)
         self.end(Exit(asked=True))
 
     def kill(self) -> None:
-        """End everything."""
         for scope in self._open.values():
             scope.cancel()
         self.end(Exit(asked=True))

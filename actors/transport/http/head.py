@@ -39,7 +39,6 @@ _message = msgspec.json.Decoder(_Message)
 
 
 def head_of(message: Outgoing, session: str) -> dict[str, str]:
-    """Return what the head of the POST of a message says of it."""
     head = {"content-type": JSON, "accept": f"{JSON}, {EVENTS}", **head_of_session(message.version, session)}
     if message.version in MODERN_VERSIONS:
         head["mcp-method"] = message.method
@@ -55,7 +54,6 @@ def mirrored_fields(message: Outgoing, body: bytes) -> dict[str, str] | None:
 
 
 def head_of_session(version: str, session: str) -> dict[str, str]:
-    """Return what every request of a session says."""
     head = {SESSION: session} if session else {}
     if version >= _VERSION_SINCE:
         head[VERSION] = version
@@ -97,7 +95,6 @@ def answers(text: bytes, id_: bytes) -> bool:
 
 
 def media_type(value: str) -> str:
-    """Return the media type of a `Content-Type`, without its parameters."""
     return value.partition(";")[0].strip().lower()
 
 

@@ -65,11 +65,9 @@ class Site:
             raise UnforeseenAnswer(self._border.unforeseen(error)) from error
 
     def failure(self, id_: bytes, error: httpx2.HTTPError) -> Failure:
-        """Return the failure of a request for what `asked` raised."""
         return of_error(id_, error, self._proxy)
 
     def refusal(self, id_: bytes, response: httpx2.Response) -> Failure:
-        """Return the failure of a request for an answer that is no success."""
         proxy = self._proxy if self.url.scheme == "http" else ""  # else what it passes on is sealed
         after_s = retry_after_s(response.headers.get("retry-after"))
         return of_status(id_, response.status_code, after_s, denial_of(response), proxy)

@@ -64,12 +64,10 @@ class HttpSse:
             return self._site.failure(message.id, error)
 
     async def tell(self, message: Outgoing) -> None:
-        """Post what has no answer."""
         if self._endpoint is not None:
             await self._site.tell(head_of(message, ""), message.body, at=self._endpoint)
 
     async def close(self) -> None:
-        """End the stream."""
         self._scope.cancel()
 
     async def _listen(self, id_: bytes, *, task_status: trio.TaskStatus[Failure | None]) -> None:

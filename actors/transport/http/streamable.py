@@ -61,13 +61,11 @@ _TOO_LONG = (
 
 
 async def _mirrored(message: Outgoing, body: bytes) -> dict[str, str] | None:
-    """Return `mirrored_fields`, from a thread where the call is large."""
     read = partial(mirrored_fields, message, body)
     return read() if len(body) < LARGE_BYTES else await decoded(read)
 
 
 async def _answers(text: bytes, id_: bytes) -> bool:
-    """Return what `answers` does, from a thread where the message is large."""
     read = partial(answers, text, id_)
     return read() if len(text) < LARGE_BYTES else await decoded(read)
 
@@ -102,21 +100,17 @@ class StreamableHttp:
         self._version = ""
 
     def begin(self, version: str) -> None:
-        """Hear what is about no request, too."""
         self._version = version
         self._nursery.start_soon(self._site.share.run, self._listen)
 
     async def tell(self, message: Outgoing) -> None:
-        """Post what has no answer."""
         await self._site.tell(head_of(message, self._session), message.body)
 
     async def close(self) -> None:
-        """Tell the server that the session is over, if there is one."""
         if self._session:
             await self._site.forget(head_of_session(self._version, self._session))
 
     async def ask(self, message: Outgoing) -> Failure:
-        """Post a request and hand on what it brings, to the end: an answer, or why there is none."""
         place, body = _Place(), message.body
         fields = await _mirrored(message, body) if message.mirrors else {}
         if fields is None:

@@ -97,7 +97,6 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
 
 
 def is_whole_line(command: str, path: str, cwd: str) -> bool:
-    """Say whether the first of several words is a program."""
     words = command.split()
     try:
         return len(words) > 1 and bool(_resolved(words[0], path, cwd))

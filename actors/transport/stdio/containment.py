@@ -112,7 +112,6 @@ class GroupContainment:
     """Own session and process group: works everywhere, holds only what stays in the group."""
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
-        """See `Containment.spawn`."""
         return _Group(await _open(argv, argv[0], env, cwd, own_session=True))
 
 

@@ -55,5 +55,4 @@ class Input:
         return True
 
     def close(self) -> None:
-        """Let the process see the end of its input."""
         self._stream.close()

@@ -104,7 +104,6 @@ def _program(word: str) -> str:
 
 
 def _scripts(shell: str, rest: Sequence[str]) -> list[list[str]]:
-    """Return the commands that a shell is given, each as its words."""
     if shell == "cmd":
         return [list(rest[1:])] if rest and rest[0].lower() == "/c" else []
     place = next((number for number, word in enumerate(rest) if re.fullmatch(r"-[a-z]*c", word)), None)

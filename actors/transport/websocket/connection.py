@@ -51,7 +51,6 @@ class SocketConnection(Session):
         nursery.start_soon(self._guarded, self._beat)
 
     async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
-        """Send each message when the one before it has left."""
         for message in messages:
             body = message.body
             text = body.decode(errors="replace") if len(body) < LARGE_BYTES else await decoded(body.decode)
@@ -104,7 +103,6 @@ class SocketConnection(Session):
         return _CAUSES.get(code, f"it closed the connection (code {code})")
 
     async def _beat(self) -> None:
-        """Ask again and again whether the other side is there."""
         while True:
             await trio.sleep(PING_S)
             try:
@@ -125,12 +123,10 @@ class SocketConnection(Session):
         return False
 
     async def stop(self, *, term_s: float | None = None) -> None:
-        """Close it."""
         self._asked = True
         with trio.move_on_after(self._limits.stop_s if term_s is None else term_s):
             await self._socket.aclose()
         self.end(Exit(asked=True))
 
     def kill(self) -> None:
-        """End everything; whoever made it closes the socket."""
         self.end(Exit(asked=True))

@@ -21,7 +21,6 @@ class Meter(trio.abc.Stream):
 
     @property
     def begun(self) -> bool:
-        """Whether anything came since the last reset."""
         return self._count > 0
 
     def reset(self) -> None:
@@ -43,14 +42,11 @@ class Meter(trio.abc.Stream):
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send as the stream does."""
         await self._stream.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Wait as the stream does."""
         await self._stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        """Close the stream."""
         self.ended.set()
         await self._stream.aclose()

@@ -45,7 +45,6 @@ class WebSocketTransport:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[SocketConnection]:
-        """Open a WebSocket; leaving the block closes it."""
         if self._trusted is None and self._url.scheme == "wss":
             self._trusted = await trusted_certificates()
         limits = self._limits

@@ -56,15 +56,12 @@ class Waiting(Generic[T]):
         return self.send(None)
 
     def send(self, value: Any) -> Any:
-        """Go one step on."""
         trap = self._steps.send(value)
         self.waited = True
         return trap
 
     def throw(self, *error: Any) -> Any:
-        """Go one step on with an error."""
         return self._steps.throw(*error)
 
     def close(self) -> None:
-        """End it."""
         self._steps.close()
