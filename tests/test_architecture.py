@@ -75,7 +75,7 @@ PURE = (
     "actors.messages",
     "actors.catalogue.*",
     "actors.search.*",
-    "actors.server.lists.subscribers",
+    "actors.server.subscribers",
     "actors.transport.http.head",
     "actors.transport.http.client.proxies",
     "actors.transport.http.remote",
@@ -399,10 +399,6 @@ def test_a_folder_has_few_enough_modules_to_be_known() -> None:
 
 MANY_PARAMETERS = {
     "actors.registry.actor.Registry.__init__": "made once, by the daemon",
-    "actors.server.lists.discovery.Discovery.__init__": "the parts of a server know one another by functions",
-    "actors.server.process.link.Launcher.__init__": "the same",
-    "actors.server.record.Record.__init__": "the same",
-    "actors.server.traffic.Traffic.__init__": "the same",
     "supervisor.metatools.answers.page.Page.build": "what is known of a query beside its words",
     "supervisor.servers.children.Servers.__init__": "made once, by the daemon",
     "supervisor.service.gateway.Gateway.__init__": "made once, by the daemon",
@@ -608,9 +604,7 @@ def test_every_documented_error_is_raised_somewhere() -> None:
     assert classes("actors.errors").keys() - made() == UNRAISED.keys()
 
 
-@pytest.mark.parametrize(
-    "module", ["actors.messages", "actors.router", "actors.registry.actor", "actors.server.process.inbox"]
-)
+@pytest.mark.parametrize("module", ["actors.messages", "actors.router", "actors.registry.actor", "actors.server.inbox"])
 def test_every_message_is_sent_by_somebody(module: str) -> None:
     protocols = {name for name, node in classes(module).items() if "Protocol" in map(ast.unparse, node.bases)}
     actors = {name for name, node in classes(module).items() if any("Actor" in ast.unparse(b) for b in node.bases)}

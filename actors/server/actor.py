@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import trio
+from msgspec.structs import replace
 
 from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
 from actors.kit import Actor, Reply
@@ -40,22 +41,27 @@ from actors.messages import (
     WakeServer,
 )
 from actors.server.calls.unanswered import gone
-from actors.server.legacy_session import LegacySession
-from actors.server.performer import Performer
-from actors.server.process.inbox import (
+from actors.server.context import Profile, Shared
+from actors.server.inbox import (
     CallAbandoned,
     HoldEnded,
     OfIncarnation,
+    Order,
+    OutputClosed,
     PageRead,
     PauseOver,
+    ProcessExit,
     QuestionAnswered,
     QuestionProgressed,
+    Received,
     ServerMessage,
     TimerFired,
+    Written,
 )
-from actors.server.process.incarnation import OutputClosed, ProcessExit, Received, Written
-from actors.server.profile import Profile, Shared
-from actors.server.record import with_stderr
+from actors.server.legacy_session import LegacySession
+from actors.server.performer import Performer
+
+STDERR_LINES = 20
 
 
 class ServerActor(Actor[ServerMessage]):
@@ -70,10 +76,12 @@ class ServerActor(Actor[ServerMessage]):
         self._restarts = server.restarts
         self._reporter = reporter
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)
-        self._course = self._server.course
-        self._calls = self._server.calls
+        self._course = self._server.context.course
+        self._calls = self._server.context.calls
+        self._timers = self._server.context.timers
+        self._orders = self._server.context.orders
+        self._recovery = self._server.context.recovery
         self._traffic = self._server.traffic
-        self._timers = self._server.timers
         self._legacy = LegacySession(
             server,
             lambda: self._server.discovery.known,
@@ -94,7 +102,8 @@ class ServerActor(Actor[ServerMessage]):
     def status(self, *, stderr: bool = False) -> ServerStatus:
         """`stderr`: with the newest lines of it."""
         status = self._legacy.counted_in(self._server.status())
-        return with_stderr(status, self._server.processes.link) if stderr else status
+        link = self._server.processes.link if stderr else None
+        return status if link is None else replace(status, stderr=link.last_stderr(STDERR_LINES))
 
     def handle(self, message: ServerMessage, reply: Reply[Any] | None) -> None:
         match message:
@@ -129,17 +138,11 @@ class ServerActor(Actor[ServerMessage]):
                 self._traffic.pump()
             case OutputClosed():
                 self._traffic.output_closed()
-            case PageRead():
-                self._traffic.page_read(message)
             case QuestionAnswered():
-                self._traffic.answered(message)
+                self._traffic.resume(message)
                 self._watch_deadlines()
-            case QuestionProgressed():
-                self._traffic.progressed(message)
-            case HoldEnded():
-                self._traffic.hold_ended(message)
-            case PauseOver():
-                self._traffic.pause_over(message)
+            case PageRead() | QuestionProgressed() | HoldEnded() | PauseOver():
+                self._traffic.resume(message)
             case ProcessExit():
                 self._server.ended(message)
             case Spawned() | SpawnRefused() | Violated():
@@ -149,7 +152,7 @@ class ServerActor(Actor[ServerMessage]):
 
     def _on_order(
         self,
-        message: ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer,
+        message: Order,
         reply: Reply[Any],
     ) -> None:
         match message:
@@ -163,31 +166,31 @@ class ServerActor(Actor[ServerMessage]):
                 self._on_refresh(reply, operator=operator)
             case SleepServer():
                 self._legacy.sleep()
-                self._server.orders.sleep(reply)
+                self._orders.sleep(reply)
                 self._course.step(Sleep())
             case StopServer():
                 self._legacy.end()
-                self._server.orders.stop(reply)
+                self._orders.stop(reply)
                 self._course.step(Stop())
 
     def _on_restart(self, reply: Reply[Any]) -> None:
-        if (refusal := self._server.recovery.ending(self.life)) is not None:
+        if (refusal := self._recovery.ending(self.life)) is not None:
             reply.fail(refusal)
             return
         self._legacy.restart()
         self._restarts.forget()
         self._server.ordered("restart")
-        self._server.orders.restart(reply)
+        self._orders.restart(reply)
         self._course.step(Restart())
 
     def _on_refresh(self, reply: Reply[Any], *, operator: bool) -> None:
-        recovery = self._server.recovery
+        recovery = self._recovery
         if (refusal := recovery.ending(self.life) if operator else recovery.refusal(self.life)) is not None:
             reply.fail(refusal)
             return
         if operator:
             self._server.ordered("refresh")
-        self._server.orders.refresh(reply)
+        self._orders.refresh(reply)
         if self.life.listable:
             self._server.discovery.read()
             return
@@ -200,10 +203,10 @@ class ServerActor(Actor[ServerMessage]):
     def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
         if operator:
             self._restarts.forget()
-        elif (refusal := self._server.recovery.refusal(self.life)) is not None:
+        elif (refusal := self._recovery.refusal(self.life)) is not None:
             reply.fail(refusal)
             return
-        self._server.orders.wake(reply, urgent=urgent)
+        self._orders.wake(reply, urgent=urgent)
         self._server.wake(urgent=urgent)
         if operator:  # need not wait for a back-off that belongs to the forgotten failures
             self._course.step(BackoffOver())
@@ -222,7 +225,7 @@ class ServerActor(Actor[ServerMessage]):
             reply.fail(gone(self.name))
             return
         if not serving:
-            refusal = self._server.recovery.refusal_of_call(life, now + message.deadline_s)
+            refusal = self._recovery.refusal_of_call(life, now + message.deadline_s)
             if refusal is not None:
                 reply.fail(refusal)
                 return
@@ -259,7 +262,7 @@ class ServerActor(Actor[ServerMessage]):
             case Timer.BACKOFF:
                 self._course.step(BackoffOver())
             case Timer.RETRY:
-                self._server.recovery.begin_retry()
+                self._recovery.begin_retry()
                 self._course.step(Wake())
             case Timer.HANDSHAKE:
                 self._server.on_handshake_late()
@@ -279,7 +282,7 @@ class ServerActor(Actor[ServerMessage]):
 
     def _on_deadlines(self) -> None:
         processes = self._server.processes
-        why = self._server.recovery.delay(self.life, processes.activity)
+        why = self._recovery.delay(self.life, processes.activity)
         if self._calls.time_out(trio.current_time(), processes.link, *why):
             self._server.liveness.ask()
         self._traffic.pump()

@@ -30,7 +30,7 @@ from actors.protocol.facts import CallAsked, CallRefused
 from actors.protocol.wire.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError, encode
 from actors.server.calls.calls import Calls
 from actors.server.calls.turns import Subject
-from actors.server.process.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
+from actors.server.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
 from actors.server.process.link import Link
 from actors.server.settings import ServerSettings
 

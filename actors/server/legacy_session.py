@@ -33,8 +33,8 @@ from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING
-from actors.server.process.inbox import ServerMessage
-from actors.server.profile import Profile
+from actors.server.context import Profile
+from actors.server.inbox import ServerMessage
 from actors.transport.base import BESIDE_US
 
 PAUSE_S: Final = 60.0

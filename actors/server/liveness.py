@@ -10,10 +10,9 @@ stands still there are no looks, so a standstill costs the server one of them at
 
 from __future__ import annotations
 
-from actors.kit.timers import Timers
 from actors.life.events import Violated
 from actors.life.timers import Timer
-from actors.server.course import Course
+from actors.server.context import ServerContext
 from actors.server.processes import Processes
 
 LOOKS = 4
@@ -21,13 +20,13 @@ LOOKS = 4
 
 
 class Liveness:
-    """The questions to one server. `patience_s`: how long, in seconds, it may be silent after one."""
+    """The questions to one server."""
 
-    def __init__(self, patience_s: float, timers: Timers[Timer], processes: Processes, course: Course) -> None:
-        self._patience_s = patience_s
-        self._timers = timers
+    def __init__(self, context: ServerContext, processes: Processes) -> None:
+        self._patience_s = context.server.settings.unresponsive_s
+        self._timers = context.timers
+        self._course = context.course
         self._processes = processes
-        self._course = course
         self._said = 0
         self._arrived = 0
         self._looks = 0

@@ -5,44 +5,35 @@ No I/O and no waiting: what runs a process are tasks of the actor, see `Incarnat
 
 from __future__ import annotations
 
+import trio
 from msgspec.structs import replace
 
+from actors.kit import Turn
 from actors.life.events import Agreed, Exited, Expired, Fallback, Prolonged, Spawned, SpawnRefused, Violated
-from actors.life.policy import RestartType
 from actors.life.timers import Timer
 from actors.messages import Activity
-from actors.server.calls.calls import Calls
-from actors.server.course import Course
-from actors.server.process.incarnation import ProcessExit
-from actors.server.process.link import Launcher, Link
+from actors.protocol.agreement.era import Negotiation
+from actors.protocol.conversation import Conversation
+from actors.server.context import ServerContext
+from actors.server.inbox import ProcessExit
+from actors.server.process.incarnation import Incarnation
+from actors.server.process.link import Link
 from actors.server.process.startup import Startup
-from actors.server.record import Record
-from actors.server.settings import ServerSettings
+from actors.server.settings import LIST_LIMITS
 
 
 class Processes:
     """`link` is the present process and the conversation with it, None if there is none."""
 
-    def __init__(
-        self,
-        launcher: Launcher,
-        settings: ServerSettings,
-        restart: RestartType,
-        calls: Calls,
-        record: Record,
-        course: Course,
-        *,
-        new: bool,
-    ) -> None:
+    def __init__(self, context: ServerContext) -> None:
         self.link: Link | None = None
+        self._context = context
+        self._settings = context.server.settings
+        self._course = context.course
+        self._record = context.record
+        self._startup = Startup(self._settings, new=context.server.known is None and context.server.era is None)
         self._again = False  # the next process follows one that was only ruined by the probe of its era
-        self._startup = Startup(settings, new=new)
-        self._start_timeout_s = settings.start_timeout_s
-        self._launcher = launcher
-        self._restart: RestartType = restart
-        self._calls = calls
-        self._record = record
-        self._course = course
+        self._turn: Turn | None = None
 
     @property
     def activity(self) -> Activity | None:
@@ -56,10 +47,30 @@ class Processes:
     # Beginning and end ----------------------------------------------------------------------------------------------
 
     def spawn(self, number: int, *, urgent: bool) -> None:
-        """Start incarnation `number`; `urgent`: somebody waits for more than its lists."""
-        era, again = self._startup.begin(self._record.era), self._again
+        """Start incarnation `number` in tasks of the actor; `urgent`: somebody waits for more than its lists.
+
+        One that follows a process which was ruined by the probe of its era starts where that one stood in the line.
+        """
+        server, settings = self._context.server, self._settings
+        process = Incarnation(
+            number,
+            server.transport,
+            self._context.post,
+            spawn_timeout_s=settings.start_timeout_s,
+            installer=settings.installer,
+            installs=self._startup.new,
+            hear=server.journal.overhear,
+        )
+        self._turn = process.turn = Turn(before=self._turn if self._again else None)
         self._again = False
-        self.link = self._launcher.launch(number, era, urgent=urgent, new=self._startup.new, again=again)
+        if urgent:
+            process.hurry()
+        self._context.start_soon(process.run, self._context.shared.starts)
+        era = self._startup.begin(self._record.era)
+        negotiation = Negotiation(self._context.shared.identity, era, settings.terms)
+        tools = self._context.mirrors_of, self._context.needs_task
+        talk = Conversation(f"s{number}", negotiation, LIST_LIMITS, *tools, clock=trio.current_time)
+        self.link = Link(process, talk)
 
     def hurry(self) -> None:
         if self.link is not None:
@@ -81,9 +92,10 @@ class Processes:
     def ended(self, end: ProcessExit) -> None:
         if not end.exit.asked:
             self._probe_failed()
-        renewable = self._calls.window.end(renewable=end.exit.renewable)
+        renewable = self._context.calls.window.end(renewable=end.exit.renewable)
         exit_ = replace(end.exit, renewable=renewable)
-        normal = self._record.ended(self._course.life, exit_, self.link, self._calls, self._restart)
+        restart = self._context.server.restarts.policy.restart
+        normal = self._record.ended(self._course.life, exit_, self.link, self._context.calls, restart)
         self.link = None
         self._course.step(Exited(end.incarnation, exit_.reason, normal, renewable))
 
@@ -100,7 +112,7 @@ class Processes:
     def on_probe_answered(self) -> None:
         """After an answer to the probe of the era, the handshake has its whole time."""
         if self.link is not None and self._course.life.handshaking and self.link.probe_answered():
-            self._course.step(Prolonged(self.link.number, Timer.HANDSHAKE, self._start_timeout_s))
+            self._course.step(Prolonged(self.link.number, Timer.HANDSHAKE, self._settings.start_timeout_s))
 
     def agreed(self, link: Link, *, known: bool) -> None:
         """The handshake is done; `known`: so are the lists."""

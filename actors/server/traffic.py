@@ -31,18 +31,14 @@ from actors.protocol.facts import (
 )
 from actors.protocol.listing import PageArrived
 from actors.protocol.wire.failure import GONE, Failure
-from actors.server.calls.calls import Calls
-from actors.server.calls.task_pauses import TaskPauses
-from actors.server.course import Course
+from actors.server.context import ServerContext
 from actors.server.dialogue import Dialogue
+from actors.server.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered, QuestionProgressed, Received
 from actors.server.lists.change_stream import ChangeStream
 from actors.server.lists.discovery import Discovery
 from actors.server.liveness import Liveness
-from actors.server.process.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered, QuestionProgressed
-from actors.server.process.incarnation import Received
 from actors.server.process.link import Link
 from actors.server.processes import Processes
-from actors.server.record import Record
 
 _ANSWERS = (CallAnswered, CallRefused, CallMalformed, CallLost)
 
@@ -52,25 +48,22 @@ class Traffic:
 
     def __init__(
         self,
+        context: ServerContext,
         processes: Processes,
-        calls: Calls,
         dialogue: Dialogue,
         discovery: Discovery,
         change_stream: ChangeStream,
         liveness: Liveness,
-        record: Record,
-        course: Course,
-        pauses: TaskPauses,
     ) -> None:
+        self._context = context
+        self._calls = context.calls
+        self._course = context.course
+        self._record = context.record
         self._processes = processes
-        self._calls = calls
         self._dialogue = dialogue
         self._discovery = discovery
         self._change_stream = change_stream
         self._liveness = liveness
-        self._record = record
-        self._course = course
-        self._pauses = pauses
 
     def receive(self, received: Received) -> None:
         """Take lines, and what comes in their place."""
@@ -94,27 +87,20 @@ class Traffic:
         self._calls.fail_in_flight("it closed its output")
         self.pump()
 
-    def page_read(self, read: PageRead) -> None:
-        if (link := self._processes.link) is not None:
-            self._take(link, partial(self._discovery.on_read, read, link))
-        self.pump()
-
-    def answered(self, answered: QuestionAnswered) -> None:
-        self._dialogue.answered(answered, self._processes.link)
-        self.pump()
-
-    def progressed(self, progressed: QuestionProgressed) -> None:
-        if (link := self._processes.link) is not None:
-            self._dialogue.progressed(progressed.id, link)
-        self.pump()
-
-    def hold_ended(self, ended: HoldEnded) -> None:
-        self._dialogue.hold_ended(ended, self._processes.link)
-        self.pump()
-
-    def pause_over(self, over: PauseOver) -> None:
-        if (link := self._processes.link) is not None:
-            link.talk.tasks.due(over.call)
+    def resume(self, message: PageRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOver) -> None:
+        """Go on with what had to wait: for a thread, for a client, for other calls, for a task of the server."""
+        link = self._processes.link
+        match message:
+            case QuestionAnswered():
+                self._dialogue.answered(message, link)
+            case HoldEnded():
+                self._dialogue.hold_ended(message, link)
+            case QuestionProgressed(id=id_) if link is not None:
+                self._dialogue.progressed(id_, link)
+            case PageRead() if link is not None:
+                self._take(link, partial(self._discovery.on_read, message, link))
+            case PauseOver(call=call) if link is not None:
+                link.talk.tasks.due(call)
         self.pump()
 
     def abandon(self, call: int) -> None:
@@ -163,7 +149,7 @@ class Traffic:
             case CallLasts(call=call, pause_s=pause_s):
                 self._calls.lasts(call)
                 if pause_s is not None:
-                    self._pauses.begin(link.number, call, pause_s)
+                    self._context.start_soon(self._pause, PauseOver(link.number, call), pause_s)
             case CallAsked():
                 self._dialogue.ask(fact, link)
             case QuestionWithdrawn(id=id_):
@@ -192,6 +178,11 @@ class Traffic:
                 self._change_stream.updated(uri)
             case Listening() | ListenEnded():
                 self._on_subscription(fact, link)
+
+    async def _pause(self, over: PauseOver, seconds: float) -> None:
+        """Wait between two requests about a task that we drive."""
+        await trio.sleep(seconds)
+        await self._context.post.tell(over)
 
     def _on_subscription(self, fact: Listening | ListenEnded, link: Link) -> None:
         for answer in fact.calls:

@@ -23,7 +23,7 @@ from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import Profile, ServerActor, ServerMessage, Shared
-from actors.server.lists.subscribers import Subscribers
+from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.mask import Mask
 from supervisor.host.loop.wakes import wakes

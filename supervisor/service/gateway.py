@@ -21,7 +21,7 @@ from actors.principal import Principal
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
-from actors.server.lists.subscribers import Subscribers
+from actors.server.subscribers import Subscribers
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed

@@ -8,7 +8,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Address, Latest
 from actors.messages import ServerStatus
 from actors.router import Message as RouterMessage
-from actors.server.lists.subscribers import Subscribers
+from actors.server.subscribers import Subscribers
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.calls.counting import Used

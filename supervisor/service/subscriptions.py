@@ -24,7 +24,7 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE
 from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
-from actors.server.lists.subscribers import Subscribers
+from actors.server.subscribers import Subscribers
 from supervisor.service.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.visible import Visible

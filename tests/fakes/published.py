@@ -27,8 +27,8 @@ from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
 from actors.router import Router
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
-from actors.server.lists.subscribers import Subscribers
 from actors.server.operators.journal import Journal
+from actors.server.subscribers import Subscribers
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment

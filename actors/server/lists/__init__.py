@@ -1,1 +1,1 @@
-"""What a server offers: its lists read, their changes followed, and who is told of resources."""
+"""What a server offers: its lists read, and their changes followed."""

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import trio
 
-from actors.kit.timers import Timers
-from actors.life.policy import RestartLog
 from actors.life.timers import Timer
-from actors.server.course import Course
+from actors.server.context import ServerContext
 from actors.server.lists.discovery import Discovery
-from actors.server.lists.subscribers import Subscribers
 from actors.server.processes import Processes
 
 STABLE_S = 60.0
@@ -23,30 +20,19 @@ STABLE_S = 60.0
 
 
 class ChangeStream:
-    """The subscription to one server. `restarts` says how long the pauses are before it is opened again."""
+    """The subscription to one server. Its restart log says how long the pauses are before it is opened again."""
 
-    def __init__(
-        self,
-        server: str,
-        subscribers: Subscribers,
-        restarts: RestartLog,
-        timers: Timers[Timer],
-        processes: Processes,
-        course: Course,
-        discovery: Discovery,
-    ) -> None:
-        self._server = server
-        self._subscribers = subscribers
-        self._restarts = restarts
-        self._timers = timers
+    def __init__(self, context: ServerContext, processes: Processes, discovery: Discovery) -> None:
+        self._context = context
+        self._server = context.server.name
+        self._subscribers = context.shared.subscribers
         self._processes = processes
-        self._course = course
         self._discovery = discovery
         self._losses = 0
         self._useful = True
         self._opened_at: float | None = None
         self._unheard = False
-        self._lost = set(subscribers.uris(server))
+        self._lost = set(self._subscribers.uris(self._server))
 
     @property
     def wanted(self) -> bool:
@@ -61,7 +47,7 @@ class ChangeStream:
     def gone(self) -> None:
         """The process is: what it was subscribed to it does not tell of. Who wants to know has to wake the server."""
         self._lost.update(self._subscribers.uris(self._server))
-        if self._course.life.asleep:
+        if self._context.course.life.asleep:
             self._subscribers.missed(self._server, self._lost)
 
     def open(self) -> None:
@@ -93,9 +79,9 @@ class ChangeStream:
         self._subscribers.updated(self._server, uri)
 
     def ended(self) -> None:
-        if not self._useful or not self._course.life.serving:
+        if not self._useful or not self._context.course.life.serving:
             return
         lasted = trio.current_time() - self._opened_at if self._opened_at is not None else 0.0
         self._losses = 1 if lasted >= STABLE_S else self._losses + 1
         self._opened_at, self._unheard = None, True
-        self._timers.start(Timer.LISTEN, self._restarts.pause_s(self._losses))
+        self._context.timers.start(Timer.LISTEN, self._context.server.restarts.pause_s(self._losses))

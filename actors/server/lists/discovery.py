@@ -14,22 +14,18 @@ import trio
 from actors.catalogue.lists.draft import Draft
 from actors.catalogue.lists.pages import ListPage, read_page
 from actors.catalogue.offer import Offer
-from actors.kit import Address, Pauses, StartSoon, is_want
-from actors.kit.timers import Timers
+from actors.kit import Pauses, is_want
 from actors.life.events import Discovered, Expired, Sleep, Wake
 from actors.life.timers import Timer
 from actors.protocol.facts import AllListed, Fact
 from actors.protocol.listing import Listed, PageArrived, PageSummary
-from actors.server.calls.calls import Calls
-from actors.server.course import Course
+from actors.server.context import ServerContext
+from actors.server.inbox import PageRead
 from actors.server.lists.lists import Lists
-from actors.server.operators.orders import Orders
 from actors.server.operators.story import listed_change
-from actors.server.process.inbox import PageRead, ServerMessage
 from actors.server.process.link import Link
 from actors.server.processes import Processes
-from actors.server.record import Record
-from actors.server.settings import CATCH_UP_S, LIST_LIMITS, ServerSettings
+from actors.server.settings import CATCH_UP_S, LIST_LIMITS
 
 AT_ONCE_BYTES = 16 * 1024
 """A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""
@@ -37,36 +33,18 @@ LATE = "its lists could not be read in time"
 
 
 class Discovery:
-    """The walks over the lists of one server. `post` is the mailbox of its actor, `desk` the place for reading pages.
+    """The walks over the lists of one server.
 
     `looking`: the server was woken only to have its lists read, and had so many calls before that.
     """
 
-    def __init__(
-        self,
-        lists: Lists,
-        settings: ServerSettings,
-        processes: Processes,
-        calls: Calls,
-        orders: Orders,
-        record: Record,
-        course: Course,
-        timers: Timers[Timer],
-        post: Address[ServerMessage],
-        start_soon: StartSoon,
-        desk: trio.CapacityLimiter | None,
-    ) -> None:
+    def __init__(self, context: ServerContext, lists: Lists, processes: Processes) -> None:
+        self._context = context
+        self._settings = context.server.settings
+        self._course = context.course
+        self._timers = context.timers
         self._lists = lists
-        self._settings = settings
         self._processes = processes
-        self._calls = calls
-        self._orders = orders
-        self._record = record
-        self._course = course
-        self._timers = timers
-        self._post = post
-        self._start_soon = start_soon
-        self._desk = desk
         self.looking: int | None = None
         self._walk = 0
         self._draft = Draft(LIST_LIMITS, None)
@@ -82,7 +60,7 @@ class Discovery:
         if link is None or not self._course.life.listable:
             return
         if not link.talk.listing:
-            self._orders.reading()
+            self._context.orders.reading()
         self._begin(link)
         self._processes.flush()
 
@@ -113,7 +91,7 @@ class Discovery:
     def take(self, arrived: PageArrived, link: Link) -> Fact | None:
         """Read a page, now or in a thread. Returns what the message means instead if it is no page."""
         if len(arrived.line) > AT_ONCE_BYTES:
-            self._start_soon(self._read_aside, self._walk, link.number, arrived, self._draft)
+            self._context.start_soon(self._read_aside, self._walk, link.number, arrived, self._draft)
             return None
         page = read_page(arrived, self._draft.room(arrived.kind), self._draft.known)
         return self.on_read(PageRead(link.number, self._walk, arrived, page), link)
@@ -132,7 +110,7 @@ class Discovery:
 
     def on_late(self) -> None:
         """The walk takes too long. What is known stays, what was read counts, and the server can still answer calls."""
-        self._orders.fail_reading(LATE)
+        self._context.orders.fail_reading(LATE)
         link = self._processes.link
         if link is None:
             return
@@ -140,14 +118,14 @@ class Discovery:
             self._course.step(Expired(link.number))  # that is nothing to begin with
             return
         self._stop_reading()
-        self._record.last_error = LATE
+        self._context.record.last_error = LATE
         self._follow(link, link.talk.stop_listing(self._settings.discovery_timeout_s))
 
     # Looking again --------------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
         """Note how old the lists of an earlier run are, and be told when they are due."""
-        self._lists.restore(trio.current_time(), self._record.clock())
+        self._lists.restore(trio.current_time(), self._context.shared.clock())
         self._watch(awake=False)
 
     def look(self) -> None:
@@ -167,7 +145,7 @@ class Discovery:
             if not link.talk.listing:  # what is being read now will do
                 self._begin(link)
         elif life.asleep:
-            self.looking = self._calls.total
+            self.looking = self._context.calls.total
             return True
         else:
             self._lists.put_off(trio.current_time())
@@ -184,7 +162,7 @@ class Discovery:
         """Do what is owed after a reading. True: the server was woken for that alone, nobody has called it since."""
         if self._lists.owed:
             self.changed(link)
-        looked, self.looking = self.looking == self._calls.total, None
+        looked, self.looking = self.looking == self._context.calls.total, None
         self._timers.cancel(Timer.LOOK)
         self._watch(awake=self._course.life.serving and not looked)
         return looked and self._settings.idle_timeout_s > 0
@@ -208,14 +186,14 @@ class Discovery:
         self._timers.cancel(Timer.LISTING)
         if link.talk.agreement is None:
             return
-        now, unix_now = trio.current_time(), self._record.clock()
+        now, unix_now = trio.current_time(), self._context.shared.clock()
         before = self._lists.known
         offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
-        self._record.listed(link.number, offer, ready=self._course.life.serving)
-        self._orders.read(lambda: listed_change(before, offer))
+        self._context.record.listed(link.number, offer, ready=self._course.life.serving)
+        self._context.orders.read(lambda: listed_change(before, offer))
         if not self._lists.owed:
-            self._calls.listed()
+            self._context.calls.listed()
         self._course.step(Discovered(link.number))
         if self._settled(link):
             self._course.step(Sleep())
@@ -229,7 +207,7 @@ class Discovery:
         with trio.CancelScope() as scope:
             self._reading.add(scope)
             page = await self._in_thread(lambda: read_page(arrived, room, draft.known))
-            await self._post.tell(PageRead(incarnation, walk, arrived, page))
+            await self._context.post.tell(PageRead(incarnation, walk, arrived, page))
         self._reading.discard(scope)
 
     async def _in_thread(self, work: Callable[[], ListPage]) -> ListPage:
@@ -237,7 +215,7 @@ class Discovery:
         pauses = Pauses()
         while True:
             try:
-                return await trio.to_thread.run_sync(work, limiter=self._desk, abandon_on_cancel=True)
+                return await trio.to_thread.run_sync(work, limiter=self._context.shared.desk, abandon_on_cancel=True)
             except (RuntimeError, MemoryError) as error:
                 if not is_want(error):
                     raise

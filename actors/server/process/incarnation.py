@@ -8,9 +8,7 @@ can deadlock us. A process may wait for its turn to start; afterwards nothing it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 import trio
@@ -19,14 +17,14 @@ from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
 from actors.kit.decoding import decoded
 from actors.life.events import Spawned, SpawnRefused, Violated
-from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.framing import Oversized
 from actors.protocol.wire.opening import Message, opened
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
+from actors.server.inbox import OutputClosed, ProcessExit, Received, ServerMessage, Written
 from actors.transport.base import Connection, Exit, Transport, Work
 from actors.transport.lines import ATOMIC_BYTES
-from actors.transport.side_output import Hear, unheard
+from actors.transport.side_output import Hear
 from actors.transport.stdio.installer import Installer
 
 EXIT_S = 0.1
@@ -51,34 +49,6 @@ IDLE_LOOKS = 3
 """After that many looks without any work it does not install now, and others may."""
 
 
-class Received(msgspec.Struct, frozen=True):
-    """Whole lines arrived: messages, or what is kept of those over the limit; see `Incoming`."""
-
-    incarnation: int
-    lines: Sequence[Message]
-    stream: bytes = b""
-    failure: Failure | None = None
-
-
-class OutputClosed(msgspec.Struct, frozen=True):
-    """Nothing can come any more, though the process lives on."""
-
-    incarnation: int
-
-
-class Written(msgspec.Struct, frozen=True):
-    """There is room for those who waited to write."""
-
-    incarnation: int
-
-
-class ProcessExit(msgspec.Struct, frozen=True):
-    """Nothing of the process is left."""
-
-    incarnation: int
-    exit: Exit
-
-
 LastWord = ProcessExit | SpawnRefused
 """How the messages of a process end."""
 
@@ -95,12 +65,12 @@ class Incarnation:
         self,
         number: int,
         transport: Transport,
-        post: Address[Any],
+        post: Address[ServerMessage],
         *,
         spawn_timeout_s: float,
-        installer: Installer | None = None,
-        installs: bool = False,
-        hear: Hear = unheard,
+        installer: Installer | None,
+        installs: bool,
+        hear: Hear,
     ) -> None:
         self.number = number
         self.outbox: Outbox[Outgoing] = Outbox(MAX_UNREAD_BYTES, AHEAD_BYTES)

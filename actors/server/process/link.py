@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
 
 import trio
 
 from actors.errors import ProtocolViolation
-from actors.kit import Address, Mark, Starts, StartSoon, Turn
-from actors.protocol.agreement.era import Identity, Negotiation
-from actors.protocol.agreement.versions import Era
+from actors.kit import Mark
 from actors.protocol.conversation import Conversation
 from actors.protocol.facts import Fact
 from actors.protocol.wire.jsonrpc import members
-from actors.protocol.wire.mirrors import MirrorsOf
 from actors.protocol.wire.opening import Message as Said
 from actors.protocol.wire.opening import Opened, text_of
-from actors.server.process.inbox import ServerMessage
 from actors.server.process.incarnation import Incarnation
-from actors.server.settings import LIST_LIMITS, ServerSettings
-from actors.transport.base import Transport
-from actors.transport.side_output import Hear
 from actors.transport.stdio.installer import Installer
 
 _NO_BATCHES = "a batch, which this version of the protocol does not have"
@@ -116,64 +108,3 @@ class Link:
             return False
         self.hasty = False
         return True
-
-
-class Launcher:
-    """Makes links. `starts` bounds how many servers start at once; the process posts its facts to `post`.
-
-    `hear` is called with whatever a server writes beside its messages, `mirrors_of` and `needs_task`
-    with the names of called tools.
-    """
-
-    def __init__(
-        self,
-        transport: Transport,
-        settings: ServerSettings,
-        starts: Starts,
-        post: Address[ServerMessage],
-        start_soon: StartSoon,
-        identity: Identity,
-        hear: Hear,
-        mirrors_of: MirrorsOf,
-        needs_task: Callable[[str], bool],
-    ) -> None:
-        self._transport = transport
-        self._settings = settings
-        self._starts = starts
-        self._post = post
-        self._start_soon = start_soon
-        self._identity = identity
-        self._hear = hear
-        self._mirrors_of = mirrors_of
-        self._needs_task = needs_task
-        self._turn: Turn | None = None
-
-    def launch(self, number: int, era: Era | None, *, urgent: bool, new: bool, again: bool) -> Link:
-        """Start incarnation `number` in tasks of the actor; `era` is what the server spoke before.
-
-        `new`: it was never up, so it may have to be installed. `again`: through no fault of its own it needs a second
-        process, which starts where the first one stood in the line.
-        """
-        settings = self._settings
-        process = Incarnation(
-            number,
-            self._transport,
-            self._post,
-            spawn_timeout_s=settings.start_timeout_s,
-            installer=settings.installer,
-            installs=new,
-            hear=self._hear,
-        )
-        self._turn = process.turn = Turn(before=self._turn if again else None)
-        if urgent:
-            process.hurry()
-        self._start_soon(process.run, self._starts)
-        talk = Conversation(
-            f"s{number}",
-            Negotiation(self._identity, era, settings.terms),
-            LIST_LIMITS,
-            self._mirrors_of,
-            self._needs_task,
-            clock=trio.current_time,
-        )
-        return Link(process, talk)

@@ -39,9 +39,9 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import SUBSCRIBE
 from actors.protocol.exchanges import NOTHING, Interest
 from actors.server import Profile, ServerActor, ServerSettings, Shared
-from actors.server.lists.subscribers import Subscribers
 from actors.server.operators.journal import Journal
 from actors.server.process import incarnation
+from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
 from actors.transport.memory import MemoryTransport
 from tests.fakes.mcp_server import FakeServer

@@ -22,7 +22,7 @@ from actors.protocol.changes import SUBSCRIBE
 from actors.protocol.exchanges import Interest
 from actors.server import ServerSettings
 from actors.server.legacy_session import PAUSE_S
-from actors.server.lists.subscribers import Subscribers
+from actors.server.subscribers import Subscribers
 from actors.transport.memory import MemoryTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_dialogue import Caller

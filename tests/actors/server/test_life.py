@@ -19,8 +19,7 @@ from actors.life.states import State
 from actors.life.timers import Timer
 from actors.messages import ReadServer, ServerChanged, StopServer
 from actors.server import ServerSettings
-from actors.server.process.inbox import TimerFired
-from actors.server.process.incarnation import ProcessExit, Received
+from actors.server.inbox import ProcessExit, Received, TimerFired
 from actors.transport.base import Connection, Exit
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.tail import Tail

@@ -15,7 +15,7 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import UNSUBSCRIBE
 from actors.protocol.wire.jsonrpc import RemoteError
 from actors.server import ServerSettings
-from actors.server.lists.subscribers import Subscribers
+from actors.server.subscribers import Subscribers
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.turns import at_once

@@ -43,8 +43,8 @@ from actors.registry.actor import Registry
 from actors.router import Router
 from actors.search.documents.embedding import document_levels
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
-from actors.server.lists.subscribers import Subscribers
 from actors.server.operators.journal import Journal
+from actors.server.subscribers import Subscribers
 from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench

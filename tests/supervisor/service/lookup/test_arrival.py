@@ -172,7 +172,7 @@ async def test_calls_that_nobody_waits_for_any_more_leave_nothing_behind(mock_cl
                 clients.cancel_scope.cancel()
             await wait_all_tasks_blocked()
             assert found.router.in_flight.calls == 0
-        orders = found.actors["late"]._server.orders
+        orders = found.actors["late"]._orders
         reply: Reply[None] = found.actors["late"].address.request(WakeServer(server="late"))
         await wait_all_tasks_blocked()
         assert orders._wakers == [reply]

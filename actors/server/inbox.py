@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from actors.catalogue.lists.pages import ListPage
@@ -9,8 +11,38 @@ from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.timers import Timer
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.listing import PageArrived
+from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import ErrorObject
-from actors.server.process.incarnation import OutputClosed, ProcessExit, Received, Written
+from actors.protocol.wire.opening import Message
+from actors.transport.base import Exit
+
+
+class Received(msgspec.Struct, frozen=True):
+    """Whole lines arrived: messages, or what is kept of those over the limit; see `Incoming`."""
+
+    incarnation: int
+    lines: Sequence[Message]
+    stream: bytes = b""
+    failure: Failure | None = None
+
+
+class OutputClosed(msgspec.Struct, frozen=True):
+    """Nothing can come any more, though the process lives on."""
+
+    incarnation: int
+
+
+class Written(msgspec.Struct, frozen=True):
+    """There is room for those who waited to write."""
+
+    incarnation: int
+
+
+class ProcessExit(msgspec.Struct, frozen=True):
+    """Nothing of the process is left."""
+
+    incarnation: int
+    exit: Exit
 
 
 class CallAbandoned(msgspec.Struct, frozen=True):
@@ -56,7 +88,7 @@ class QuestionProgressed(msgspec.Struct, frozen=True):
 
 
 class PauseOver(msgspec.Struct, frozen=True):
-    """A call whose server works on it as a task may be asked for again; see `TaskPauses`."""
+    """A call whose server works on it as a task may be asked for again."""
 
     incarnation: int
     call: int
@@ -68,29 +100,6 @@ class HoldEnded(msgspec.Struct, frozen=True):
     incarnation: int
     id: bytes
 
-
-ServerMessage = (
-    CallServer
-    | WakeServer
-    | RestartServer
-    | RefreshServer
-    | SleepServer
-    | StopServer
-    | ReadServer
-    | CallAbandoned
-    | TimerFired
-    | Spawned
-    | SpawnRefused
-    | Violated
-    | ProcessExit
-    | Received
-    | Written
-    | PageRead
-    | QuestionAnswered
-    | QuestionProgressed
-    | HoldEnded
-    | PauseOver
-)
 
 OfIncarnation = (
     Written
@@ -106,3 +115,8 @@ OfIncarnation = (
     | ProcessExit
 )
 """What comes of one process, and counts only while that is the present one."""
+
+Order = ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer
+"""What operators and the daemon ask for."""
+
+ServerMessage = CallServer | Order | CallAbandoned | TimerFired | Received | OfIncarnation

@@ -11,48 +11,34 @@ from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartType
 from actors.life.states import Life, State
-from actors.messages import Activity, EraLearned, ServerChanged, ServerListed, ServerStatus
+from actors.messages import EraLearned, ServerChanged, ServerListed, ServerStatus
 from actors.protocol.agreement.versions import Era
 from actors.server.calls.calls import Calls
-from actors.server.operators.journal import Journal
 from actors.server.operators.last_words import ending
 from actors.server.operators.story import Story
 from actors.server.process.link import Link
-from actors.server.recovery import Recovery
 from actors.transport.base import Exit
-
-STDERR_LINES = 20
 
 
 class Record:
-    """Notes of one server over all its incarnations. `clock` gives unix time in seconds, `hide` masks secrets.
+    """Notes of one server over all its incarnations. `hide` masks secrets; `era` is what it spoke at last.
 
-    `transport` gives the word for how the server is reached.
+    `since` is when it came into its state, `last_error_at` when `last_error` was noted, in seconds of the trio clock.
     """
 
     def __init__(
-        self,
-        server: str,
-        transport: Callable[[], str],
-        reporter: Reporter,
-        clock: Callable[[], float],
-        era: Era | None,
-        hide: Callable[[str], str],
-        journal: Journal,
-        known: Offer | None,
+        self, server: str, reporter: Reporter, story: Story, hide: Callable[[str], str], era: Era | None
     ) -> None:
         self.era = era
         self.noise = 0
         self.hide = hide
+        self.story = story
+        self.since = trio.current_time()
+        self.last_error_at: float | None = None
         self._server = server
-        self._transport = transport
         self._reporter = reporter
-        self.clock = clock
-        self._since = trio.current_time()
         self._last_error: str | None = None
-        self._last_error_at: float | None = None
         self._of_before = False
-        self.story = Story(server, journal, known)
 
     @property
     def last_error(self) -> str | None:
@@ -62,7 +48,7 @@ class Record:
     @last_error.setter
     def last_error(self, text: str | None) -> None:
         self._last_error = text
-        self._last_error_at = trio.current_time() if text is not None else None
+        self.last_error_at = trio.current_time() if text is not None else None
         self._of_before = False
 
     def learn(self, era: Era) -> None:
@@ -72,7 +58,7 @@ class Record:
 
     def entered(self, state: State) -> None:
         """Note that the server is in another state. What was wrong before this start is over once it is up."""
-        self._since = trio.current_time()
+        self.since = trio.current_time()
         if state is State.SPAWNING:
             self._of_before = True
         elif state is State.READY and self._of_before:
@@ -119,50 +105,3 @@ class Record:
         if link is not None:
             self.noise += link.noise
         return normal
-
-    def status(
-        self,
-        life: Life,
-        link: Link | None,
-        known: Offer | None,
-        calls: Calls,
-        recovery: Recovery,
-        *,
-        activity: Activity | None,
-    ) -> ServerStatus:
-        next_start_s, retry_s = recovery.next_start_s(), recovery.call_retry_s(life)
-        agreement = link.talk.agreement if link is not None else None
-        return ServerStatus(
-            server=self._server,
-            state=life.state,
-            wanted=life.wanted,
-            since=self._since,
-            transport=self._transport(),
-            incarnation=life.incarnation,
-            pid=link.pid if link is not None else None,
-            era=self.era,
-            protocol_version=agreement.version if agreement is not None else (known.version if known else None),
-            restarts=recovery.restarts,
-            activity=activity,
-            next_start=None if next_start_s is None else trio.current_time() + next_start_s,
-            retry_at=None if retry_s is None else trio.current_time() + retry_s,
-            last_error=self.last_error,
-            last_error_at=self._last_error_at,
-            in_flight=calls.in_flight,
-            waiting=len(calls.waiting),
-            calls=calls.total,
-            failures=calls.failures,
-            noise=self.noise + (link.noise if link is not None else 0),
-            strays=link.talk.strays if link is not None else 0,
-            unheard=calls.unheard + (link.talk.unheard if link is not None else 0),
-            one_at_a_time=calls.turns.taken,
-            asked_since=calls.turns.asked_at(),
-            tasks=link.talk.tasks.open if link is not None else 0,
-            requires_reauth=life.barred,
-            reason=life.reason,
-        )
-
-
-def with_stderr(status: ServerStatus, link: Link | None) -> ServerStatus:
-    """Return a status with the newest lines the process wrote to stderr: they take a few milliseconds to be made."""
-    return status if link is None else replace(status, stderr=link.last_stderr(STDERR_LINES))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from actors.errors import TooManyCalls
-from actors.server.lists.subscribers import MAX_BYTES, MAX_PARENTS, MAX_URIS, PORTION, Subscribers
+from actors.server.subscribers import MAX_BYTES, MAX_PARENTS, MAX_URIS, PORTION, Subscribers
 from tests.fakes.turns import Turns, at_once
 
 

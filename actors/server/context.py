@@ -1,0 +1,104 @@
+"""What the actor of a server is made of: what is known of that server, what all of them share, what its parts share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import trio
+from msgspec.structs import replace
+
+from actors.catalogue.offer import Offer
+from actors.kit import Address, Starts, StartSoon
+from actors.kit.timers import Timers
+from actors.life.effects import Effect
+from actors.life.events import Event
+from actors.life.lifecycle import step
+from actors.life.policy import RestartLog
+from actors.life.states import Life
+from actors.life.timers import Timer
+from actors.protocol.agreement.era import Identity
+from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.mirrors import MirrorsOf
+from actors.server.calls.calls import Calls
+from actors.server.inbox import ServerMessage
+from actors.server.operators.journal import Journal
+from actors.server.operators.orders import Orders
+from actors.server.operators.record import Record
+from actors.server.recovery import Recovery
+from actors.server.settings import ServerSettings
+from actors.server.subscribers import OnlyUpdates, Subscribers
+from actors.transport.base import Transport
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
+
+    `hide` takes secrets out of what the server says of itself. `journal` is what is kept of it for its operator.
+    """
+
+    name: str
+    transport: Transport
+    settings: ServerSettings
+    restarts: RestartLog
+    journal: Journal
+    known: Offer | None = None
+    era: Era | None = None
+    hide: Callable[[str], str] = str
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """What all servers of a daemon share. `starts` bounds how many start at once, `identity` is who we say we are.
+
+    `clock` gives unix time in seconds; deadlines run by the trio clock. `desk` is where large pages of lists are read.
+    `subscribers` are who is told of changes of resources.
+    """
+
+    starts: Starts
+    clock: Callable[[], float]
+    identity: Identity
+    subscribers: Subscribers
+    desk: trio.CapacityLimiter | None = None
+
+    def beside(self) -> Shared:
+        """Return what an actor gets that works beside the one of its server: clients miss nothing when it ends."""
+        return replace(self, subscribers=OnlyUpdates(self.subscribers))
+
+
+class Course:
+    """The course of a server's life, and the one place where `lifecycle.step` is called.
+
+    `perform` does what follows from an event; it may let further events happen.
+    """
+
+    def __init__(self, perform: Callable[[Effect], None], orders: Orders) -> None:
+        self.life = Life()
+        self._perform = perform
+        self._orders = orders
+
+    def step(self, event: Event) -> None:
+        """Let one event happen, do what follows from it, and answer those whose order is done with it."""
+        self.life, effects = step(self.life, event)
+        for effect in effects:
+            self._perform(effect)
+        self._orders.settle(self.life)
+
+
+class ServerContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What every part of one server may use; nothing in it knows the parts.
+
+    `post` is the mailbox of the actor. `mirrors_of` and `needs_task` know the server's tools as they were listed last.
+    """
+
+    server: Profile
+    shared: Shared
+    post: Address[ServerMessage]
+    start_soon: StartSoon
+    timers: Timers[Timer]
+    course: Course
+    calls: Calls
+    orders: Orders
+    record: Record
+    recovery: Recovery
+    mirrors_of: MirrorsOf
+    needs_task: Callable[[str], bool]
