@@ -15,18 +15,7 @@ from msgspec.structs import replace
 from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
 from actors.kit import Actor, Reply
 from actors.kit.reporter import Reporter, Unreported
-from actors.life.events import (
-    BackoffOver,
-    Expired,
-    Prolonged,
-    Restart,
-    Sleep,
-    Spawned,
-    SpawnRefused,
-    Stop,
-    Violated,
-    Wake,
-)
+from actors.life import events as ev
 from actors.life.states import Life, State
 from actors.life.timers import Timer
 from actors.messages import (
@@ -145,7 +134,7 @@ class ServerActor(Actor[ServerMessage]):
                 self._traffic.resume(message)
             case ProcessExit():
                 self._server.ended(message)
-            case Spawned() | SpawnRefused() | Violated():
+            case ev.Spawned() | ev.SpawnRefused() | ev.Violated():
                 self._server.processes.take(message)
 
     # Orders ---------------------------------------------------------------------------------------------------------
@@ -167,11 +156,11 @@ class ServerActor(Actor[ServerMessage]):
             case SleepServer():
                 self._legacy.sleep()
                 self._orders.sleep(reply)
-                self._course.step(Sleep())
+                self._course.step(ev.Sleep())
             case StopServer():
                 self._legacy.end()
                 self._orders.stop(reply)
-                self._course.step(Stop())
+                self._course.step(ev.Stop())
 
     def _on_restart(self, reply: Reply[Any]) -> None:
         if (refusal := self._recovery.ending(self.life)) is not None:
@@ -181,7 +170,7 @@ class ServerActor(Actor[ServerMessage]):
         self._restarts.forget()
         self._server.ordered("restart")
         self._orders.restart(reply)
-        self._course.step(Restart())
+        self._course.step(ev.Restart())
 
     def _on_refresh(self, reply: Reply[Any], *, operator: bool) -> None:
         recovery = self._recovery
@@ -198,7 +187,7 @@ class ServerActor(Actor[ServerMessage]):
             self._restarts.forget()
         self._server.wake(urgent=True)
         if operator:
-            self._course.step(BackoffOver())
+            self._course.step(ev.BackoffOver())
 
     def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
         if operator:
@@ -209,7 +198,7 @@ class ServerActor(Actor[ServerMessage]):
         self._orders.wake(reply, urgent=urgent)
         self._server.wake(urgent=urgent)
         if operator:  # need not wait for a back-off that belongs to the forgotten failures
-            self._course.step(BackoffOver())
+            self._course.step(ev.BackoffOver())
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
@@ -260,14 +249,14 @@ class ServerActor(Actor[ServerMessage]):
             case Timer.IDLE:
                 self._on_idle()
             case Timer.BACKOFF:
-                self._course.step(BackoffOver())
+                self._course.step(ev.BackoffOver())
             case Timer.RETRY:
                 self._recovery.begin_retry()
-                self._course.step(Wake())
+                self._course.step(ev.Wake())
             case Timer.HANDSHAKE:
                 self._server.on_handshake_late()
             case Timer.DRAIN:
-                self._course.step(Expired(self.life.incarnation))
+                self._course.step(ev.Expired(self.life.incarnation))
             case Timer.RELIST:
                 self._server.discovery.read()
             case Timer.LISTEN:
@@ -297,6 +286,6 @@ class ServerActor(Actor[ServerMessage]):
         if self._calls.open or self._server.change_stream.wanted or (link is not None and link.talk.listing):
             left = self._idle_timeout_s
         if left > 0:
-            self._course.step(Prolonged(self.life.incarnation, Timer.IDLE, left))
+            self._course.step(ev.Prolonged(self.life.incarnation, Timer.IDLE, left))
         else:
-            self._course.step(Sleep())
+            self._course.step(ev.Sleep())

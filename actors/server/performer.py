@@ -11,7 +11,7 @@ from actors.kit import Address, StartSoon
 from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
 from actors.life import effects as ef
-from actors.life.events import Admitted, BackoffOver, GaveUp, Sleep, Wake
+from actors.life import events as ev
 from actors.life.states import State
 from actors.life.timers import Timer
 from actors.messages import ServerStatus
@@ -108,9 +108,9 @@ class Performer:
         self.discovery.looking = None
         if urgent:
             self.processes.hurry()
-        self.context.course.step(Wake())
+        self.context.course.step(ev.Wake())
         if urgent and self.context.recovery.may_hasten(self.context.course.life):
-            self.context.course.step(BackoffOver())
+            self.context.course.step(ev.BackoffOver())
 
     def ended(self, end: ProcessExit) -> None:
         self._dialogue.drop()
@@ -205,11 +205,11 @@ class Performer:
 
     def _ask_policy(self, failure: ef.AskPolicy) -> None:
         if self.discovery.stop_looking():  # nobody waits for it, and what is known of it stays: no reason to give it up
-            self.context.course.step(Sleep())
+            self.context.course.step(ev.Sleep())
         elif (delay_s := self.context.recovery.delay_s(failure)) is None:
-            self.context.course.step(GaveUp())
+            self.context.course.step(ev.GaveUp())
         else:
-            self.context.course.step(Admitted(delay_s))
+            self.context.course.step(ev.Admitted(delay_s))
             if not self.context.recovery.worth_waiting(failure, delay_s):
                 self.context.recovery.fail_waiting(
                     self.context.course.life, failure.reason, self.context.calls, self.context.orders

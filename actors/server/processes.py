@@ -9,7 +9,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.kit import Turn
-from actors.life.events import Agreed, Exited, Expired, Fallback, Prolonged, Spawned, SpawnRefused, Violated
+from actors.life import events as ev
 from actors.life.timers import Timer
 from actors.messages import Activity
 from actors.protocol.agreement.era import Negotiation
@@ -80,12 +80,12 @@ class Processes:
         if self.link is not None:
             self._startup.stop(self.link, self._course.life.wanted, polite=polite)
 
-    def take(self, event: Spawned | SpawnRefused | Violated) -> None:
+    def take(self, event: ev.Spawned | ev.SpawnRefused | ev.Violated) -> None:
         match event:
-            case SpawnRefused(reason=reason, detail=detail, permanent=permanent):
+            case ev.SpawnRefused(reason=reason, detail=detail, permanent=permanent):
                 self._record.not_started(reason, detail, permanent=permanent)
                 self.link = None
-            case Violated() if self._probe_failed():
+            case ev.Violated() if self._probe_failed():
                 return
         self._course.step(event)
 
@@ -97,7 +97,7 @@ class Processes:
         restart = self._context.server.restarts.policy.restart
         normal = self._record.ended(self._course.life, exit_, self.link, self._context.calls, restart)
         self.link = None
-        self._course.step(Exited(end.incarnation, exit_.reason, normal, renewable))
+        self._course.step(ev.Exited(end.incarnation, exit_.reason, normal, renewable))
 
     # Handshake ------------------------------------------------------------------------------------------------------
 
@@ -112,21 +112,21 @@ class Processes:
     def on_probe_answered(self) -> None:
         """After an answer to the probe of the era, the handshake has its whole time."""
         if self.link is not None and self._course.life.handshaking and self.link.probe_answered():
-            self._course.step(Prolonged(self.link.number, Timer.HANDSHAKE, self._settings.start_timeout_s))
+            self._course.step(ev.Prolonged(self.link.number, Timer.HANDSHAKE, self._settings.start_timeout_s))
 
     def agreed(self, link: Link, *, known: bool) -> None:
         """The handshake is done; `known`: so are the lists."""
         self._startup.greeted()
-        self._course.step(Agreed(link.number, known=known))
+        self._course.step(ev.Agreed(link.number, known=known))
 
     def on_late(self) -> bool:
         """The handshake takes too long, unless the server is being installed: True, and it has more time."""
         number = self._course.life.incarnation
         more_s = self._startup.more_s(self.link)
         if more_s > 0:
-            self._course.step(Prolonged(number, Timer.HANDSHAKE, more_s))
+            self._course.step(ev.Prolonged(number, Timer.HANDSHAKE, more_s))
         elif not self._probe_failed():
-            self._course.step(Expired(number))
+            self._course.step(ev.Expired(number))
         return more_s > 0
 
     def give_up(self) -> None:
@@ -139,7 +139,7 @@ class Processes:
             return False
         self._startup.suppose("legacy")
         self._again = True
-        self._course.step(Fallback(self.link.number))
+        self._course.step(ev.Fallback(self.link.number))
         return True
 
     # Output ---------------------------------------------------------------------------------------------------------
@@ -151,4 +151,4 @@ class Processes:
         if self.link.talk.output:
             self.link.flush()
         if self.link.choked:
-            self._course.step(Violated(self.link.number, "it does not read its input"))
+            self._course.step(ev.Violated(self.link.number, "it does not read its input"))

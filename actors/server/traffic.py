@@ -8,7 +8,7 @@ from functools import partial
 import trio
 
 from actors.errors import ProtocolViolation
-from actors.life.events import Away, Barred, Drained, NotAgreed
+from actors.life import events as ev
 from actors.life.states import State
 from actors.protocol.agreement.era import Agreement, NoAgreement
 from actors.protocol.facts import (
@@ -161,17 +161,17 @@ class Traffic:
                 self._processes.agreed(link, known=self._discovery.known is not None)
             case NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
                 self._record.last_error = reason = self._record.hide(said)
-                self._course.step(NotAgreed(link.number, reason))
+                self._course.step(ev.NotAgreed(link.number, reason))
             case Unreachable(reason=said, wait_s=wait_s) if self._calls.in_flight:  # some may be answered all the same
                 self._calls.fail_unreached(
                     Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
                 )
             case Unreachable(reason=said, wait_s=wait_s):
                 self._record.last_error = reason = self._record.hide(said)
-                self._course.step(Away(link.number, reason, wait_s))
+                self._course.step(ev.Away(link.number, reason, wait_s))
             case LoginWanted(reason=said):
                 self._record.last_error = reason = self._record.hide(said)
-                self._course.step(Barred(link.number, reason))
+                self._course.step(ev.Barred(link.number, reason))
             case ListsChanged(missed=missed):
                 self._change_stream.missed() if missed else self._discovery.changed(link)
             case ResourceUpdated(uri=uri):
@@ -201,4 +201,4 @@ class Traffic:
                 self._dialogue.others_wait()
         self._processes.flush()
         if self._course.life.state is State.DRAINING and not self._calls.in_flight:
-            self._course.step(Drained(self._course.life.incarnation))
+            self._course.step(ev.Drained(self._course.life.incarnation))
