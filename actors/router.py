@@ -41,7 +41,7 @@ class InFlight:
         self.awaited = False
         self.calls = 0
 
-    def settled(self) -> None:
+    def on_settled(self) -> None:
         """Count one less, in whatever task a call settles."""
         self.calls -= 1
         if self.awaited:
@@ -87,7 +87,7 @@ class Router(Actor[Message]):
                 reply.fail(TooManyCalls(f"the daemon is busy: {self.in_flight.calls} calls are in flight"))
                 return
             self.in_flight.calls += 1
-            reply.on_settled(self.in_flight.settled)
+            reply.on_settled(self.in_flight.on_settled)
         address.forward(message, reply)
 
     def _report_drained(self) -> None:

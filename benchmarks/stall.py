@@ -140,7 +140,7 @@ async def _until(registry: Registry, condition: object) -> None:
     assert callable(condition)
     with trio.fail_after(LIMIT_S):
         while not condition():
-            await registry.catalogue.changed(registry.catalogue.version)
+            await registry.catalogue.wait_newer(registry.catalogue.version)
 
 
 def _all_counted(registry: Registry, offers: Mapping[str, Offer]) -> bool:

@@ -253,7 +253,7 @@ class Daemon:
         log.info("ending: calls in flight have %g s", drain_s)
         with trio.move_on_after(drain_s), suppress(SupervisorError):
             await router.address.ask_in_turn(BeginShutdown())
-            await front.answered()
+            await front.wait_answered()
         front.end_calls()
         await servers.stop()
 

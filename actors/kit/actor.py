@@ -47,12 +47,12 @@ class Actor(ABC, Generic[M]):
         """Handle messages until `finish`, a crash or cancellation."""
         with self._mailbox:
             async with trio.open_nursery() as self.nursery:
-                self.started()
+                self.on_start()
                 task_status.started(self.address)
                 while not self._finished:
                     envelope = await self._mailbox.receive(self.rest)  # what has gathered costs one turn of the loop
                     self.handle(envelope.message, envelope.reply)
                 self.nursery.cancel_scope.cancel()
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         """Run once, inside the nursery, before the first message."""

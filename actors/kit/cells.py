@@ -34,7 +34,7 @@ class Latest(Generic[T]):
             tell()
 
     @contextmanager
-    def telling(self, tell: Callable[[], None]) -> Iterator[None]:
+    def on_set(self, tell: Callable[[], None]) -> Iterator[None]:
         """Have `tell`, which must neither wait nor raise, called with each `set` during the block.
 
         For those who are many: they need not all run in one turn of the loop, as who waits does.
@@ -45,7 +45,7 @@ class Latest(Generic[T]):
         finally:
             del self._told[tell]
 
-    async def changed(self, seen: int) -> int:
+    async def wait_newer(self, seen: int) -> int:
         """Wait until the version is over `seen`; return it. Versions in between are skipped. A checkpoint."""
         if self.version > seen:
             await trio.lowlevel.checkpoint()
@@ -77,7 +77,7 @@ class Feed(Generic[T]):
         A number that was never given out, of another run of the daemon say, counts as "from now on".
         """
         seen = min(max(number, 0), self.newest)
-        await self._latest.changed(seen)
+        await self._latest.wait_newer(seen)
         wanted = self.newest - seen
         events = list(self._events)[max(0, len(self._events) - wanted) :]
         return self.newest, wanted - len(events), events

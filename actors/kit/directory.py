@@ -39,7 +39,7 @@ class Directory(Generic[M]):
         return why() if why is not None else UnknownServer(f"there is no server {name[:80]!r}")
 
     @contextmanager
-    def registered(self, name: str, address: Address[M]) -> Iterator[None]:
+    def register(self, name: str, address: Address[M]) -> Iterator[None]:
         """Be found under `name` for the block."""
         self._addresses[name] = address
         try:

@@ -44,7 +44,7 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
     _on_settled: tuple[Callable[[], None], ...] = ()
 
     @property
-    def given(self) -> R | None:
+    def value(self) -> R | None:
         """The answer; None as long as there is none."""
         return self._value
 
@@ -214,14 +214,14 @@ class Mailbox(Generic[M]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        unread = self._unread()
+        unread = self._take_unread()
         self._receive.close()
         for reply in list(self._held):
             reply.fail(ActorStopped(outcome="unknown"))
         for reply in unread:
             reply.fail(ActorStopped())
 
-    def _unread(self) -> list[Reply[Any]]:
+    def _take_unread(self) -> list[Reply[Any]]:
         replies: list[Reply[Any]] = []
         while True:
             try:

@@ -80,14 +80,14 @@ class Outbox(Generic[T]):
             taken.append(self._waiting.popleft())
         return taken
 
-    def left(self, count: int) -> None:
+    def mark_sent(self, count: int) -> None:
         """Note that of the messages that were taken `count` more left, or some of the bytes of the last of them."""
         for _ in range(count):
             self.here -= self._leaving
             self._leaving = self._sizes.popleft()
         self.gone += count
 
-    def sent(self) -> bool:
+    def finish(self) -> bool:
         """Note that all that was taken left. Return, once, whether somebody was refused room and half is there."""
         self.here -= self._leaving
         self._leaving = 0

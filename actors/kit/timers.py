@@ -60,11 +60,11 @@ class Timers(Generic[N]):
         if timer is not None:
             timer.scope.cancel()
 
-    def running(self, name: N) -> bool:
+    def runs(self, name: N) -> bool:
         """Return whether a timer of that name runs, or fired and was not taken yet."""
         return name in self._timers
 
-    def left(self, name: N) -> float | None:
+    def remaining_s(self, name: N) -> float | None:
         """Return in how many seconds a timer of that name fires, None if there is none."""
         timer = self._timers.get(name)
         return None if timer is None else max(0.0, timer.moment - trio.current_time())

@@ -111,7 +111,7 @@ class Registry(Actor[Message]):
         self._embedding = embedding
         self._conditions = conditions or Conditions(clock)
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         """Start the tasks that index, embed and count."""
         self.nursery.start_soon(self._index_for_ever)
         if self._embedding is not None:

@@ -83,7 +83,7 @@ class ServerActor(Actor[ServerMessage]):
     def life(self) -> Life:
         return self._course.life
 
-    def started(self) -> None:
+    def on_start(self) -> None:
         """Start the task that carries facts to the registry, and watch over what is known."""
         self._server.discovery.restore()
         self.start_soon(self._reporter.run)

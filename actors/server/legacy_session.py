@@ -137,7 +137,7 @@ class LegacySession:
     def _settled(
         self, actor: SessionActor, sent: Reply[Result], message: CallServer, reply: Reply[Result], arrived: float
     ) -> None:
-        error, given = sent.failure, sent.given
+        error, given = sent.failure, sent.value
         if reply.settled:  # the client went away
             return
         if not isinstance(error, _NOT_UP):

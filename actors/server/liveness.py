@@ -36,7 +36,7 @@ class Liveness:
         link = self._processes.link
         if link is None or not self._course.life.serving:
             return
-        if link.talk.ask_for_life(again=not self._timers.running(Timer.SILENCE)):
+        if link.talk.ask_for_life(again=not self._timers.runs(Timer.SILENCE)):
             self._said, self._arrived, self._looks = link.said, link.arrived, LOOKS
             self._timers.start(Timer.SILENCE, self._patience_s / LOOKS)
         self._processes.flush()

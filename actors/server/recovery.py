@@ -78,8 +78,8 @@ class Recovery:
 
     def next_start_s(self) -> float | None:
         """Return in how many seconds the server is tried again by itself, None if it is not."""
-        left = self._timers.left(Timer.BACKOFF)
-        return left if left is not None else self._timers.left(Timer.RETRY)
+        remaining_s = self._timers.remaining_s(Timer.BACKOFF)
+        return remaining_s if remaining_s is not None else self._timers.remaining_s(Timer.RETRY)
 
     def call_retry_s(self, life: Life) -> float | None:
         """Return in how many seconds a call may find the server up again; see `ServerStatus.retry_at`."""

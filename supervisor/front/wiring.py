@@ -105,7 +105,7 @@ class Front:
 
         return cls(settings, sockets, handler, http, drain, state, learn_late)
 
-    async def answered(self) -> None:
+    async def wait_answered(self) -> None:
         """Wait until every request that came before the end is performed. A checkpoint if there are any."""
         await self._drain.empty()
 

@@ -85,9 +85,13 @@ class Forwarder:
         except RemoteError as remote:
             refused = within_limits(remote)
         if refused is not None:
-            result = await self._refused(client, request, refused)
-        if request.as_task and result.era == client.era and (made := self._tasks.made(client, request.server, result)):
-            return made
+            result = await self._error_result(client, request, refused)
+        if (
+            request.as_task
+            and result.era == client.era
+            and (created := self._tasks.take_created(client, request.server, result))
+        ):
+            return created
         return await self._answer(client, request, result)
 
     def _message(self, exchange: Exchange, request: ServerRequest) -> CallServer:
@@ -114,10 +118,10 @@ class Forwarder:
             principal=client.principal,
         )
 
-    async def _refused(self, client: Client, request: ServerRequest, refused: RemoteError) -> Result:
+    async def _error_result(self, client: Client, request: ServerRequest, refused: RemoteError) -> Result:
         """Return an error of a server as the result that its client takes it for. Raises it where that is an error."""
         written, hide = request.written, self._deployment.value.mask(request.server)
-        error = await self._bench.run(len(refused.error.data), masked, refused, hide)
+        error = await self._bench.run(len(refused.error.data), mask_error, refused, hide)
         if written is not None and passes(error.error, client.era, written, client.capabilities):
             raise RemoteError(error.error, request.server)
         failed = as_tool_result(error, request.method)
@@ -161,7 +165,7 @@ def within_limits(error: RemoteError) -> RemoteError:
     return RemoteError(ErrorObject(said.code, said.message[:MAX_ERROR_BYTES], data))
 
 
-def masked(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
+def mask_error(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
     """Return a server's error without its secrets: errors, unlike results, are shown and logged everywhere."""
     said = error.error
     message, before = hide(said.message), bytes(said.data).decode(errors="replace")

@@ -140,15 +140,15 @@ class Gateway:
         return self.of_ours.fitted(exchange.client, self._definitions, cacheable=True)
 
     async def _list_resources(self, exchange: Exchange) -> bytes:
-        return await self._listed(exchange, "resources", "resources")
+        return await self._list(exchange, "resources", "resources")
 
     async def _list_templates(self, exchange: Exchange) -> bytes:
-        return await self._listed(exchange, "templates", "resourceTemplates")
+        return await self._list(exchange, "templates", "resourceTemplates")
 
     async def _list_prompts(self, exchange: Exchange) -> bytes:
-        return await self._listed(exchange, "prompts", "prompts")
+        return await self._list(exchange, "prompts", "prompts")
 
-    async def _listed(self, exchange: Exchange, kind: Listed, member: str) -> bytes:
+    async def _list(self, exchange: Exchange, kind: Listed, member: str) -> bytes:
         client = exchange.client
         seen = self._visible.now(client.principal)
         cursor = native_lists.cursor_of(exchange.params)

@@ -113,7 +113,7 @@ class Reading:
             raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
         since = trio.current_time()
         wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
-        server, ref = await self._referred(exchange.client, wanted.ref, since)
+        server, ref = await self._resolve_ref(exchange.client, wanted.ref, since)
         members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
         if bytes(wanted.context):
             members += b',"context":' + bytes(wanted.context)
@@ -121,7 +121,7 @@ class Reading:
             exchange, ServerRequest(server, "completion/complete", members, wanted.meta, since=since)
         )
 
-    async def _referred(self, client: Client, ref: Mapping[str, Any], since: float) -> tuple[str, dict[str, Any]]:
+    async def _resolve_ref(self, client: Client, ref: Mapping[str, Any], since: float) -> tuple[str, dict[str, Any]]:
         """Return the server a reference is about, and the reference in that server's words."""
         kind, name, uri = ref.get("type"), ref.get("name"), ref.get("uri")
         if kind == "ref/prompt" and isinstance(name, str):
@@ -138,13 +138,15 @@ def _for_model(server: str, body: bytes) -> bytes:
     """Return the result of `read_mcp_resource` for what a server answered."""
     contents = _contents(server, body)
     blocks = _array(_block(server, item) for item in contents)
-    structured = with_contents(body, _array(_renamed(server, item, resource_path) for item in contents))
+    structured = with_contents(body, _array(_with_own_name(server, item, resource_path) for item in contents))
     return b"".join([b'{"content":', *blocks, b',"structuredContent":', structured, b"}"])
 
 
 def as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
     """Return the result of `resources/read` for what a server answered, its URIs `renamed` to `mcp://server/uri`."""
-    contents = _array(_renamed(server, item, resource_uri) if renamed else item for item in _contents(server, body))
+    contents = _array(
+        _with_own_name(server, item, resource_uri) if renamed else item for item in _contents(server, body)
+    )
     return with_contents(body, contents, era)
 
 
@@ -191,7 +193,7 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
     text = item.get("text")
     if text is not None and bytes(text)[:1] == b'"':
         return {"type": "text", "text": text}
-    return {"type": "resource", "resource": _renamed(server, item, resource_uri)}
+    return {"type": "resource", "resource": _with_own_name(server, item, resource_uri)}
 
 
 def with_contents(body: bytes, contents: _Parts, era: Era = "legacy") -> bytes:
@@ -202,7 +204,7 @@ def with_contents(body: bytes, contents: _Parts, era: Era = "legacy") -> bytes:
     return b"".join(_object(members))
 
 
-def _renamed(server: str, item: Mapping[str, msgspec.Raw], name: Callable[[str, str], str]) -> dict[str, Any]:
+def _with_own_name(server: str, item: Mapping[str, msgspec.Raw], name: Callable[[str, str], str]) -> dict[str, Any]:
     """Return one content under the name that `name` gives its URI, and so a UI resource that its `_meta` names."""
     named = {"uri": name(server, _text(item["uri"]))} if "uri" in item else {}
     meta = {"_meta": rewrite_meta(server, item["_meta"], name)} if "_meta" in item else {}

@@ -131,9 +131,9 @@ class Subscriptions:
             reply = self._router.request(message)
             key, left = (server, uri), trio.Event()
             self._leaving[key] = left
-            reply.on_settled(partial(self._left, key, left))
+            reply.on_settled(partial(self._on_leave, key, left))
 
-    def _left(self, key: tuple[str, str], left: trio.Event) -> None:
+    def _on_leave(self, key: tuple[str, str], left: trio.Event) -> None:
         left.set()
         if self._leaving.get(key) is left:
             del self._leaving[key]

@@ -59,7 +59,7 @@ class HeldTask(msgspec.Struct, eq=False):
         told = tasks.told(said)
         self.over = self.over or (told is not None and told.status in OVER)
 
-    def renamed(self, said: bytes, method: str) -> bytes:
+    def rename(self, said: bytes, method: str) -> bytes:
         """Return what the server said of it, as an answer to a method or by itself, under our name."""
         if method in (GET, CANCEL, UPDATE, STATUS):
             return tasks.with_id(said, self.name)
@@ -77,11 +77,11 @@ class TaskVoice:
         """Tell the client something; see `Caller.note`."""
         if note.method == STATUS:
             self._task.hear(msgspec.Raw(note.params))
-        return self._caller.note(Note(note.method, self._task.renamed(note.params, note.method)))
+        return self._caller.note(Note(note.method, self._task.rename(note.params, note.method)))
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         """Ask the client something; see `Caller.ask`."""
-        params = self._task.renamed(bytes(question.params), question.method)
+        params = self._task.rename(bytes(question.params), question.method)
         return self._caller.ask(msgspec.structs.replace(question, params=msgspec.Raw(params)))
 
     @property
@@ -123,11 +123,12 @@ class HeldTasks:
 
     def refusal(self, client: Client) -> TooManyCalls:
         """Return the error for a call that is to become a task, and may not."""
-        text = f"{self._quota.held(client.program)} tasks of this client are under way, of {MAX_TASKS} for all clients"
+        mine = self._quota.amount_of(client.program)
+        text = f"{mine} tasks of this client are under way, of {MAX_TASKS} for all clients"
         text += "; fetch the results of those that have ended, cancel some, or make the call without a task"
         return TooManyCalls(text)
 
-    def made(self, client: Client, server: str, result: Result) -> bytes | None:
+    def take_created(self, client: Client, server: str, result: Result) -> bytes | None:
         """Keep the task that a result tells of; return the result with our name of it, None if it tells of none."""
         task = tasks.created(result.body, result.era)
         if task is None:

@@ -104,7 +104,7 @@ class Updates:
             del self._visited_taken[next(iter(self._visited_taken))]
         return ids
 
-    def sent(self, now: float, by: float) -> None:
+    def mark_sent(self, now: float, by: float) -> None:
         """What was taken is sent `now`, at the latest; what was sent up to the moment `by` has arrived."""
         for taken in (self._taken, self._visited_taken):
             for name in [name for name, moment in taken.items() if moment <= by]:

@@ -51,7 +51,7 @@ async def running(max_in_flight: int = 10, capacity: int = 10) -> AsyncIterator[
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             await nursery.start(rig.router.run)
-            with rig.box, rig.directory.registered("s", rig.box.address):
+            with rig.box, rig.directory.register("s", rig.box.address):
                 yield rig
             nursery.cancel_scope.cancel()
 
@@ -206,11 +206,11 @@ async def test_settled_calls_wake_the_router_only_while_somebody_waits_for_the_l
 def test_a_name_in_the_directory_belongs_to_the_newest_actor() -> None:
     directory: Directory[Any] = Directory()
     old, new = Mailbox[Any](1).address, Mailbox[Any](1).address
-    with directory.registered("s", old):
-        with directory.registered("s", new):
+    with directory.register("s", old):
+        with directory.register("s", new):
             assert directory.find("s") is new
         assert directory.find("s") is None
-    with directory.registered("t", new):
+    with directory.register("t", new):
         assert directory.names() == ["t"]
     assert directory.find("t") is None
 

@@ -277,7 +277,7 @@ class FakeServer:
     async def _ask_to_visit(self, peer: MemoryPeer, visit: str) -> Any:
         id_, answer = self._question()
         await self._send(peer, {"id": id_, "method": "elicitation/create", "params": address(visit)})
-        await answer.changed(answer.version)
+        await answer.wait_newer(answer.version)
         return answer.value
 
     def _question(self) -> tuple[int, Latest[Any]]:
@@ -298,7 +298,7 @@ class FakeServer:
             await self._send(peer, {"method": "notifications/cancelled", "params": {"requestId": id_}})
             await trio.sleep(arguments.get("pause_s", 0))
             return None
-        await answer.changed(answer.version)
+        await answer.wait_newer(answer.version)
         return answer.value
 
     async def _send(self, peer: MemoryPeer, message: dict[str, Any]) -> None:

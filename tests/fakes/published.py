@@ -225,12 +225,12 @@ async def served(
             }
             for actor in actors.values():
                 await nursery.start(actor.run)
-                stack.enter_context(directory.registered(actor.name, actor.address))
+                stack.enter_context(directory.register(actor.name, actor.address))
                 await registry.address.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
                 if actor.name not in undiscovered:
                     await actor.address.ask(WakeServer(server=actor.name))
             while registry.catalogue.value.visible != servers.keys() - set(undiscovered):
-                await registry.catalogue.changed(registry.catalogue.version)
+                await registry.catalogue.wait_newer(registry.catalogue.version)
             yield Served(gateway, registry, router, actors)
             async with trio.open_nursery() as passing:
                 passing.start_soon(_pass_time)

@@ -60,12 +60,7 @@ class Gate:
         self._kept = max(0, min(kept, places - 1))
         self._interval_s = interval_s
         self._next = -math.inf
-        self._waiting: list[Turn] = []
-
-    @property
-    def waiting(self) -> int:
-        """How many wait for a place."""
-        return len(self._waiting)
+        self.waiting: list[Turn] = []
 
     @property
     def free(self) -> int:
@@ -87,7 +82,7 @@ class Gate:
         """Give the free places to those who may have them, for one who became urgent or a place that became free."""
         while (turn := self._first()) is not None:
             self._free -= 1
-            self._waiting.remove(turn)
+            self.waiting.remove(turn)
             turn.moment = self._moment()  # here, as tasks run in any order
             turn.granted.set()
 
@@ -95,19 +90,19 @@ class Gate:
         """Return who may have a place now."""
         if self._free <= 0:
             return None
-        urgent = next((turn for turn in self._waiting if turn.urgent), None)
-        patient = self._waiting[0] if self._waiting and self._free > self._kept else None
+        urgent = next((turn for turn in self.waiting if turn.urgent), None)
+        patient = self.waiting[0] if self.waiting and self._free > self._kept else None
         return urgent or patient
 
     async def _queue(self, turn: Turn) -> None:
         turn.wait_at(self)
-        insort(self._waiting, turn, key=_number)
+        insort(self.waiting, turn, key=_number)
         self.grant()
         try:
             await turn.granted.wait()
         except BaseException:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
+            if turn in self.waiting:
+                self.waiting.remove(turn)
             else:
                 self._hand_over()
             raise

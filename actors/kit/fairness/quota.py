@@ -18,17 +18,17 @@ class Quota:
         self.used = 0
         self._held: dict[Hashable, int] = {}
 
-    def held(self, holder: Hashable) -> int:
+    def amount_of(self, holder: Hashable) -> int:
         """Return how much a holder has."""
         return self._held.get(holder, 0)
 
     def has_room(self, holder: Hashable, amount: int = 1) -> bool:
         """Say whether a holder may have so much more: then it has no more than is left free."""
-        return self.held(holder) + amount <= self.limit - self.used - amount
+        return self.amount_of(holder) + amount <= self.limit - self.used - amount
 
     def add(self, holder: Hashable, amount: int = 1) -> None:
         """Give a holder more. Whoever may not refuse any more need not have asked `has_room`."""
-        self._held[holder] = self.held(holder) + amount
+        self._held[holder] = self.amount_of(holder) + amount
         self.used += amount
 
     def remove(self, holder: Hashable, amount: int = 1) -> None:

@@ -119,8 +119,8 @@ class Incarnation:
         if not outbox.here:
             return False
         if connection is not None and (messages := outbox.take_all(ATOMIC_BYTES)):
-            if connection.send_at_once(messages, outbox.left):
-                return outbox.sent()
+            if connection.send_at_once(messages, outbox.mark_sent):
+                return outbox.finish()
             outbox.put_back(messages)
         outbox.wake()
         return False
@@ -231,14 +231,14 @@ class Incarnation:
         while True:
             messages = await self.outbox.take(AT_ONCE_BYTES)
             try:
-                taken = await connection.send(messages, self.outbox.left)
+                taken = await connection.send(messages, self.outbox.mark_sent)
             except ServerExited:
                 await self._closed(connection, "it closed its input and did not exit")
                 return
             if not taken:
                 await self._post.tell(Violated(self.number, "it does not read its input"))
                 return
-            if self.outbox.sent():
+            if self.outbox.finish():
                 await self._post.tell(Written(self.number))
 
     async def _stop_when_asked(self, connection: Connection) -> None:

@@ -24,7 +24,7 @@ DEFAULT_BYTES = 128 * 1024 * 1024
 RETRY_S = 1.0
 
 
-def overloaded() -> MailboxFull:
+def no_room() -> MailboxFull:
     """Return the error for a request there is no room for."""
     text = "the daemon holds as many bytes of unfinished requests as it may; retry shortly"
     return MailboxFull(text, retry_after_s=RETRY_S)
@@ -59,7 +59,7 @@ class Budget:
             oldest = next(iter(self._arriving), share)
             self.refused += 1
             if oldest is share:
-                raise overloaded()
+                raise no_room()
             oldest.take_away()
         self._arriving.setdefault(share)
         self.used += size
@@ -89,7 +89,7 @@ class Share(msgspec.Struct, eq=False):
     def grow(self, size: int) -> None:
         """Count bytes that have arrived. Raises `MailboxFull` if there is no room, or is none any more."""
         if self.taken_away:
-            raise overloaded()
+            raise no_room()
         self._size += size
         more = self._size - FREE_BYTES - self._counted
         if more > 0:

@@ -157,7 +157,7 @@ class ClientConnection:
     @property
     def behind(self) -> bytes:
         """What the client has sent behind the request under way, as far as it was read."""
-        return self._parser.waiting
+        return self._parser.remainder
 
     async def read(self) -> bytes:
         """Wait for bytes and return them, empty if there will be none. There is rarely something before one waits."""

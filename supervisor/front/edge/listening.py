@@ -42,7 +42,7 @@ async def accept_for_ever(
         while True:
             try:
                 stream = await listener.accept()
-                connections.start_soon(_handled, serve, stream)
+                connections.start_soon(_handle, serve, stream)
             except (OSError, MemoryError) as error:
                 if not is_want(error):
                     if isinstance(error, OSError) and error.errno in _OF_THE_PEER:
@@ -55,7 +55,7 @@ async def accept_for_ever(
                 conditions.end(WHAT)
 
 
-async def _handled(serve: Serve, stream: trio.SocketStream) -> None:
+async def _handle(serve: Serve, stream: trio.SocketStream) -> None:
     try:
         await serve(stream)
     except* Exception as group:  # the border: it would end every other connection
@@ -130,7 +130,7 @@ def _open_all(
             listener.close()
         if opened and port == 0 and error.errno == errno.EADDRINUSE:
             raise _PortRace from None
-        raise _explained(listen, error) from None
+        raise _explain(listen, error) from None
     return opened
 
 
@@ -153,7 +153,7 @@ def _open_one(family: socket.AddressFamily, address: str, port: int, tcp_user_ti
     return listener
 
 
-def _explained(listen: str, error: OSError) -> ConfigError:
+def _explain(listen: str, error: OSError) -> ConfigError:
     if error.errno == errno.EADDRINUSE:
         return _config_error(
             listen, "the port is in use", "stop the program that uses it, or choose another port; 0 takes a free one"

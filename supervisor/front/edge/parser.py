@@ -93,7 +93,7 @@ class RequestParser:
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
 
     @property
-    def waiting(self) -> bytes:
+    def remainder(self) -> bytes:
         """What has arrived and was not looked at."""
         return self._inbox[self._at :]
 
@@ -129,7 +129,7 @@ class RequestParser:
         version = _version_of(head[: head.index(b"\r\n")])
         self._headers, self._in_head = [], True
         self._feed(head)
-        self._now = now = self._incoming(version)
+        self._now = now = self._build(version)
         if now.upgrade:
             return now
         if self._upgrades:
@@ -169,7 +169,7 @@ class RequestParser:
         except HttpParserError as error:
             raise HttpProtocolError(400, f"no HTTP: {error}") from None
 
-    def _incoming(self, version: str) -> IncomingRequest:
+    def _build(self, version: str) -> IncomingRequest:
         assert self._parser is not None
         method, headers = self._parser.get_method().decode("ascii"), self._headers
         fields = fields_of(headers)

@@ -24,7 +24,7 @@ import trio
 
 from actors.errors import CallTooLarge
 from actors.principal import LOCAL, Principal
-from supervisor.front.edge.budget import FREE_BYTES, Share, overloaded
+from supervisor.front.edge.budget import FREE_BYTES, Share, no_room
 from supervisor.front.edge.parser import IncomingRequest
 from supervisor.front.edge.wire import Wire
 
@@ -132,7 +132,7 @@ class HttpRequest:
             share.give_up = scope.cancel
             return await self._collect(limits, share)
         if share.taken_away:
-            raise overloaded()
+            raise no_room()
         raise TooLate(f"the body did not arrive within {limits.timeout_s:g} s")
 
     async def _collect(self, limits: BodyLimits, share: Share) -> bytes:

@@ -28,7 +28,7 @@ from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.heads.head import Head, scan
 from supervisor.front.http.heads.ladder import is_modern, refusal
 from supervisor.front.http.heads.mirrors import disagreement
-from supervisor.front.http.heads.refusal import ErrorResponse, refuse, refused, refused_message
+from supervisor.front.http.heads.refusal import ErrorResponse, refuse, refuse_message, refuse_unread
 from supervisor.front.http.legacy import LegacyFront
 from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.redelivery import Redelivery
@@ -102,15 +102,15 @@ class McpHttp:
         try:
             fronts = self._behind(name)
         except UnknownDoor as error:
-            await _refused(request, refused(error))
+            await _refuse(request, refuse_unread(error))
             return
         head, method = scan(request.fields), request.method
         if method == "POST":
             await self._post(fronts, head, request)
         elif method not in {"GET", "DELETE"}:
-            await _refused(request, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
+            await _refuse(request, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
         elif request.has_body:
-            await _refused(request, refuse(400, NULL, INVALID_REQUEST, f"a {method} has no body here"))
+            await _refuse(request, refuse(400, NULL, INVALID_REQUEST, f"a {method} has no body here"))
         elif method == "GET":
             await self._get(fronts, head, request)
         else:
@@ -142,19 +142,19 @@ class McpHttp:
 
     async def _post(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
         if not head.is_json:
-            await _refused(request, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"))
+            await _refuse(request, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"))
             return
         if not (head.accepts.json or head.accepts.stream):
-            await _refused(request, refuse(406, NULL, INVALID_REQUEST, "accept application/json"))
+            await _refuse(request, refuse(406, NULL, INVALID_REQUEST, "accept application/json"))
             return
         try:
             body = await request.body(self._body_limits)
         except MailboxFull as error:
-            await _refused(request, refused(error), RETRY)
+            await _refuse(request, refuse_unread(error), RETRY)
         except SupervisorError as error:
-            await _refused(request, refused(error))
+            await _refuse(request, refuse_unread(error))
         except TooLate as error:
-            await _refused(request, refuse(408, NULL, INVALID_REQUEST, str(error)))
+            await _refuse(request, refuse(408, NULL, INVALID_REQUEST, str(error)))
         else:
             message = read(body) if len(body) < LARGE_BYTES else await decoded(partial(read, body))
             await self._serve(fronts, message, head, request)
@@ -162,12 +162,12 @@ class McpHttp:
     async def _serve(self, fronts: _Fronts, message: Message, head: Head, request: HttpRequest) -> None:
         wrong = refusal(head, message)
         if wrong is not None:
-            await _refused(request, refused_message(wrong))
+            await _refuse(request, refuse_message(wrong))
         elif isinstance(message, ModernRequest):
             if message.method == "tools/call" and message.named is not None:
                 mirrors = await fronts.service.mirrors_of(request.principal, message.named)
                 if mirrors and (wrong := await _disagreement(mirrors, message, request.fields)) is not None:
-                    await _refused(request, refused_message(wrong))
+                    await _refuse(request, refuse_message(wrong))
                     return
             await fronts.modern.serve(message, head.accepts, request)
         elif isinstance(message, Notification) and is_modern(head, message):
@@ -178,15 +178,15 @@ class McpHttp:
 
     async def _get(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
         if head.session is None:
-            await _refused(request, refuse(405, NULL, INVALID_REQUEST, "a stream needs a session"), ALLOW_POST)
+            await _refuse(request, refuse(405, NULL, INVALID_REQUEST, "a stream needs a session"), ALLOW_POST)
         elif not head.accepts.stream:
-            await _refused(request, refuse(406, NULL, INVALID_REQUEST, "accept text/event-stream"))
+            await _refuse(request, refuse(406, NULL, INVALID_REQUEST, "accept text/event-stream"))
         else:
             await fronts.legacy.stream(head, request)
 
     async def _delete(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
         if head.session is None:
-            await _refused(request, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
+            await _refuse(request, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
         else:
             await fronts.legacy.delete(head, request)
 
@@ -197,5 +197,5 @@ async def _disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, fie
     return await decoded(partial(disagreement, mirrors, message, fields))
 
 
-async def _refused(request: HttpRequest, refusal: ErrorResponse, lines: Lines = ()) -> None:
+async def _refuse(request: HttpRequest, refusal: ErrorResponse, lines: Lines = ()) -> None:
     await request.answer(refusal.status, refusal.body, lines)

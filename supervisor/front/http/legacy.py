@@ -27,7 +27,7 @@ from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream
 from supervisor.front.http.heads.head import Accepts, Head
 from supervisor.front.http.heads.ladder import legacy_version
-from supervisor.front.http.heads.refusal import refuse, refused_message
+from supervisor.front.http.heads.refusal import refuse, refuse_message
 from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.session_streams import SessionStreams
 from supervisor.front.http.sessions import HttpSession, Sessions
@@ -104,7 +104,7 @@ class LegacyFront:
             await self._batch(message, session, accepts, http)
         else:
             if session is not None:
-                _received(session, message)
+                _take(session, message)
             await http.answer(202)
 
     async def stream(self, head: Head, http: HttpRequest) -> None:
@@ -193,26 +193,26 @@ class LegacyFront:
 
     async def _batch(self, batch: Batch, session: HttpSession | None, accepts: Accepts, http: HttpRequest) -> None:
         if session is None or session.client.version != BATCH_VERSION:
-            refused = refused_message(NO_BATCHES)
+            refused = refuse_message(NO_BATCHES)
             await http.answer(refused.status, refused.body)
             return
         answers = [b""] * len(batch.messages)
         async with trio.open_nursery() as nursery:
             for place, message in enumerate(batch.messages):
-                nursery.start_soon(self._batched, message, session, answers, place)
+                nursery.start_soon(self._answer_part, message, session, answers, place)
         bodies = [body for body in answers if body]
         if bodies:
             await _respond(http, accepts, b"[" + b",".join(bodies) + b"]")
         else:
             await http.answer(202)
 
-    async def _batched(
+    async def _answer_part(
         self, message: LegacyMessage | Invalid, session: HttpSession, answers: list[bytes], place: int
     ) -> None:
         if isinstance(message, Invalid):
             answers[place] = message.answer()
         elif not isinstance(message, Request):
-            _received(session, message)
+            _take(session, message)
         else:
             if message.method in _HERE:
                 answers[place] = _answer_here(message, session)
@@ -248,7 +248,7 @@ def _sessionless(principal: Principal, head: Head) -> Client:
     return Client(principal=principal, version=legacy_version(head) or LATEST_LEGACY)
 
 
-def _received(session: HttpSession, message: Notification | Response) -> None:
+def _take(session: HttpSession, message: Notification | Response) -> None:
     """Take what is not answered."""
     if isinstance(message, Response):
         session.questions.answered(message.key, message.result, message.error)

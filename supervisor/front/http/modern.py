@@ -22,9 +22,9 @@ from supervisor.front.http.heads.head import Accepts
 from supervisor.front.http.heads.refusal import refuse
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
-from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribed
+from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
 from supervisor.front.mcp.messages import ModernRequest
-from supervisor.front.mcp.modern import client_of, removed
+from supervisor.front.mcp.modern import client_of, refusal_of_removed
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.port import Answer, failure
@@ -54,7 +54,7 @@ class ModernFront:
         """Answer one request. A checkpoint."""
         if message.method == LISTEN:
             await self._listen(message, accepts, request)
-        elif (error := removed(message)) is not None:
+        elif (error := refusal_of_removed(message)) is not None:
             answer = failure(message.id, error)
             await request.answer(answer.status, answer.body)
         else:
@@ -110,7 +110,7 @@ class ModernFront:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(cancel_when_set, self._drain.closing, nursery.cancel_scope)
                     with request.leaving.ends(nursery.cancel_scope):
-                        uris.extend(await subscribed(self._service, exchange, subscription.uris))
+                        uris.extend(await subscribe_all(self._service, exchange, subscription.uris))
                     nursery.cancel_scope.cancel()
             await self._stream(subscription, uris, updates, request)
         finally:
@@ -129,17 +129,17 @@ class ModernFront:
         )
         stream = EventStream(request)
         await stream.open()
-        await stream.event(subscription.acknowledged(uris))
+        await stream.event(subscription.acknowledge(uris))
         if subscription.kinds or uris:
             await notify(
                 stream,
                 watch,
                 request.leaving,
-                message=subscription.changed,
+                message=subscription.notification,
                 go_on=lambda: True,
                 closing=self._drain.closing,
                 keepalive_s=settings.sse_keepalive_s,
             )
         # To a client that is gone this goes nowhere; everybody else learns that the end was meant.
-        await stream.event(subscription.complete())
+        await stream.event(subscription.result())
         await stream.close()

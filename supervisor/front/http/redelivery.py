@@ -79,7 +79,7 @@ class Track:
         if len(answer) + EVENT_COST + STREAM_COST > self._keeper.bounds.max_session_bytes:
             answer = failure(self.request, CallTooLarge("the answer was too large to be kept until you came back")).body
         self.add(place, answer)
-        self._keeper.ended(self)
+        self._keeper.expire_later(self)
 
     def after(self, place: int) -> list[tuple[int, bytes]]:
         """Return what was said after the event of this number, as far as it is kept."""
@@ -146,7 +146,7 @@ class Redelivery:
         while self.bytes > self.bounds.max_bytes:
             self._drop(next(iter(self._laden.values())))
 
-    def ended(self, track: Track) -> None:
+    def expire_later(self, track: Track) -> None:
         """All is said on a stream: from now on it is kept for a while."""
         self._ended.append((self._clock() + self.bounds.kept_s, track.number))
 

@@ -162,16 +162,16 @@ def _fit_capabilities(raw: msgspec.Raw) -> msgspec.Raw:
         return msgspec.Raw(b"{}")
     # The brackets bound the depth, so that no later reader runs into a recursion limit.
     if len(encoded) > MAX_CAPABILITIES_BYTES or encoded.count(b"{") + encoded.count(b"[") > MAX_CAPABILITY_BRACKETS:
-        encoded = msgspec.json.encode(_known(capabilities, _KNOWN_CAPABILITIES))
+        encoded = msgspec.json.encode(_cut_down(capabilities, _KNOWN_CAPABILITIES))
     return msgspec.Raw(encoded)
 
 
-def _known(value: Any, shape: dict[str, Any]) -> Any:
+def _cut_down(value: Any, shape: dict[str, Any]) -> Any:
     if isinstance(value, bool):
         return value
     if not isinstance(value, dict):
         return {}
-    return {key: _known(value[key], inner) for key, inner in shape.items() if key in value}
+    return {key: _cut_down(value[key], inner) for key, inner in shape.items() if key in value}
 
 
 def _encode(data: bytes) -> str:

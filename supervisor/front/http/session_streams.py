@@ -79,7 +79,7 @@ class SessionStreams:
         )
 
         def go_on() -> bool:
-            session.told = watch.arrived()
+            session.told = watch.delivery()
             return self._sessions.touch(session)
 
         await notify(

@@ -126,7 +126,7 @@ def text_of(raw: msgspec.Raw) -> str | None:
         return None
 
 
-def named(method: str, params: Enveloped) -> str | None:
+def subject_of(method: str, params: Enveloped) -> str | None:
     """Return what a request of this method is about: a tool, a prompt, a resource; None where it does not say."""
     match NAMED_BY.get(method):
         case "name":

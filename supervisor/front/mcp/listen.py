@@ -138,7 +138,7 @@ class Watch:
                 continue
             if kinds or resources:
                 self._tell(kinds, revisions, now)
-                return (*kinds, *(self._updated(now) if resources else ()))
+                return (*kinds, *(self._take_updates(now) if resources else ()))
             if now >= by:
                 return ()
             waited = True
@@ -147,21 +147,21 @@ class Watch:
                 # Not woken by further changes: a storm of them costs a quiet stream one look per interval.
                 await self._bell.rings(min(by, *moments))
             else:
-                with self._service.changes.telling(self._bell.ring):
+                with self._service.changes.on_set(self._bell.ring):
                     await self._bell.rings(by)
 
-    def arrived(self) -> Revisions:
+    def delivery(self) -> Revisions:
         """Return the revisions that the client knows of for certain; everything that was due until now was sent."""
         now = trio.current_time()
         by = now - self._pace.doubt_s
-        self._updates.sent(now, by)
+        self._updates.mark_sent(now, by)
         if self._sent[-1][1] != self.told:
             self._sent.append((now, self.told))
         while len(self._sent) > 1 and self._sent[1][0] <= by:
             self._sent.popleft()
         return self._sent[0][1]
 
-    def _updated(self, now: float) -> tuple[Change, ...]:
+    def _take_updates(self, now: float) -> tuple[Change, ...]:
         self._updates_from = now + UPDATES_INTERVAL_S
         return (*map(Visited, self._updates.take_visited()), *map(Updated, self._updates.take()))
 
@@ -191,22 +191,22 @@ class Subscription(msgspec.Struct, frozen=True):
     kinds: tuple[Kind, ...]
     uris: tuple[str, ...] = ()
 
-    def acknowledged(self, uris: Collection[str] = ()) -> bytes:
+    def acknowledge(self, uris: Collection[str] = ()) -> bytes:
         """Return the bytes of the first message of the stream; `uris` are the resources that it tells of."""
         resources = {"resourceSubscriptions": list(uris)} if uris else {}
         honoured = jsonrpc.encode({**{_FIELDS[kind]: True for kind in self.kinds}, **resources})
         params = self._meta() + b',"notifications":' + honoured + b"}"
         return jsonrpc.notification("notifications/subscriptions/acknowledged", params)
 
-    def changed(self, change: Change) -> bytes:
+    def notification(self, change: Change) -> bytes:
         """Return the bytes of a notification on this stream."""
         return told_of(change, self._meta())
 
-    def complete(self) -> bytes:
+    def result(self) -> bytes:
         """Return the bytes of the answer that ends the stream gracefully."""
         return jsonrpc.success(self.id, self._meta() + b',"resultType":"complete"}')
 
-    def cancelled(self, reason: str) -> bytes:
+    def cancellation(self, reason: str) -> bytes:
         """Return what follows the result where we end it (MCP 2026-07-28, basic/patterns/cancellation)."""
         params = {"requestId": msgspec.Raw(self.id), "reason": reason}
         return jsonrpc.notification("notifications/cancelled", jsonrpc.encode(params))
@@ -246,7 +246,7 @@ def read_subscription(id_: bytes, params: msgspec.Raw) -> Subscription:
     return Subscription(id_, tuple(kind for kind in KINDS if getattr(wishes, f"{kind}_list_changed")), uris)
 
 
-async def subscribed(service: Service, exchange: Exchange, uris: Sequence[str]) -> tuple[str, ...]:
+async def subscribe_all(service: Service, exchange: Exchange, uris: Sequence[str]) -> tuple[str, ...]:
     """Subscribe a client to resources, a few at a time; return those of which it will be told. A checkpoint."""
     honoured: set[str] = set()
     room = trio.CapacityLimiter(AT_ONCE)

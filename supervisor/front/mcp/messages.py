@@ -40,8 +40,8 @@ from supervisor.front.mcp.envelope import (
     first_byte,
     key_of,
     log_level,
-    named,
     retry_of,
+    subject_of,
     text_of,
 )
 
@@ -149,7 +149,7 @@ def read(text: bytes) -> Message:
     return _legacy(envelope) if metadata is None else _modern(envelope, *metadata)
 
 
-def unsupported(requested: str) -> dict[str, Any]:
+def version_error(requested: str) -> dict[str, Any]:
     """Return code, message and data for a version that is not served."""
     data = {"supported": list(MODERN_VERSIONS), "requested": requested[:MAX_SHOWN_CHARS]}
     return {"code": UNSUPPORTED_VERSION, "message": "unsupported protocol version", "data": data}
@@ -196,10 +196,10 @@ def _batch(text: bytes) -> Batch | Invalid:
     opened = [_open(bytes(element)) for element in elements]
     if any(isinstance(one, JsonRpcMessage) and envelope_of(one.params) is not None for one in opened):
         return NO_BATCHES
-    return Batch(tuple(one if isinstance(one, Invalid) else _batched(one) for one in opened))
+    return Batch(tuple(one if isinstance(one, Invalid) else _part(one) for one in opened))
 
 
-def _batched(envelope: JsonRpcMessage) -> LegacyMessage | Invalid:
+def _part(envelope: JsonRpcMessage) -> LegacyMessage | Invalid:
     message = _legacy(envelope)
     if isinstance(message, Request) and message.method == "initialize":  # 2025-03-26, basic/lifecycle: MUST NOT
         return Invalid(id=message.id, code=INVALID_REQUEST, message="initialize must not be in a batch")
@@ -250,11 +250,11 @@ def _modern(envelope: JsonRpcMessage, meta: Meta, params: Enveloped) -> Notifica
     if not id_:
         if version in MODERN_VERSIONS:
             return Notification(method=method, params=envelope.params, era="modern")
-        return InvalidNotification(**unsupported(version or ""))
+        return InvalidNotification(**version_error(version or ""))
     key = key_of(id_)
     if key is None:
         return _BAD_ID
-    about = named(method, params)
+    about = subject_of(method, params)
     wrong = _wrong_metadata(meta, version) or _wrong_arguments(method, envelope.params)
     if wrong is not None:
         return InvalidRequest(id=id_, era="modern", method=method, version=version, named=about, **wrong)
@@ -293,7 +293,7 @@ def _wrong_metadata(meta: Meta, version: str | None) -> dict[str, Any] | None:
     elif meta.log_level and log_level(meta.log_level) is None:  # null is no level either: the schema has no null
         problem = f'"{META_LOG_LEVEL}" is not a level'
     elif version not in MODERN_VERSIONS:
-        return unsupported(version)
+        return version_error(version)
     else:
         return None
     return {"code": INVALID_PARAMS, "message": f"_meta: {problem}"}

@@ -122,5 +122,5 @@ async def _lines(socket: WebSocket, journal: Journal | None, number: int) -> Non
 async def _next(newest: Latest[int], version: int) -> None:
     """Wait for more to tell; a line without an end counts once it is quiet, which nobody announces."""
     with trio.move_on_after(QUIET_S):
-        await newest.changed(version)
+        await newest.wait_newer(version)
     await trio.sleep(GATHER_S)

@@ -20,7 +20,7 @@ from supervisor.front.mcp.listen import (
     Subscription,
     Watch,
     read_subscription,
-    subscribed,
+    subscribe_all,
     told_of,
 )
 from supervisor.front.mcp.messages import Request
@@ -69,9 +69,9 @@ class Listens:
             self._open[request.key] = listen
             self._nursery.start_soon(self._subscribe, listen, request, client)
             return None
-        self._outgoing.put(subscription.acknowledged())
+        self._outgoing.put(subscription.acknowledge())
         if not subscription.kinds:
-            return subscription.complete()
+            return subscription.result()
         self._open[request.key] = listen
         watch = self._watch(client.principal, subscription.kinds, Updates())
         self._nursery.start_soon(self._follow_listen, listen, watch)
@@ -84,12 +84,12 @@ class Listens:
         watch = self._watch(client.principal, subscription.kinds, updates)
         try:
             with listen.scope:
-                uris = await subscribed(self._service, exchange, subscription.uris)
-                await self._outgoing.send(subscription.acknowledged(uris))
+                uris = await subscribe_all(self._service, exchange, subscription.uris)
+                await self._outgoing.send(subscription.acknowledge(uris))
                 if uris or subscription.kinds:
-                    await self._follow(watch, subscription.changed)
+                    await self._follow(watch, subscription.notification)
                 self._open.pop(request.key, None)
-                await self._outgoing.send(subscription.complete())
+                await self._outgoing.send(subscription.result())
         finally:
             updates.end()
 
@@ -102,8 +102,8 @@ class Listens:
         """End all of them with their results."""
         for listen in self._open.values():
             listen.scope.cancel()
-            self._outgoing.put(listen.subscription.complete())
-            self._outgoing.put(listen.subscription.cancelled(SHUTDOWN_REASON))
+            self._outgoing.put(listen.subscription.result())
+            self._outgoing.put(listen.subscription.cancellation(SHUTDOWN_REASON))
 
     def follow_all(self, principal: Principal, updates: Updates) -> None:
         """Tell a legacy client of every change of lists, and of the resources that it is subscribed to."""
@@ -120,10 +120,10 @@ class Listens:
 
     async def _follow_listen(self, listen: _Listen, watch: Watch) -> None:
         with listen.scope:
-            await self._follow(watch, listen.subscription.changed)
+            await self._follow(watch, listen.subscription.notification)
 
     async def _follow(self, watch: Watch, notification: Callable[[Change], bytes]) -> None:
         while True:
             for change in await watch.next():
-                await self._outgoing.drained()
+                await self._outgoing.wait_sent()
                 await self._outgoing.send(notification(change))

@@ -81,7 +81,7 @@ class OutgoingQueue:
         self._room.unpark()
         return message
 
-    async def drained(self) -> None:
+    async def wait_sent(self) -> None:
         """Wait until everything was sent. A checkpoint if there is something to wait for."""
         while self._messages or self._sending:
             await self._changed.park()

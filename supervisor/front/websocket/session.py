@@ -39,7 +39,7 @@ from supervisor.front.mcp.messages import (
     Response,
     read,
 )
-from supervisor.front.mcp.modern import client_of, removed
+from supervisor.front.mcp.modern import client_of, refusal_of_removed
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
 from supervisor.front.websocket.listens import Listens
 from supervisor.front.websocket.outgoing import OutgoingQueue
@@ -113,7 +113,7 @@ class SocketSession:
         with trio.move_on_after(self._settings.drain_s):
             while self._unanswered:
                 await self._ended.park()
-            await self._outgoing.drained()
+            await self._outgoing.wait_sent()
 
     def end(self) -> None:
         """Nobody is told of anything any more."""
@@ -159,7 +159,7 @@ class SocketSession:
             self._listens.cancel(key)
 
     def _begin_request(self, request: Request) -> _Unanswered | bytes | None:
-        if isinstance(request, ModernRequest) and (error := removed(request)) is not None:
+        if isinstance(request, ModernRequest) and (error := refusal_of_removed(request)) is not None:
             return failure(request.id, error).body
         if self._closing:
             return failure(request.id, ShuttingDown()).body

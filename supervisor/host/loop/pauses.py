@@ -108,4 +108,4 @@ async def keep_catalogue(catalogue: Latest[Catalogue], keep: Callable[[], None] 
         if catalogue.value.indexed and (kept is None or size >= max(2 * kept, LEAST_GROWN)):
             keep()
             kept = size
-        await catalogue.changed(catalogue.version)
+        await catalogue.wait_newer(catalogue.version)

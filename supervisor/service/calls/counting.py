@@ -18,7 +18,7 @@ REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
 """Errors of ours that say nothing about the tool that was called."""
 
 
-async def counted(used: Used, exchange: Exchange, server: str, tool: Tool, call: Awaitable[bytes]) -> bytes:
+async def count(used: Used, exchange: Exchange, server: str, tool: Tool, call: Awaitable[bytes]) -> bytes:
     """Await the call of a tool, and tell how that ended; one that was refused or cancelled is not counted."""
     exchange.tool = tool
     principal, started = exchange.client.principal, perf_counter()

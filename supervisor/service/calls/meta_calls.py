@@ -88,23 +88,23 @@ class MetaCalls:
         """Perform one call. Raises `MalformedRequest`, and what `failures` leaves to the client. A checkpoint."""
         params = exchange.params
         cost = len(params) // ENVELOPE_COST
-        call = _opened(params) if cost <= SMALL_BYTES else await self._bench.run(cost, _opened, params)
+        call = _open(params) if cost <= SMALL_BYTES else await self._bench.run(cost, _open, params)
         try:
-            return await self._performed(exchange, call)
+            return await self._perform(exchange, call)
         except (SupervisorError, RemoteError) as error:
             if failures.is_for_client(error):
                 raise
             said = failures.result(error, self._deployment.value.unset(error.server or ""))
         return self._own(exchange.client, said)
 
-    async def _performed(self, exchange: Exchange, call: _Call) -> bytes:
+    async def _perform(self, exchange: Exchange, call: _Call) -> bytes:
         client, given, cost = exchange.client, call.arguments, len(call.arguments)
         name = call.name if call.name in definitions.SCHEMAS else self._meant(client, call.name)
         match name:
             case definitions.EXECUTE:
                 execute = execution.execute
                 wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
-                return await self._executed(exchange, wanted, call.meta)
+                return await self._execute(exchange, wanted, call.meta)
             case definitions.DISCOVER:
                 return self._own(client, await self._discover(client, given))
             case definitions.LIST_RESOURCES:
@@ -114,7 +114,7 @@ class MetaCalls:
         direct = execution.Execute(tool_path=bounded(name), arguments=given)
         return await self._tools.call(exchange, direct, call.meta)
 
-    async def _executed(self, exchange: Exchange, wanted: execution.Execute, meta: msgspec.Raw) -> bytes:
+    async def _execute(self, exchange: Exchange, wanted: execution.Execute, meta: msgspec.Raw) -> bytes:
         """Call a tool, whose server may ask a client by a result that cannot be asked in any other way."""
         try:
             return await self._tools.call(exchange, wanted, meta, by_result=True)
@@ -143,7 +143,7 @@ class MetaCalls:
         wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
         await self._visible.searchable(client, wanted.kinds)
         seen = await self._visible.discovered(client, configured.first_discovery_wait_s)
-        done = await self._searched(seen, wanted)
+        done = await self._search(seen, wanted)
         statuses = self._visible.statuses(client.principal)
         servers = partial(self._introduction.servers, client.principal)
         answer = await self._bench.run(
@@ -151,7 +151,7 @@ class MetaCalls:
         )
         return _content(answer)
 
-    async def _searched(self, seen: Catalogue, wanted: tools.Discover) -> Searched:
+    async def _search(self, seen: Catalogue, wanted: tools.Discover) -> Searched:
         """Search; never on the loop where a query is embedded first, or has several needs: each is searched for."""
         cost, described = SEARCH_COST * len(wanted.query), self._deployment.value.described
         cost += SMALL_BYTES + 1 if unmet.needs(wanted.query) else 0
@@ -179,7 +179,7 @@ class MetaCalls:
         return _content(resources_page(context, asked, servers, remark))
 
 
-def _opened(params: msgspec.Raw) -> _Call:
+def _open(params: msgspec.Raw) -> _Call:
     try:
         return _call.decode(params)
     except (msgspec.MsgspecError, RecursionError):

@@ -21,7 +21,7 @@ from supervisor.metatools.arguments.names import is_read_only, slip_of, stray, t
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.texts import clean
-from supervisor.service.calls.counting import Used, counted
+from supervisor.service.calls.counting import Used, count
 from supervisor.service.calls.failures import is_for_client
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import has_failed
@@ -59,9 +59,9 @@ class ToolCalls:
             entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if cost <= SMALL_BYTES:
-            approved = checked(entry, tool, wanted)
+            approved = check_arguments(entry, tool, wanted)
         else:
-            approved = await self._bench.run(cost, checked, entry, tool, wanted)
+            approved = await self._bench.run(cost, check_arguments, entry, tool, wanted)
         members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(approved.arguments)
         if (continuation := wanted.continuation) is not None:
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
@@ -72,10 +72,10 @@ class ToolCalls:
                     entry.server, "tools/call", members, meta, name=tool.name, since=since, by_result=by_result
                 ),
             )
-            body = await counted(self._used, exchange, entry.server, tool, call)
+            body = await count(self._used, exchange, entry.server, tool, call)
         except RemoteError as error:
             if approved.remark and not is_for_client(error):
-                raise _remarked(error, approved.remark) from None
+                raise _with_remark(error, approved.remark) from None
             raise
         if not approved.remark:
             return body
@@ -90,7 +90,7 @@ class Checked(msgspec.Struct, frozen=True):
     anyway: bool = False
 
 
-def checked(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
+def check_arguments(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
     """Return the arguments for a tool, before a server is woken for them.
 
     Raises `InvalidArguments` with the tool's schema for arguments that are no object, lack a required one, or have one
@@ -138,7 +138,7 @@ def with_remark(body: bytes, remark: str, anyway: bool = False) -> bytes:
     return encode({**members, "content": [*blocks, {"type": "text", "text": remark}]})
 
 
-def _remarked(error: RemoteError, remark: str) -> RemoteError:
+def _with_remark(error: RemoteError, remark: str) -> RemoteError:
     said = error.error
     return RemoteError(ErrorObject(said.code, f"{said.message}; {remark}", said.data), error.server)
 

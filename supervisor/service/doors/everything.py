@@ -29,7 +29,7 @@ from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.texts import clean
-from supervisor.service.calls.counting import counted
+from supervisor.service.calls.counting import count
 from supervisor.service.client import Client
 from supervisor.service.doors import task_requests
 from supervisor.service.doors.definitions import Names
@@ -146,7 +146,7 @@ class Everything:
         server, own = meaning
         entry = seen.entries[server]
         call = self._asked(exchange, entry, server, {**members, "name": own}, own, since)
-        return await counted(self._means.used, exchange, server, entry.tools[own], call)
+        return await count(self._means.used, exchange, server, entry.tools[own], call)
 
     async def _get_prompt(self, exchange: Exchange) -> bytes:
         since = trio.current_time()

@@ -23,7 +23,7 @@ from actors.protocol.changes import OF_RESOURCES, subscribable
 from actors.protocol.tasks.tasks import OF_ONE
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.metatools.servers.availability import refusal
-from supervisor.service.calls.counting import counted
+from supervisor.service.calls.counting import count
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists, task_requests
 from supervisor.service.doors.requests import Parts, is_method, parts_of
@@ -151,7 +151,7 @@ class OneServer:
         if entry is None or parts.name not in entry.tools:
             return await self._answered(exchange, parts, since)
         call = self._answered(exchange, parts, since)
-        return await counted(self._means.used, exchange, self._server, entry.tools[parts.name], call)
+        return await count(self._means.used, exchange, self._server, entry.tools[parts.name], call)
 
     async def _answered(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Ask the server, and say in the modern era for how long the answer of a legacy one holds: it may not."""

@@ -89,4 +89,4 @@ def _shown(task: HeldTask, said: bytes, method: str, asked_by: str) -> bytes:
     task.hear(msgspec.Raw(said))
     if asked_by and method == GET and (told := tasks.told(msgspec.Raw(said))) is not None and told.requests:
         said = labelled_result(asked_by, said, told.requests)
-    return task.renamed(said, method)
+    return task.rename(said, method)

@@ -49,7 +49,7 @@ class Visible:
 
     async def reported(self, seen: int) -> None:
         """Wait until there are more than `seen` reports of servers. A checkpoint."""
-        await self._statuses.changed(seen)
+        await self._statuses.wait_newer(seen)
 
     def now(self, principal: Principal) -> Catalogue:
         """Return what a principal sees, complete or not."""
@@ -59,12 +59,12 @@ class Visible:
         """Wait a moment until all of these kinds can be searched. A checkpoint unless they can."""
         with trio.move_on_after(INDEX_WAIT_S):
             while not self.now(client.principal).searchable(kinds):
-                await self._catalogue.changed(self._catalogue.version)
+                await self._catalogue.wait_newer(self._catalogue.version)
 
     async def listing(self, principal: Principal, server: str, tools: Collection[str] = ()) -> None:
         """Wait until it is known what a server offers, these tools among it. A checkpoint unless it is."""
         while (entry := self.now(principal).entries.get(server)) is None or not entry.tools.keys() >= set(tools):
-            await self._catalogue.changed(self._catalogue.version)
+            await self._catalogue.wait_newer(self._catalogue.version)
 
     async def discovered(self, client: Client, seconds: float) -> Catalogue:
         """Return what a client sees; wait so long at most while servers are being discovered for the first time.
@@ -89,5 +89,5 @@ class Visible:
 
 
 async def _end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:
-    await cell.changed(seen)
+    await cell.wait_newer(seen)
     scope.cancel()

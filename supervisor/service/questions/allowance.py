@@ -59,7 +59,7 @@ class Allowances:
         """Count the bytes of a question until it is settled. Raises `TooManyQuestions`."""
         self._bytes.limit = self._deployment.value.settings.max_question_bytes
         if not self._bytes.has_room(server, size):
-            text = f"{self._bytes.held(server)} bytes of questions of server {server!r} wait for answers already"
+            text = f"{self._bytes.amount_of(server)} bytes of questions of server {server!r} wait for answers already"
             text += f"; all servers share {self._bytes.limit} (max_question_bytes)"
             raise TooManyQuestions(text, server=server, outcome="unknown", retry_after_s=1.0)
         self._bytes.add(server, size)

@@ -101,7 +101,7 @@ class Elicitations:
         principal, program = call.client.principal, call.client.program
         shared = self._shared.get(principal) or Quota(MAX_OPEN_OF_ONE)
         if len(self._open) >= MAX_OPEN or not shared.has_room(program):
-            raise CannotAsk(f"{shared.held(program)} questions of this client wait for an answer already")
+            raise CannotAsk(f"{shared.amount_of(program)} questions of this client wait for an answer already")
         shared.add(program)
         self._shared[principal] = shared
         id_ = secrets.token_urlsafe(_ID_BYTES)
@@ -143,7 +143,7 @@ class Elicitations:
         def ended() -> None:
             if self._open.pop(id_, None) is not None:
                 self._give_back(call.client)
-            self._emit(ENDED, call.server, {**about, "action": _action_of(reply.given)})
+            self._emit(ENDED, call.server, {**about, "action": _action_of(reply.value)})
 
         reply.on_settled(ended)
 

@@ -83,7 +83,7 @@ class Parking:
             raise CannotAsk("the daemon is ending: nobody can come back with an answer")
         program = parked.rounds.program
         if not self._quota.has_room(program):
-            raise CannotAsk(f"{self._quota.held(program)} calls of this client wait for input already")
+            raise CannotAsk(f"{self._quota.amount_of(program)} calls of this client wait for input already")
         name = secrets.token_bytes(_NAME_BYTES)
         self._parked[name], self._programs[name] = parked, program
         self._quota.add(program)

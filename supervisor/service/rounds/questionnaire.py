@@ -50,7 +50,7 @@ class Questionnaire:
         fallback = self._deployment.value.rules_of(server).question_fallback
         for key, request in requests.items():
             if key not in answers:
-                given = replies[key].given
+                given = replies[key].value
                 answers[key] = _unanswered(request, fallback, server) if given is None else given
         return answers
 

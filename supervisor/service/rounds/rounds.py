@@ -108,7 +108,7 @@ class Rounds:
     @property
     def given(self) -> dict[str, msgspec.Raw]:
         """The answers to the questions of `require`, by their keys."""
-        return {key: reply.given for key, reply in self._required.items() if reply.given is not None}
+        return {key: reply.value for key, reply in self._required.items() if reply.value is not None}
 
     @property
     def told(self) -> dict[str, ToldQuestion]:

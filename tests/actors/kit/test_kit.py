@@ -238,7 +238,7 @@ async def test_latest_tells_whoever_is_to_be_told_of_each_new_value() -> None:
     cell = Latest("a")
     told: list[str | int] = []
     cell.set("b")
-    with cell.telling(lambda: told.append(cell.value)), cell.telling(lambda: told.append(cell.version)):
+    with cell.on_set(lambda: told.append(cell.value)), cell.on_set(lambda: told.append(cell.version)):
         cell.set("c")
         cell.set("d")
     cell.set("e")
@@ -249,12 +249,12 @@ async def test_latest_skips_what_a_slow_reader_missed() -> None:
     cell = Latest("a")
     cell.set("b")
     cell.set("c")
-    assert await cell.changed(0) == 2
+    assert await cell.wait_newer(0) == 2
     async with trio.open_nursery() as nursery:
         seen: list[int] = []
 
         async def read() -> None:
-            seen.append(await cell.changed(2))
+            seen.append(await cell.wait_newer(2))
 
         nursery.start_soon(read)
         await wait_all_tasks_blocked()
@@ -298,9 +298,9 @@ async def test_an_outbox_is_bounded_but_takes_any_single_message() -> None:
     assert len(outbox) == 50
     assert await outbox.take(100) == ["large"]
     assert not outbox.put("y", 1)  # nothing of it has left
-    outbox.left(1)
+    outbox.mark_sent(1)
     assert not outbox.put("y", 1)  # nor has all of it
-    outbox.sent()
+    outbox.finish()
     assert outbox.put("a", 1)
     assert outbox.put("b", 1)
     assert await outbox.take(100) == ["a", "b"]
@@ -325,9 +325,9 @@ async def test_an_outbox_gives_all_of_a_little_while_nobody_else_hands_over() ->
     assert outbox.take_all(100) == []  # what was taken is still here
     outbox.put_back(["a", "b"])
     assert await outbox.take(100) == ["a", "b", "c"]
-    outbox.left(3)
+    outbox.mark_sent(3)
     assert outbox.take_all(100) == []
-    outbox.sent()
+    outbox.finish()
     outbox.put("d", 1)
     assert outbox.take_all(100) == ["d"]
 
@@ -339,23 +339,23 @@ async def test_an_outbox_tells_who_wants_to_say_much_when_to_go_on() -> None:
         outbox.put("x", size)
     assert not outbox.fits(1)
     assert len(await outbox.take(44)) == 1
-    outbox.left(1)
+    outbox.mark_sent(1)
     assert not outbox.fits(1)  # what is leaving is still here
-    assert not outbox.sent()
+    assert not outbox.finish()
     assert not outbox.fits(5)
     assert len(await outbox.take(3)) == 1
-    outbox.left(1)
-    assert outbox.sent()
-    assert not outbox.sent()  # told once
+    outbox.mark_sent(1)
+    assert outbox.finish()
+    assert not outbox.finish()  # told once
     assert outbox.fits(7)
     assert not outbox.fits(8)
     await outbox.take(3)
-    outbox.left(1)
-    assert outbox.sent()
+    outbox.mark_sent(1)
+    assert outbox.finish()
     outbox.put("y", 7)
     await outbox.take(1000)
-    outbox.left(1)
-    assert not outbox.sent()  # nobody was refused
+    outbox.mark_sent(1)
+    assert not outbox.finish()  # nobody was refused
 
 
 async def test_a_mark_knows_whether_what_came_after_it_has_left() -> None:
@@ -366,9 +366,9 @@ async def test_a_mark_knows_whether_what_came_after_it_has_left() -> None:
     outbox.put("de", 2)
     assert await outbox.take(100) == ["abc", "de"]
     assert (first.passed, second.passed) == (False, False)
-    outbox.left(1)
+    outbox.mark_sent(1)
     assert (first.passed, second.passed) == (True, False)
-    outbox.left(1)
+    outbox.mark_sent(1)
     assert (first.passed, second.passed) == (True, True)
 
 
@@ -391,11 +391,11 @@ async def test_a_gate_hands_places_to_the_urgent_first_and_else_in_order(autojum
         }.items():
             nursery.start_soon(hold, name, turn)
             await wait_all_tasks_blocked()
-        assert gate.waiting == 3
+        assert len(gate.waiting) == 3
         await trio.sleep(1.5)
         late.urgent = True
     assert order == ["first", "urgent", "third", "second"]
-    assert (gate.waiting, gate.free) == (0, 1)
+    assert (len(gate.waiting), gate.free) == (0, 1)
 
 
 async def test_a_gate_loses_no_place_to_cancellation(autojump_clock: MockClock) -> None:
@@ -415,10 +415,10 @@ async def test_a_gate_loses_no_place_to_cancellation(autojump_clock: MockClock) 
         scopes[2].cancel()  # it waits, and is handed the place in the same instant
         scopes[3].cancel()
         await wait_all_tasks_blocked()
-        assert gate.waiting == 0 or gate.free == 0
+        assert len(gate.waiting) == 0 or gate.free == 0
         for scope in scopes:
             scope.cancel()
-    assert (gate.waiting, gate.free) == (0, 2)
+    assert (len(gate.waiting), gate.free) == (0, 2)
 
 
 async def test_a_newcomer_does_not_take_a_place_that_was_handed_over(autojump_clock: MockClock) -> None:
@@ -449,7 +449,7 @@ async def test_a_timer_that_was_replaced_after_it_fired_does_not_count(autojump_
         timers = Timers(fire, nursery.start_soon)
         timers.start("a", 1)
         await trio.sleep(2)
-        assert timers.running("a")
+        assert timers.runs("a")
         timers.start("a", 1)
         assert not timers.take(*fired[0])
         await trio.sleep(2)

@@ -118,7 +118,7 @@ class Rig:
         cell = self.registry.catalogue
         with trio.fail_after(20):
             while not condition(cell.value):
-                await cell.changed(cell.version)
+                await cell.wait_newer(cell.version)
         return cell.value
 
     @property
@@ -134,7 +134,7 @@ class Rig:
             hits = catalogue.index.search("*", limit=1000)
             whole = self.whole and catalogue.searchable(TOOLS)
             assert not whole or hits.total == sum(len(entry.tools) for entry in catalogue.entries.values())
-            seen = await cell.changed(seen)
+            seen = await cell.wait_newer(seen)
 
 
 def embedded(catalogue: Catalogue) -> bool:

@@ -87,7 +87,7 @@ async def fire_late(self: timers.Timers[Any], name: Any, timer: Any) -> None:
 
 async def until_judged(rig: Rig) -> None:
     """Wait until the server was found alive, or dead."""
-    while rig.actor._timers.running(Timer.SILENCE):
+    while rig.actor._timers.runs(Timer.SILENCE):
         await trio.sleep(0.01)
         await wait_all_tasks_blocked()
 
@@ -110,7 +110,7 @@ async def test_a_server_that_answered_the_ping_is_not_killed(
             await rig.wake()
             call_of_another = rig.submit("hang")
             monkeypatch.setattr(timers.Timers, "_run", fire_late)
-            while not rig.actor._timers.running(Timer.SILENCE):  # what was said before may be heard during the first
+            while not rig.actor._timers.runs(Timer.SILENCE):  # what was said before may be heard during the first
                 with pytest.raises(CallTimedOut):
                     await rig.call("hang", deadline_s=0.1)
             await until_judged(rig)
@@ -131,7 +131,7 @@ async def test_a_server_is_not_killed_for_the_time_that_we_did_not_listen(
         mock_clock.jump(1.0)
         while not reply.settled:
             await trio.lowlevel.checkpoint()
-        assert rig.actor._timers.running(Timer.SILENCE)
+        assert rig.actor._timers.runs(Timer.SILENCE)
         mock_clock.jump(stalled_s)
         await wait_all_tasks_blocked()
         mock_clock.autojump_threshold = 0.0

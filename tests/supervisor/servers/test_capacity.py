@@ -57,7 +57,7 @@ async def running(*servers: Server, free: int, kept: tuple[str, ...] = ()) -> As
         with ExitStack() as stack:
             for each in servers:
                 await nursery.start(each.run)
-                stack.enter_context(directory.registered(each.status.server, each.address))
+                stack.enter_context(directory.register(each.status.server, each.address))
             nursery.start_soon(Capacity(directory, conditions, entries, free_now).run)
             yield conditions
             nursery.cancel_scope.cancel()

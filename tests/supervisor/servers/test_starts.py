@@ -158,7 +158,7 @@ async def test_one_place_is_kept_for_urgent_ones(autojump_clock: MockClock) -> N
         nursery.start_soon(hold, "e", Turn(urgent=True))
         await trio.sleep(11)
         assert entered == ["a", "b", "d", "e"]
-    assert (gate.waiting, gate.free) == (0, 3)
+    assert (len(gate.waiting), gate.free) == (0, 3)
 
 
 async def test_the_only_place_of_a_gate_is_for_everybody(autojump_clock: MockClock) -> None:
@@ -191,7 +191,7 @@ async def test_a_place_is_given_back_by_whoever_is_cancelled_while_spaced(autoju
     with trio.move_on_after(1):
         async with gate.place(Turn()):
             raise AssertionError
-    assert (gate.waiting, gate.free) == (0, 1)
+    assert (len(gate.waiting), gate.free) == (0, 1)
 
 
 async def test_installs_of_one_package_run_one_after_the_other(autojump_clock: MockClock) -> None:

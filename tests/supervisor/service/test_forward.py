@@ -12,7 +12,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.transport.mask import Mask
 from supervisor.host.loop.workbench import SMALL_BYTES
 from supervisor.service.fitting.results import Shown
-from supervisor.service.forward import MAX_ERROR_BYTES, fitting_cost, masked, within_limits
+from supervisor.service.forward import MAX_ERROR_BYTES, fitting_cost, mask_error, within_limits
 
 
 def error(data: Any, message: str = "no") -> RemoteError:
@@ -22,12 +22,12 @@ def error(data: Any, message: str = "no") -> RemoteError:
 def test_a_port_and_a_switch_in_the_environment_do_not_spoil_the_data_of_an_error() -> None:
     given = error({"port": 3000, "debug": True, "level": "info"})
     mask = Mask({"PORT": "3000", "DEBUG": "true", "LOG_LEVEL": "info", "API_KEY": "hunter2"})
-    assert masked(given, mask) is given
+    assert mask_error(given, mask) is given
 
 
 @pytest.mark.parametrize("data", [{"pin": 123456}, {"a": [1234567, "123456"]}, {"123456": None}])
 def test_a_secret_that_is_a_number_is_hidden_and_the_rest_of_the_data_stays(data: Any) -> None:
-    shown = masked(error({"more": [1, 2.5, True], **data}), Mask({"PASSWORD": "123456"})).error
+    shown = mask_error(error({"more": [1, 2.5, True], **data}), Mask({"PASSWORD": "123456"})).error
     assert b"123456" not in bytes(shown.data)
     assert json.loads(bytes(shown.data))["more"] == [1, 2.5, True]
 

@@ -227,10 +227,10 @@ async def gateway(
         async with trio.open_nursery() as nursery:
             for run in (registry.run, router.run, actor.run):
                 await nursery.start(run)
-            with directory.registered("files", actor.address):
+            with directory.register("files", actor.address):
                 await actor.address.ask(WakeServer(server="files"))
                 while "files" not in registry.catalogue.value.entries:
-                    await registry.catalogue.changed(registry.catalogue.version)
+                    await registry.catalogue.wait_newer(registry.catalogue.version)
                 yield rig
                 await actor.address.ask(StopServer())
             nursery.cancel_scope.cancel()

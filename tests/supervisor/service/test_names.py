@@ -304,7 +304,7 @@ async def test_a_tool_that_is_called_otherwise_now_is_named_and_not_called() -> 
         catalogue = found.registry.catalogue
         with trio.fail_after(30):
             while "create_ticket" not in catalogue.value.entries["desk"].tools:
-                await catalogue.changed(catalogue.version)
+                await catalogue.wait_newer(catalogue.version)
         for path in ("desk:open_ticket", "desk-open_ticket"):
             error = failure(await found.execute(path))
             assert error["message"].startswith(

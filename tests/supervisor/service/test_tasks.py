@@ -312,7 +312,9 @@ async def test_a_task_that_has_ended_makes_room_and_is_not_said_to_have_never_be
 async def test_tasks_whose_time_is_over_make_room(autojump_clock: MockClock) -> None:
     tasks, client = HeldTasks(deployment(ServerConfig(name="t", command="x"))), Client(name="one")
     while tasks.admits(client):
-        made = tasks.made(client, "t", Result(msgspec.Raw(b'{"task":{"taskId":"a","status":"working"}}'), "legacy"))
+        made = tasks.take_created(
+            client, "t", Result(msgspec.Raw(b'{"task":{"taskId":"a","status":"working"}}'), "legacy")
+        )
     assert made is not None
     assert tasks.admits(Client(name="other"))
     await trio.sleep(3601)
@@ -326,4 +328,4 @@ async def test_tasks_whose_time_is_over_make_room(autojump_clock: MockClock) -> 
 def test_what_tells_of_no_task_is_a_result() -> None:
     tasks = HeldTasks(deployment())
     for body in (b'{"content":[]}', b'{"task":1}', b'{"task":{"taskId":"","status":"working"}}'):
-        assert tasks.made(Client(), "t", Result(msgspec.Raw(body), "legacy")) is None
+        assert tasks.take_created(Client(), "t", Result(msgspec.Raw(body), "legacy")) is None

@@ -25,12 +25,12 @@ def test_what_has_not_arrived_for_certain_is_owed_again_to_the_next_stream_if_it
     updates.release("b")
     updates.resume(lambda: None)
     assert updates.take() == ("a",)
-    updates.sent(10.0, 5.0)
-    updates.sent(12.0, 7.0)
+    updates.mark_sent(10.0, 5.0)
+    updates.mark_sent(12.0, 7.0)
     updates.resume(lambda: None)
     assert updates.take() == ("a",)
-    updates.sent(13.0, 8.0)
-    updates.sent(18.0, 13.0)
+    updates.mark_sent(13.0, 8.0)
+    updates.mark_sent(18.0, 13.0)
     updates.resume(lambda: None)
     assert not updates.owed
 
@@ -81,8 +81,8 @@ def test_visits_that_are_over_are_owed_once_and_again_to_the_next_stream() -> No
     assert (updates.owed, updates.take_visited(), updates.owed, rung) == (True, ("a", "b"), False, ["ring"])
     updates.resume(lambda: None)
     assert updates.take_visited() == ("a", "b")
-    updates.sent(1.0, 0.0)
-    updates.sent(2.0, 1.0)
+    updates.mark_sent(1.0, 0.0)
+    updates.mark_sent(2.0, 1.0)
     updates.resume(lambda: None)
     assert not updates.owed
 

@@ -61,7 +61,7 @@ async def test_a_client_is_told_what_its_revision_knows(era: Era, door: str, *, 
                 await running.actors["whole"].address.ask(SleepServer(server="whole"))
                 statuses = running.registry.statuses
                 while statuses.value["whole"].state is not State.DORMANT:
-                    await statuses.changed(statuses.version)
+                    await statuses.wait_newer(statuses.version)
             (told,) = (await ask(running, door, client, "tools/list", {}))["tools"]
             assert (told["name"], told["x-own"]) == (NAMES[door], [1.0])
             assert ("execution" in told) == (client.version == "2025-11-25")

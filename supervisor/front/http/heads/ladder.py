@@ -29,7 +29,7 @@ from supervisor.front.mcp.messages import (
     Notification,
     Request,
     Response,
-    unsupported,
+    version_error,
 )
 
 MAX_SHOWN_VERSION: Final = 64
@@ -86,21 +86,21 @@ def _without_metadata(version: bytes, message: LegacyMessage | Batch | InvalidRe
     if isinstance(message, Response):
         return _NO_RESPONSES
     if isinstance(message, Notification):
-        return None if version in _MODERN else InvalidNotification(**unsupported(requested))
+        return None if version in _MODERN else InvalidNotification(**version_error(requested))
     named = f'"{META_VERSION}" and "{META_CAPABILITIES}" with protocol version {requested[:MAX_SHOWN_VERSION]}'
     return Invalid(id=message.id, code=INVALID_PARAMS, message=f"params._meta must have {named}")
 
 
 def _refused_modern(head: Head, message: InvalidRequest) -> Invalid:
     if message.code == INVALID_PARAMS:
-        return _doubled(head, message) or message
+        return _refuse_doubled(head, message) or message
     return _mismatch_of(head, message) or message
 
 
 def _mismatch_of(head: Head, message: ModernRequest | InvalidRequest) -> Invalid | None:
     """The rungs of the headers: doubled, version, method, name."""
     method, version = message.method, message.version
-    doubled = _doubled(head, message)
+    doubled = _refuse_doubled(head, message)
     if doubled is not None:
         return doubled
     if version is None or head.version is None or header_text(head.version) != version:
@@ -112,7 +112,7 @@ def _mismatch_of(head: Head, message: ModernRequest | InvalidRequest) -> Invalid
     return None
 
 
-def _doubled(head: Head, message: ModernRequest | InvalidRequest) -> Invalid | None:
+def _refuse_doubled(head: Head, message: ModernRequest | InvalidRequest) -> Invalid | None:
     if _ONCE.isdisjoint(head.doubled):
         return None
     return _disagrees(message.id, "MCP-Protocol-Version, Mcp-Method and Mcp-Name may be there only once")

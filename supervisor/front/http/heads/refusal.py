@@ -34,13 +34,13 @@ def refuse(status: int, id_: bytes, code: int, message: str) -> ErrorResponse:
     return ErrorResponse(status, jsonrpc.failure(id_, code, message))
 
 
-def refused(error: SupervisorError) -> ErrorResponse:
+def refuse_unread(error: SupervisorError) -> ErrorResponse:
     """Return the refusal of a request whose era and id are not known."""
     status = 503 if isinstance(error, MailboxFull) else error.http_status
     return ErrorResponse(status, failure(NULL, error).body)
 
 
-def refused_message(invalid: Invalid) -> ErrorResponse:
+def refuse_message(invalid: Invalid) -> ErrorResponse:
     """Return the answer to a message that is refused.
 
     For a legacy client a request with an id is valid, and its error stands in an answer with 200: most of them lose the

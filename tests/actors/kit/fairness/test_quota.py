@@ -13,7 +13,7 @@ def test_who_is_alone_has_half_at_the_most(limit: int) -> None:
     quota = Quota(limit)
     while quota.has_room("one"):
         quota.add("one")
-    assert quota.held("one") == limit // 2
+    assert quota.amount_of("one") == limit // 2
 
 
 @given(limit=st.integers(1, 10_000), steps=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 500))))
@@ -22,7 +22,7 @@ def test_whoever_has_nothing_gets_something_while_anything_is_left(limit: int, s
     for holder, amount in steps:
         if quota.has_room(holder, amount):
             quota.add(holder, amount)
-            assert quota.held(holder) <= limit - quota.used
+            assert quota.amount_of(holder) <= limit - quota.used
     assert quota.used <= limit
     assert quota.has_room("newcomer") == (limit - quota.used >= 2)
 
@@ -34,5 +34,5 @@ def test_what_was_added_can_be_removed(amounts: list[tuple[int, int]]) -> None:
         quota.add(holder, amount)
     for holder, amount in amounts:
         quota.remove(holder, amount)
-    assert (quota.used, *(quota.held(holder) for holder in range(4))) == (0, 0, 0, 0, 0)
+    assert (quota.used, *(quota.amount_of(holder) for holder in range(4))) == (0, 0, 0, 0, 0)
     assert not quota._held

@@ -169,7 +169,7 @@ async def test_a_reader_that_waits_is_woken_and_told_how_much_it_missed() -> Non
     seen, _, _ = journal.after(-1, 10)
     assert seen == 0
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(journal.newest.changed, seen)
+        nursery.start_soon(journal.newest.wait_newer, seen)
         journal.overhear("stderr", b"".join(b"%d\n" % number for number in range(30)))
     newest, missed, lines = journal.after(seen, 10)
     assert (newest, missed, [line.data for line in lines]) == (30, 20, [b"%d" % number for number in range(20, 30)])

@@ -194,7 +194,7 @@ def test_a_websocket_is_opened_by_both_fields(lines: bytes, version: bytes, open
     incoming = parser.next()
     assert incoming is not None
     assert incoming.upgrade is opens
-    assert parser.waiting == b"behind"
+    assert parser.remainder == b"behind"
 
 
 @pytest.mark.parametrize(

@@ -159,10 +159,10 @@ async def test_watching_always_lets_others_run() -> None:
 def test_the_id_of_a_subscription_keeps_its_type() -> None:
     for id_ in (b"0", b'"0"'):
         subscription = read_subscription(id_, msgspec.Raw(b'{"notifications":{"toolsListChanged":true}}'))
-        for message in (subscription.acknowledged(), subscription.changed("tools")):
+        for message in (subscription.acknowledge(), subscription.notification("tools")):
             meta = msgspec.json.decode(message)["params"]["_meta"]
             assert meta == {"io.modelcontextprotocol/subscriptionId": msgspec.json.decode(id_)}
-        assert msgspec.json.decode(subscription.complete())["id"] == msgspec.json.decode(id_)
+        assert msgspec.json.decode(subscription.result())["id"] == msgspec.json.decode(id_)
 
 
 @pytest.mark.parametrize("params", [b"", b"{}", b'{"notifications":null}', b'{"notifications":{"toolsListChanged":1}}'])

@@ -75,7 +75,7 @@ class Waiting:
 
     @property
     def answer(self) -> Any:
-        return None if self.reply.given is None else json.loads(bytes(self.reply.given))
+        return None if self.reply.value is None else json.loads(bytes(self.reply.value))
 
 
 @asynccontextmanager

@@ -71,7 +71,7 @@ class FakeService:
     async def left_one(self) -> str:
         """Wait until the first subscription has ended; return to what it was."""
         with trio.fail_after(30):
-            await self.left.changed(0)
+            await self.left.wait_newer(0)
         return self.left.value
 
     async def perform(self, exchange: Exchange) -> bytes:

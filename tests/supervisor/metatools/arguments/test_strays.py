@@ -19,7 +19,7 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.names import stray, takes_no_others
 from supervisor.metatools.lenient_json import read
-from supervisor.service.calls.tool_calls import ToolCalls, checked, with_remark
+from supervisor.service.calls.tool_calls import ToolCalls, check_arguments, with_remark
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import URL_ELICITATION_REQUIRED
 from tests.fakes.exchanges import exchange
@@ -62,14 +62,14 @@ def test_only_a_schema_that_says_so_takes_no_others(more: dict[str, Any], closed
 def test_what_a_schema_excludes_is_refused_with_the_name_that_was_meant() -> None:
     made = tool(additionalProperties=False)
     with pytest.raises(InvalidArguments) as refused:
-        checked(entry(made), made, wanted(path="x", max_count=3))
+        check_arguments(entry(made), made, wanted(path="x", max_count=3))
     assert refused.value.message == "git:log: unknown: max_count (did you mean maxCount?)"
     assert "schema" in (refused.value.details or {})
-    assert checked(entry(made), made, wanted(path="x", maxCount=3)).remark == ""
+    assert check_arguments(entry(made), made, wanted(path="x", maxCount=3)).remark == ""
 
 
 def test_what_a_schema_may_allow_is_sent_as_it_is_and_named_if_the_call_fails() -> None:
-    to_send = checked(entry(tool()), tool(), wanted(path="x", max_count=3))
+    to_send = check_arguments(entry(tool()), tool(), wanted(path="x", max_count=3))
     assert json.loads(bytes(to_send.arguments)) == {"path": "x", "max_count": 3}
     assert to_send.remark == NAMED
 
@@ -82,7 +82,7 @@ def branching(annotations: bytes = b"") -> Tool:
 
 def test_an_argument_under_another_name_is_sent_under_the_right_one_and_a_writing_tool_says_so() -> None:
     made = branching()
-    to_send = checked(entry(made), made, wanted(branch="main"))
+    to_send = check_arguments(entry(made), made, wanted(branch="main"))
     assert json.loads(bytes(to_send.arguments)) == {"branch_name": "main"}
     said = "branch was taken for branch_name, as this tool calls it"
     assert (to_send.remark, to_send.anyway) == (said, True)
@@ -92,7 +92,7 @@ def test_an_argument_under_another_name_is_sent_under_the_right_one_and_a_writin
 
 def test_a_reading_tool_says_so_only_if_the_call_fails() -> None:
     made = branching(b'{"readOnlyHint":true}')
-    to_send = checked(entry(made), made, wanted(branch="main"))
+    to_send = check_arguments(entry(made), made, wanted(branch="main"))
     assert (bool(to_send.remark), to_send.anyway) == (True, False)
 
 
@@ -100,7 +100,7 @@ def test_a_reading_tool_says_so_only_if_the_call_fails() -> None:
 def test_a_schema_without_properties_has_nothing_to_say_of_others(schema: bytes) -> None:
     made = Tool(name="log", input_schema=msgspec.Raw(schema))
     assert stray(made, read(raw({"random": 1}))) is None
-    assert checked(entry(made), made, wanted(random=1)).remark == ""
+    assert check_arguments(entry(made), made, wanted(random=1)).remark == ""
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ async def test_a_cursor_of_somebody_else_is_refused_and_one_of_ours_outlives_a_c
         server.tools = server.tools[:600]
         await server.notify("notifications/tools/list_changed")
         while rig.door.revisions(LOCAL) == before:
-            await rig.running.registry.catalogue.changed(rig.running.registry.catalogue.version)
+            await rig.running.registry.catalogue.wait_newer(rig.running.registry.catalogue.version)
         second = await rig.result(LEGACY, "tools/list", {"cursor": first["nextCursor"]})
         assert len(first["tools"]) + len(second["tools"]) == 600
         assert (await rig.result(LEGACY, "tools/call", {"name": "one__t599"}))["content"] == []
@@ -343,7 +343,7 @@ async def test_its_lists_change_with_those_of_any_server_whatever_is_told_at_the
         rig.servers["one"].tools = [tool("new")]
         await rig.servers["one"].notify("notifications/tools/list_changed")
         while rig.door.revisions(LOCAL) == before:
-            await rig.running.registry.catalogue.changed(rig.running.registry.catalogue.version)
+            await rig.running.registry.catalogue.wait_newer(rig.running.registry.catalogue.version)
         after = rig.door.revisions(LOCAL)
         assert after.tools > before.tools
         assert (after.resources, after.prompts) == (before.resources, before.prompts)

@@ -64,7 +64,7 @@ class Rig:
         await self.running.actors["whole"].address.ask(SleepServer(server="whole"))
         statuses = self.running.registry.statuses
         while statuses.value["whole"].state is not State.DORMANT:
-            await statuses.changed(statuses.version)
+            await statuses.wait_newer(statuses.version)
         self.server.asked.clear()
 
 
@@ -164,7 +164,7 @@ async def test_one_that_is_switched_off_says_so() -> None:
         rig.running.report("whole", State.STOPPED, disabled=True, reason="it is switched off")
         statuses = rig.running.registry.statuses
         while not statuses.value["whole"].disabled:
-            await statuses.changed(statuses.version)
+            await statuses.wait_newer(statuses.version)
         for method in ("initialize", "prompts/get"):
             error = (await rig.ask(LEGACY, method))["error"]
             assert error["data"]["type"] == "disabled"
@@ -332,7 +332,7 @@ async def test_changes_are_those_of_this_server_alone() -> None:
         server.tools = server.tools[1:]
         await server.notify("notifications/tools/list_changed")
         while whole.revisions(LOCAL) == before[0]:
-            await running.registry.catalogue.changed(running.registry.catalogue.version)
+            await running.registry.catalogue.wait_newer(running.registry.catalogue.version)
         after = whole.revisions(LOCAL)
         assert after.tools > before[0].tools
         assert (after.resources, after.prompts) == (before[0].resources, before[0].prompts)

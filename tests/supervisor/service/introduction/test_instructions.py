@@ -47,7 +47,7 @@ async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> N
         found.report("late", State.FAILED, reason="no such file", restarts=1)
         nursery.start_soon(found.gateway.introduction.run)
         while "late (failed)" not in await said(found):
-            await found.gateway.introduction.made.changed(found.gateway.introduction.made.version)
+            await found.gateway.introduction.made.wait_newer(found.gateway.introduction.made.version)
         nursery.cancel_scope.cancel()
 
 
@@ -93,12 +93,12 @@ async def test_nothing_is_made_while_nothing_changes(mock_clock: MockClock) -> N
     introduction = Introduction(Visible(Latest(Catalogue(index=Index.empty())), statuses), Latest(Deployment()))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(introduction.run)
-        await introduction.made.changed(0)
+        await introduction.made.wait_newer(0)
         for _ in range(2):
             await wait_all_tasks_blocked()
             mock_clock.jump(100 * PAUSE_S)
         await wait_all_tasks_blocked()
         assert introduction.made.version == 1
         statuses.set({})
-        await introduction.made.changed(1)
+        await introduction.made.wait_newer(1)
         nursery.cancel_scope.cancel()

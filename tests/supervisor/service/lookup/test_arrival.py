@@ -108,7 +108,7 @@ async def test_the_time_of_waiting_is_part_of_the_deadline_of_the_call(mock_cloc
         mock_clock.jump(50.0)
         catalogue = found.registry.catalogue
         while "late" not in catalogue.value.entries:
-            await catalogue.changed(catalogue.version)
+            await catalogue.wait_newer(catalogue.version)
         await wait_all_tasks_blocked()
         assert fake.count("tools/call") == 1
         assert asked.answer is None

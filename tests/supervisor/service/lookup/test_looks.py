@@ -23,7 +23,7 @@ async def asleep(found: Served, *servers: str) -> None:
         await found.router.address.ask(SleepServer(server=server))
     statuses = found.registry.statuses
     while any(statuses.value[server].state is not State.DORMANT for server in servers):
-        await statuses.changed(statuses.version)
+        await statuses.wait_newer(statuses.version)
 
 
 async def test_a_tool_that_was_added_while_its_server_slept_is_found_by_the_first_call_of_it(

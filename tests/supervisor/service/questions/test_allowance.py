@@ -79,7 +79,7 @@ class Callers:
 
 
 def refused(reply: Reply[msgspec.Raw]) -> bool:
-    return reply.settled and reply.given is None
+    return reply.settled and reply.value is None
 
 
 async def why(reply: Reply[msgspec.Raw]) -> SupervisorError:

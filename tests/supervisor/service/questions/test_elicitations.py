@@ -138,7 +138,7 @@ async def test_what_nobody_waits_for_any_more_is_gone() -> None:
     reply.abandon()
     assert desk.all.find(one.id, LOCAL) is None
     desk.all.answer(one, "accept", {"sure": True})  # by somebody who had the page open
-    assert reply.given is None
+    assert reply.value is None
     desk.call().asked(question(SURE), late)
     late.answer(msgspec.Raw(b'{"action":"maybe"}'))
     ends = [data for kind, data in await desk.told() if kind == "elicitation_ended"]

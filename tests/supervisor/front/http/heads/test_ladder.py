@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from supervisor.front.edge.fields import fields_of
 from supervisor.front.http.heads.head import Head, scan
 from supervisor.front.http.heads.ladder import is_modern, refusal
-from supervisor.front.http.heads.refusal import ErrorResponse, refused_message
+from supervisor.front.http.heads.refusal import ErrorResponse, refuse_message
 from supervisor.front.mcp.envelope import MAX_BATCH
 from supervisor.front.mcp.messages import Batch, Message, ModernRequest, Notification, Request, Response, read
 
@@ -40,7 +40,7 @@ def classify(sent_head: Head, body: bytes) -> Message | ErrorResponse:
     """What a POST is, or the answer that it gets."""
     message = read(body)
     refused = refusal(sent_head, message)
-    return message if refused is None else refused_message(refused)
+    return message if refused is None else refuse_message(refused)
 
 
 def error(verdict: object) -> tuple[int, Any, int]:
