@@ -14,9 +14,11 @@ from hypothesis import settings
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No deadline: how long an example takes depends on what else the machine does.
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+# No deadline: how long an example takes depends on what else the machine does. Few examples: `ci` tries the same ones
+# each time, `dev` others with every run, and `.ci/properties` is for those that are rare.
+settings.register_profile("dev", deadline=None, max_examples=30)
+settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
+settings.register_profile("thousand", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 

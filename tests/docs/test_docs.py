@@ -192,7 +192,7 @@ def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
 
 def test_the_scripts_are_executable_and_test_the_same_way() -> None:
     assert ".ci/test" in shell_lines(README)
-    for name in ("run", "test", "coverage", "environment", "lint", "trio-lint", "site"):
+    for name in ("run", "test", "coverage", "environment", "lint", "trio-lint", "site", "properties"):
         script = ROOT / ".ci" / name
         assert os.access(script, os.X_OK)
         assert script.read_text().startswith("#!/usr/bin/env bash\n")

@@ -104,6 +104,7 @@ def unlabelled(text: str) -> str:
     return shown.replace(', and beside the arguments {"x":{"arguments":{"path":"/tmp/harmless"}}}', "")
 
 
+# Few, for each starts a daemon and makes ten calls.
 @settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(CALLS, st.booleans()), min_size=8, max_size=12))
 def test_what_was_shown_is_what_the_server_received(calls: list[tuple[Call, bool]]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.criteria import Criteria, ToolTotals, Usage, incompatible, select, server_version
@@ -91,7 +91,6 @@ def test_what_was_described_before_gives_the_same_rows() -> None:
     assert select(CATALOGUE, USED, Criteria(), described) == select(CATALOGUE, USED, Criteria())
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(["name", "calls", "success_rate", "avg_time", "tokens"]),
     st.booleans(),
@@ -143,7 +142,6 @@ def test_the_reason_says_which_version_differs() -> None:
     assert "'latest'" in incompatible("1", "latest")
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_two_texts_can_be_compared(wanted: str, found: str) -> None:
     assert not incompatible(wanted, wanted)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.lists.validation import Unusable, tool
@@ -179,7 +179,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=60), json_values, json_values, json_values)
 def test_whatever_a_server_lists_is_described(name: str, description: str, schema: Any, hints: Any, meta: Any) -> None:
     body = {"name": name, "description": description, "inputSchema": schema, "annotations": hints, "_meta": meta}
@@ -195,7 +194,6 @@ def test_whatever_a_server_lists_is_described(name: str, description: str, schem
         assert found.safety == "dangerous"
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=40), st.text(max_size=20))
 def test_bytes_that_are_no_json_are_described(garbage: bytes, name: str) -> None:
     raw = msgspec.Raw(garbage)

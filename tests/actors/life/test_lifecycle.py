@@ -223,7 +223,7 @@ class Lives(RuleBasedStateMachine):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestLives.settings = settings(stateful_step_count=30)
 
 
 def run(life: Life, *events: ev.Event) -> Life:

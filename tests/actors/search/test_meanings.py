@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.search import KINDS, Document, Embedder, Found, Index, Tuning, analyse
@@ -275,7 +275,6 @@ def analysed(server: str, tools: dict[str, str], embedder: Embedder) -> Any:
     return analyse(server, [document(server, name, text) for name, text in tools.items()], embedder=embedder)
 
 
-@settings(max_examples=40, deadline=None)
 @given(catalogues, st.lists(queries, min_size=1, max_size=3))
 def test_an_index_with_meanings_changed_step_by_step_answers_like_one_built_at_once(
     history: Sequence[tuple[str, dict[str, str]]], asked: list[str]
@@ -291,7 +290,6 @@ def test_an_index_with_meanings_changed_step_by_step_answers_like_one_built_at_o
         assert index.search(query, limit=100) == rebuilt.search(query, limit=100)
 
 
-@settings(max_examples=40, deadline=None)
 @given(catalogues, queries, st.integers(0, 12))
 def test_pages_with_meanings_are_ordered_and_add_nothing_to_an_empty_answer(
     history: Sequence[tuple[str, dict[str, str]]], query: str, limit: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.search import KINDS, TOOLS, Document, Found, Index, analyse
@@ -44,7 +44,6 @@ def everything(index: Index, query: str) -> Found:
     return index.search(query, limit=100, kinds=frozenset(KINDS))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(servers(), max_size=3), anything, st.integers(-1, 30))
 def test_any_text_may_be_searched_in_any_documents(catalogue: list[list[Document]], query: str, limit: int) -> None:
     index = build({documents[0].server: documents for documents in catalogue})
@@ -55,7 +54,6 @@ def test_any_text_may_be_searched_in_any_documents(catalogue: list[list[Document
     assert len({hit.document.key for hit in found.hits}) == len(found.hits)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(servers(), st.sampled_from(SERVERS)), max_size=8), st.lists(sentences, max_size=4))
 def test_an_index_changed_step_by_step_answers_like_one_built_at_once(
     history: Sequence[list[Document] | str], queries: list[str]
@@ -76,7 +74,6 @@ def test_an_index_changed_step_by_step_answers_like_one_built_at_once(
         assert everything(index, query) == everything(rebuilt, query)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(servers(), min_size=1, max_size=4), anything)
 def test_the_order_in_which_servers_come_changes_nothing(catalogue: list[list[Document]], query: str) -> None:
     latest = {documents[0].server: documents for documents in catalogue}
@@ -85,7 +82,6 @@ def test_the_order_in_which_servers_come_changes_nothing(catalogue: list[list[Do
     assert everything(build(latest), query) == everything(build(latest), query)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(servers(), min_size=1, max_size=4),
     st.one_of(sentences, st.just("*")),
@@ -108,7 +104,6 @@ def test_nothing_filtered_out_is_found_or_counted(
         assert allowed(hit.document)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(servers(), min_size=1, max_size=4), st.data())
 def test_a_document_asked_for_by_path_is_the_first_hit(catalogue: list[list[Document]], data: st.DataObject) -> None:
     latest = {documents[0].server: documents for documents in catalogue}

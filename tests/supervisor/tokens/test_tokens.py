@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.tokens import tokenizer as module
@@ -143,7 +143,6 @@ def test_cutting_prose_between_words_changes_no_count() -> None:
     assert tokenizer.count(prose) == len(encoding.encode_ordinary(prose))
 
 
-@settings(max_examples=50, deadline=None)
 @given(word=st.text(alphabet="ab1,.é\n\t  '", min_size=1, max_size=30), times=st.integers(300, 700))
 def test_slices_are_bounded_and_put_together_are_the_text(word: str, times: int) -> None:
     text = word * times

@@ -6,7 +6,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.lists.findings import (
@@ -170,7 +170,6 @@ def test_every_rule_has_a_severity_and_words() -> None:
         assert found(code, "here").message == f"{finding.message} (here)"
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=200), st.integers(4, 80))
 def test_quoted_text_is_bounded_and_printable(text: str, limit: int) -> None:
     literal = quoted(text, limit)

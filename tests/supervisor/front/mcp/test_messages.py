@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
@@ -475,7 +475,6 @@ BYTES = st.binary(max_size=40) | (MESSAGES | st.lists(MESSAGES | JSON, max_size=
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(BYTES)
 def test_any_bytes_are_read_as_one_kind_and_nothing_raises(message: bytes) -> None:
     found = read(message)
@@ -484,7 +483,6 @@ def test_any_bytes_are_read_as_one_kind_and_nothing_raises(message: bytes) -> No
             assert json.loads(one.answer())["error"]["code"] < 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(BYTES.filter(is_text), st.sampled_from([LATEST_LEGACY, BATCH_VERSION]))
 def test_any_text_is_answered_the_same_at_both_doors(message: bytes, version: str) -> None:
     async def compare() -> None:

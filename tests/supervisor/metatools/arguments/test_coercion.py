@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.offer import Tool
@@ -103,7 +103,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from([*PROPERTIES, "arguments", "x"]), values, max_size=5))
 def test_right_arguments_keep_their_bytes(value: Any) -> None:
     given = read(msgspec.Raw(json.dumps(value).encode()))

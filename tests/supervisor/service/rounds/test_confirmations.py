@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import msgspec
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
@@ -301,7 +301,6 @@ async def test_what_was_told_by_a_result_is_not_gone_on_with_at_a_door_that_tell
         assert here.router.calls == []
 
 
-@settings(max_examples=15)
 @given(st.permutations([(who, state) for who in SENDERS for state in range(4)]), st.booleans(), st.booleans())
 def test_one_yes_is_one_run_whoever_sends_back_which_state(
     steps: list[tuple[Sender, int]], answered: bool, everyone: bool

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -771,7 +771,6 @@ class Machine:
         assert self.lost or all(question.settled for question in self.questions)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(STEPS, max_size=12))
 def test_a_parked_call_has_one_outcome_whatever_happens(steps: list[str]) -> None:
     async def play() -> None:

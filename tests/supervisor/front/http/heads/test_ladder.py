@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.front.edge.fields import fields_of
@@ -320,7 +320,6 @@ def test_null_for_no_parameters_is_tolerated() -> None:
     assert bytes(found.params) == b""
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.sampled_from([None, MODERN, "2025-11-25", "x"]))
 def test_garbage_is_refused_or_classified_but_never_raises(body: bytes, version: str | None) -> None:
     assert classify(head(version), body) is not None
@@ -333,7 +332,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(json_values, json_values, json_values, st.sampled_from([None, MODERN, "2025-11-25"]))
 def test_any_envelope_of_any_values_gets_a_verdict(id_: Any, params: Any, meta: Any, version: str | None) -> None:
     params = {**params, "_meta": meta} if isinstance(params, dict) else params
