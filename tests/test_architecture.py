@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -229,17 +229,26 @@ def tree(name: str) -> ast.Module:
     return ast.parse(modules()[name].read_text(encoding="utf-8"))
 
 
-def imports(name: str) -> Iterator[str]:
+@cache
+def nodes(name: str) -> tuple[ast.AST, ...]:
+    """All of the tree of a module."""
+    return tuple(ast.walk(tree(name)))
+
+
+@cache
+def imports(name: str) -> tuple[str, ...]:
     """Every module that `name` imports, also inside functions."""
-    for node in ast.walk(tree(name)):
+    imported: list[str] = []
+    for node in nodes(name):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            imported += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name}: imports are absolute"
             assert node.module is not None
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                yield full if full in modules() else node.module
+                imported.append(full if full in modules() else node.module)
+    return tuple(imported)
 
 
 def room(name: str) -> str:
@@ -259,7 +268,7 @@ def is_pure(name: str) -> bool:
 def functions() -> Iterator[tuple[str, int]]:
     """Name and length in lines of every function, its docstring and decorators not counted."""
     for module in modules():
-        for node in ast.walk(tree(module)):
+        for node in nodes(module):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert node.end_lineno is not None
                 documented = ast.get_docstring(node) is not None and len(node.body) > 1
@@ -278,16 +287,28 @@ def test_the_layers_are_the_rooms_of_the_two_packages() -> None:
     assert sorted(LAYERS) == sorted({room(name) for name in modules() if "." in name})
 
 
-@pytest.mark.parametrize("folder", [name for name, file in modules().items() if file.name == "__init__.py"])
-def test_no_rooms_of_a_folder_import_each_other_in_a_circle(folder: str) -> None:
-    def below(name: str) -> str | None:
-        return name.removeprefix(f"{folder}.").split(".")[0] if name.startswith(f"{folder}.") else None
+def below(name: str, folder: str) -> str:
+    """The room of a folder that a module stands in, or nothing."""
+    return name.removeprefix(f"{folder}.").split(".")[0] if name.startswith(f"{folder}.") else ""
 
+
+def circle(folder: str) -> list[str] | None:
+    """Some rooms of a folder that import each other in a circle."""
     order: TopologicalSorter[str] = TopologicalSorter()
     for name in modules():
-        if inner := below(name):
-            order.add(inner, *({other for wanted in imports(name) if (other := below(wanted))} - {inner}))
-    order.prepare()  # or graphlib.CycleError, which names the circle
+        if inner := below(name, folder):
+            order.add(inner, *({below(wanted, folder) for wanted in imports(name)} - {inner, ""}))
+    try:
+        order.prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found
+    return None
+
+
+def test_no_rooms_of_a_folder_import_each_other_in_a_circle() -> None:
+    circles = {folder: circle(folder) for folder in modules() if is_marker(folder)}
+    assert {folder: rooms for folder, rooms in circles.items() if rooms} == {}
 
 
 @pytest.mark.parametrize("package", ["actors", "supervisor"])
@@ -323,7 +344,7 @@ def test_only_named_modules_look_whether_a_path_exists() -> None:
     looking = {
         name
         for name in modules()
-        for node in ast.walk(tree(name))
+        for node in nodes(name)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOOKS_AT_PATHS
     }
     assert looking == {
@@ -367,9 +388,13 @@ def named_in(function: ast.AST) -> Iterator[str]:
 
 
 def test_a_name_says_what_it_is_the_name_of() -> None:
-    nodes = [(name, node) for name in modules() for node in ast.walk(tree(name))]
-    defined = [(name, node) for name, node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    named = {(name, function.name, given) for name, function in defined for given in named_in(function)}
+    functions = [
+        (name, node)
+        for name in modules()
+        for node in nodes(name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    named = {(name, function.name, given) for name, function in functions for given in named_in(function)}
     assert {each for each in named if each[2] in EMPTY_NAMES} == set()
 
 
@@ -462,7 +487,7 @@ def test_what_coverage_does_not_count_has_its_reason() -> None:
 
 def test_nothing_queues_without_a_bound() -> None:
     for name in modules():
-        for node in ast.walk(tree(name)):
+        for node in nodes(name):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
                 assert called not in ("queue.Queue", "queue.SimpleQueue") or node.args, name
@@ -483,8 +508,12 @@ def others() -> dict[str, ast.Module]:
 
 
 @cache
-def programs() -> dict[str, ast.Module]:
-    return {**{name: tree(name) for name in modules()}, **others()}
+def programs() -> dict[str, tuple[ast.AST, ...]]:
+    """All of the trees of the two packages and of those beside them."""
+    return {
+        **{name: nodes(name) for name in modules()},
+        **{name: tuple(ast.walk(each)) for name, each in others().items()},
+    }
 
 
 def names_of(node: ast.stmt) -> list[str]:
@@ -509,7 +538,7 @@ def is_marker(program: str) -> bool:
 def loads(program: str) -> dict[str, list[int]]:
     """The lines on which a program reads each name of its own, quoted annotations aside."""
     lines: dict[str, list[int]] = {}
-    for node in ast.walk(programs()[program]):
+    for node in programs()[program]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             lines.setdefault(node.id, []).append(node.lineno)
     return lines
@@ -523,13 +552,13 @@ def taken() -> frozenset[tuple[str, str]]:
         if is_marker(program):  # it passes on what others have to take
             continue
         bound: dict[str, str] = {}
-        for node in ast.walk(parsed):
+        for node in parsed:
             if isinstance(node, ast.ImportFrom) and node.module is not None:
                 pairs |= {(node.module, alias.name) for alias in node.names}
                 bound |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):
                 bound |= {alias.asname or alias.name: alias.name for alias in node.names}
-        for node in ast.walk(parsed):
+        for node in parsed:
             if isinstance(node, ast.Attribute) and (module := bound.get(ast.unparse(node.value))) in modules():
                 pairs.add((str(module), node.attr))
     for marker in filter(is_marker, modules()):
@@ -545,7 +574,7 @@ def attributes() -> frozenset[str]:
     """Every attribute that some program reads, also in a pattern."""
     read: set[str] = set()
     for parsed in programs().values():
-        for node in ast.walk(parsed):
+        for node in parsed:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 read.add(node.attr)
             elif isinstance(node, ast.MatchClass):
@@ -588,7 +617,7 @@ def made() -> frozenset[str]:
     """Every class that is called, or raised without a call, in the two packages."""
     classes_made: set[str] = set()
     for module in modules():
-        for node in ast.walk(tree(module)):
+        for node in nodes(module):
             if isinstance(node, ast.Call):
                 classes_made.add(ast.unparse(node.func).split(".")[-1])
             elif isinstance(node, ast.Raise) and node.exc is not None:
@@ -621,7 +650,7 @@ def test_every_ask_of_a_server_says_who_asks() -> None:
     }
     assert asks == {"CallServer", "WakeServer", "SleepServer", "RestartServer", "RefreshServer"}
     for module in modules():
-        for node in ast.walk(tree(module)):
+        for node in nodes(module):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in asks:
                 assert "principal" in {each.arg for each in node.keywords}, f"{module}:{node.lineno}"
 

@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -58,15 +59,20 @@ def test_every_folder_has_its_row_and_every_row_is_a_folder() -> None:
 
 
 @cache
+def nodes() -> dict[Path, tuple[ast.AST, ...]]:
+    """All of the trees of the two packages."""
+    return {file: tuple(ast.walk(ast.parse(file.read_text(encoding="utf-8")))) for file in SOURCES}
+
+
+@cache
 def defined() -> frozenset[str]:
     """The name of every class, function and type alias of the two packages."""
     names: set[str] = set()
-    for file in SOURCES:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                names.add(node.name)
-            elif isinstance(node, ast.Assign):
-                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    for node in chain.from_iterable(nodes().values()):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return frozenset(names)
 
 
@@ -81,7 +87,7 @@ def said() -> Iterator[tuple[str, str]]:
         ]
         docstrings = [
             node.value.value
-            for node in ast.walk(ast.parse(text))
+            for node in nodes()[file]
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         ]
         yield str(file.relative_to(ROOT)), "\n".join([*comments, *docstrings])

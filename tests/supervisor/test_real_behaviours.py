@@ -40,9 +40,9 @@ def test_it_is_ready_and_usable_by_clients_of_both_eras_at_every_door(seen: dict
     assert each.texts == dict.fromkeys(places if NAMES[name] else (), "hello")
 
 
-@pytest.mark.parametrize("name", USABLE)
-def test_it_ends_without_a_failure(seen: dict[str, Seen], name: str) -> None:
-    assert (seen[name].asleep["state"], seen[name].asleep["last_error"]) == ("dormant", None)
+def test_it_ends_without_a_failure(seen: dict[str, Seen]) -> None:
+    ends = {name: (seen[name].asleep["state"], seen[name].asleep["last_error"]) for name in USABLE}
+    assert ends == dict.fromkeys(USABLE, ("dormant", None))
 
 
 @pytest.mark.parametrize("name", FAILED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from actors.catalogue.lists.inference import (
@@ -19,31 +21,37 @@ from actors.catalogue.lists.inference import (
 )
 
 
-@pytest.mark.parametrize("word", WORDS["read"])
+def effects_of(words: Iterable[str], shape: str, description: str = "") -> dict[str, Effects]:
+    """The effects of a name of that shape for each word."""
+    return {word: effects(shape.format(word), description) for word in words}
+
+
 @pytest.mark.parametrize("shape", ["{}", "{}_thing", "thing-{}", "{}Thing"])
-def test_a_name_that_reads_is_read_only(word: str, shape: str) -> None:
-    found = effects(shape.format(word), "")
-    assert (found.read_only, found.destructive, found.why) == (True, False, word)
+def test_a_name_that_reads_is_read_only(shape: str) -> None:
+    found = {
+        word: (each.read_only, each.destructive, each.why) for word, each in effects_of(WORDS["read"], shape).items()
+    }
+    assert found == {word: (True, False, word) for word in WORDS["read"]}
 
 
-@pytest.mark.parametrize("word", WORDS["destroy"])
 @pytest.mark.parametrize("shape", ["{}", "get_and_{}_thing", "thing-{}", "{}Thing", "list_{}_x"])
-def test_a_name_that_destroys_is_destructive_whatever_else_it_says(word: str, shape: str) -> None:
-    found = effects(shape.format(word), "Reads a thing.")
-    assert (found.read_only, found.destructive, found.why) == (False, True, word)
+def test_a_name_that_destroys_is_destructive_whatever_else_it_says(shape: str) -> None:
+    effects_by_word = effects_of(WORDS["destroy"], shape, "Reads a thing.")
+    found = {word: (each.read_only, each.destructive, each.why) for word, each in effects_by_word.items()}
+    assert found == {word: (False, True, word) for word in WORDS["destroy"]}
 
 
-@pytest.mark.parametrize("word", WORDS["replace"])
-def test_a_name_that_replaces_is_idempotent(word: str) -> None:
-    found = effects(f"{word}_thing", "")
-    assert (found.read_only, found.destructive, found.idempotent) == (False, None, True)
-    assert effects(f"{word}_and_delete_thing", "").idempotent is None
+def test_a_name_that_replaces_is_idempotent() -> None:
+    alone, deleting = (effects_of(WORDS["replace"], shape) for shape in ("{}_thing", "{}_and_delete_thing"))
+    found = {word: (each.read_only, each.destructive, each.idempotent) for word, each in alone.items()}
+    assert found == dict.fromkeys(WORDS["replace"], (False, None, True))
+    assert [word for word, each in deleting.items() if each.idempotent is not None] == []
 
 
-@pytest.mark.parametrize("word", WORDS["write"])
-def test_a_name_that_writes_is_not_read_only(word: str) -> None:
-    found = effects(f"{word}_list", "")
-    assert (found.read_only, found.destructive, found.idempotent) == (False, None, None)
+def test_a_name_that_writes_is_not_read_only() -> None:
+    effects_by_word = effects_of(WORDS["write"], "{}_list")
+    found = {word: (each.read_only, each.destructive, each.idempotent) for word, each in effects_by_word.items()}
+    assert found == dict.fromkeys(WORDS["write"], (False, None, None))
 
 
 @pytest.mark.parametrize("name", ["forget", "together", "target", "playlist", "breadth", "undeletable", "offset"])
@@ -115,22 +123,21 @@ def test_complexity_grows_with_the_properties(properties: int, expected: str) ->
     assert complexity("thing", properties) == expected
 
 
-@pytest.mark.parametrize("word", WORDS["complex"])
-def test_some_verbs_are_complex_by_themselves(word: str) -> None:
-    assert complexity(f"{word}_it", 0) == "complex"
+def test_some_verbs_are_complex_by_themselves() -> None:
+    assert {word: complexity(f"{word}_it", 0) for word in WORDS["complex"]} == dict.fromkeys(
+        WORDS["complex"], "complex"
+    )
 
 
-@pytest.mark.parametrize("word", AUTH_NAME)
-def test_a_name_about_logins_needs_one(word: str) -> None:
-    assert requires_auth(f"check_{word}", "")
-    assert not requires_auth(f"check{word}ed", "")
+def test_a_name_about_logins_needs_one() -> None:
+    found = {word: (requires_auth(f"check_{word}", ""), requires_auth(f"check{word}ed", "")) for word in AUTH_NAME}
+    assert found == dict.fromkeys(AUTH_NAME, (True, False))
 
 
-@pytest.mark.parametrize("word", AUTH_DESCRIPTION)
-def test_a_description_about_logins_needs_one_unless_it_denies_it(word: str) -> None:
-    assert requires_auth("x", f"It needs {word} of the owner.")
-    assert not requires_auth("x", f"It works without {word}.")
-    assert not requires_auth("x", f"No special {word} needed.")
+def test_a_description_about_logins_needs_one_unless_it_denies_it() -> None:
+    texts = ("It needs {} of the owner.", "It works without {}.", "No special {} needed.")
+    found = {word: tuple(requires_auth("x", text.format(word)) for text in texts) for word in AUTH_DESCRIPTION}
+    assert found == dict.fromkeys(AUTH_DESCRIPTION, (True, False, False))
 
 
 @pytest.mark.parametrize(
