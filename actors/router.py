@@ -42,7 +42,6 @@ class InFlight:
         self.calls = 0
 
     def on_settled(self) -> None:
-        """Count one less, in whatever task a call settles."""
         self.calls -= 1
         if self.awaited:
             with suppress(MailboxFull, ActorStopped):
@@ -60,7 +59,6 @@ class Router(Actor[Message]):
         self._closing: list[Reply[Any]] = []
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
-        """Admit and forward, or refuse with a typed error."""
         match message:
             case CallServer() | WakeServer() | RestartServer() | RefreshServer() | SleepServer():
                 assert reply is not None

@@ -24,7 +24,6 @@ class Directory(Generic[M]):
         return self._addresses.get(name)
 
     def names(self) -> list[str]:
-        """Return the names of all running actors."""
         return list(self._addresses)
 
     def explain(self, name: str, why: Callable[[], SupervisorError] | None) -> None:

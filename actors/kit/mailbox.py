@@ -50,7 +50,6 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
 
     @property
     def failure(self) -> Exception | None:
-        """The failure; None if there is none, or nothing yet."""
         return self._error
 
     def answer(self, value: R) -> None:

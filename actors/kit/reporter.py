@@ -37,7 +37,6 @@ class Reporter:
         self._wake.set()
 
     async def run(self) -> None:
-        """Deliver what is owed, for ever."""
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
@@ -61,5 +60,4 @@ class Unreported(Reporter):
         """Drop a fact."""
 
     async def run(self) -> None:
-        """There is nothing to deliver."""
         await trio.sleep_forever()

@@ -32,7 +32,6 @@ class Dispatch:
         self._page_sockets = page_sockets
 
     async def __call__(self, request: HttpRequest) -> None:
-        """Answer one request."""
         refusal = self._guard.check(request.fields, request.target)
         if refusal is not None:
             log.debug("refused with %d: %s", refusal.status, refusal.reason)

@@ -178,7 +178,6 @@ class Exchange:
         return Interest(token, level)
 
     def note(self, note: Note) -> bool:
-        """Tell the client something; see `actors.messages.Caller.note`."""
         return self._voice is not None and self._voice.say(jsonrpc.notification(note.method, note.params))
 
     def lacks(self, question: Question) -> str:
@@ -194,7 +193,6 @@ class Exchange:
         return self.elicitations is not None and self.elicitations.everyone and question.method == ELICIT
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
-        """Ask the client something, or a person on a page if it cannot be; see `actors.messages.Caller.ask`."""
         reply: Reply[msgspec.Raw] = Reply()
         elicitations = self.elicitations
         try:

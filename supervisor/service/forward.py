@@ -56,7 +56,6 @@ class Forwarder:
         self._deployment = deployment
 
     def timeout_s(self, server: str) -> float:
-        """Return how long a call of a server may take; see `CallRules`."""
         return self._deployment.value.rules_of(server).timeout_s
 
     async def ask(self, exchange: Exchange, request: ServerRequest) -> bytes:

@@ -92,7 +92,6 @@ class OneDoor:
         self._door = Door("", service)
 
     def find(self, name: str) -> Door:
-        """Return the door. Raises `UnknownDoor`."""
         if name:
             raise UnknownDoor(f"there is no door {name[:100]!r} here")
         return self._door
@@ -151,5 +150,4 @@ def _status(method: str, code: int) -> int:
 
 
 def failure(id_: bytes, error: SupervisorError) -> Answer:
-    """Return the answer for an expected failure."""
     return Answer(jsonrpc.failure(id_, error.code, error.message, error.data()), error.http_status, good=False)

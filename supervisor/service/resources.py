@@ -83,7 +83,6 @@ class Reading:
         return await self._bench.run(len(body) // READ_COST, as_read, server, body, era, renamed)
 
     async def _read(self, exchange: Exchange, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, str, bytes]:
-        """Return the server, its own URI of the resource, and what it answered."""
         since = trio.current_time()
         server, own = await self._lookup.resource(exchange.client, uri, since)
         members = b'"uri":' + encode(own)
@@ -135,7 +134,6 @@ class Reading:
 
 
 def _for_model(server: str, body: bytes) -> bytes:
-    """Return the result of `read_mcp_resource` for what a server answered."""
     contents = _contents(server, body)
     blocks = _array(_block(server, item) for item in contents)
     structured = with_contents(body, _array(_with_own_name(server, item, resource_path) for item in contents))

@@ -74,19 +74,16 @@ class TaskVoice:
         self._task = task
 
     def note(self, note: Note) -> bool:
-        """Tell the client something; see `Caller.note`."""
         if note.method == STATUS:
             self._task.hear(msgspec.Raw(note.params))
         return self._caller.note(Note(note.method, self._task.rename(note.params, note.method)))
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
-        """Ask the client something; see `Caller.ask`."""
         params = self._task.rename(bytes(question.params), question.method)
         return self._caller.ask(msgspec.structs.replace(question, params=msgspec.Raw(params)))
 
     @property
     def identity(self) -> Hashable:
-        """Who made the call; see `Caller.identity`."""
         return self._caller.identity
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
@@ -122,7 +119,6 @@ class HeldTasks:
         return self._quota.has_room(program)
 
     def refusal(self, client: Client) -> TooManyCalls:
-        """Return the error for a call that is to become a task, and may not."""
         mine = self._quota.amount_of(client.program)
         text = f"{mine} tasks of this client are under way, of {MAX_TASKS} for all clients"
         text += "; fetch the results of those that have ended, cancel some, or make the call without a task"

@@ -38,7 +38,6 @@ class Updates:
 
     @property
     def owed(self) -> bool:
-        """Whether anything is owed."""
         return bool(self._owed or self._visited)
 
     def hold(self, name: str, release: Callable[[], None]) -> None:
@@ -50,7 +49,6 @@ class Updates:
         self._held[name] = release
 
     def release(self, name: str) -> None:
-        """End a subscription, if there is one."""
         release = self._held.pop(name, None)
         self._owed.pop(name, None)
         self._taken.pop(name, None)
@@ -64,7 +62,6 @@ class Updates:
             self.release(name)
 
     def note(self, name: str) -> None:
-        """The resource of this name changed."""
         first = not self.owed
         self._owed[name] = None
         if first and self._ring is not None:

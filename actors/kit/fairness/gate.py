@@ -36,7 +36,6 @@ class Turn:
         self._gate: Gate | None = None
 
     def hurry(self) -> None:
-        """Be urgent from now on, also where it waits already."""
         self.urgent = True
         if self._gate is not None:
             self._gate.grant()
@@ -64,12 +63,10 @@ class Gate:
 
     @property
     def free(self) -> int:
-        """How many places nobody holds."""
         return self._free
 
     @asynccontextmanager
     async def place(self, turn: Turn) -> AsyncIterator[None]:
-        """Hold one place for the block. A checkpoint."""
         await trio.lowlevel.checkpoint()
         await self._queue(turn)
         try:
@@ -110,7 +107,6 @@ class Gate:
             turn.wait_at(None)
 
     def _moment(self) -> float:
-        """Return when the next one may enter; it may be past."""
         earliest = trio.current_time() - (self._places - 1) * self._interval_s
         moment = max(self._next, earliest)
         self._next = moment + self._interval_s

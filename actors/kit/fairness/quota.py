@@ -19,7 +19,6 @@ class Quota:
         self._held: dict[Hashable, int] = {}
 
     def amount_of(self, holder: Hashable) -> int:
-        """Return how much a holder has."""
         return self._held.get(holder, 0)
 
     def has_room(self, holder: Hashable, amount: int = 1) -> bool:
@@ -32,7 +31,6 @@ class Quota:
         self.used += amount
 
     def remove(self, holder: Hashable, amount: int = 1) -> None:
-        """Take back what was added."""
         self.used -= amount
         left = self._held[holder] - amount
         if left:

@@ -58,7 +58,6 @@ class LoopShare:
         self._line = trio.Lock()
 
     async def run(self, work: Callable[..., Awaitable[T]], *args: Any, **named: Any) -> T:
-        """Do the work in the turns of the server, and return what it returns."""
         return await _Metered(_whole(work, args, named), self)
 
     async def turn(self) -> None:

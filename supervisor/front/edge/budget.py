@@ -25,7 +25,6 @@ RETRY_S = 1.0
 
 
 def no_room() -> MailboxFull:
-    """Return the error for a request there is no room for."""
     text = "the daemon holds as many bytes of unfinished requests as it may; retry shortly"
     return MailboxFull(text, retry_after_s=RETRY_S)
 
@@ -69,7 +68,6 @@ class Budget:
         self._arriving.pop(share, None)
 
     def remove(self, share: Share, size: int) -> None:
-        """Count these bytes no more."""
         self.settle(share)
         self.used -= size
 
@@ -102,7 +100,6 @@ class Share(msgspec.Struct, eq=False):
             self.budget.settle(self)
 
     def take_away(self) -> None:
-        """Give way to somebody else."""
         self.taken_away = True
         self.close()
         self.give_up()

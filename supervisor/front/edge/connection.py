@@ -213,7 +213,6 @@ class ClientConnection:
                 self.abort()
 
     async def _yield(self) -> None:
-        """Let others run now and then."""
         if self._turns.used_up():
             await trio.lowlevel.checkpoint()
 

@@ -19,7 +19,6 @@ class Fields(msgspec.Struct, frozen=True):
 
 
 def fields_of(headers: Iterable[tuple[bytes, bytes]]) -> Fields:
-    """Return the fields of header lines, whose names are in lower case."""
     lines: dict[bytes, bytes] = {}
     doubled: set[bytes] | None = None
     for name, value in headers:

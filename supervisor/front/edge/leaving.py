@@ -47,7 +47,6 @@ class Leaving:
             self._scopes.remove(scope)
 
     async def wait(self) -> None:
-        """Wait until the client has left."""
         with trio.CancelScope() as scope, self.ends(scope):
             await trio.sleep_forever()
 
@@ -75,7 +74,6 @@ class Departures:
         self._watched.pop(descriptor, None)
 
     async def run(self) -> None:
-        """Tell of those who leave until cancelled; then close what was asked."""
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())

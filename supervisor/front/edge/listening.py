@@ -170,6 +170,5 @@ def _config_error(listen: str, message: str, hint: str) -> ConfigError:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Return the base URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"

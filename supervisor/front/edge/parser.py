@@ -103,7 +103,6 @@ class RequestParser:
         self._inbox = b""
 
     def add(self, data: bytes) -> None:
-        """Put what arrived behind what waits."""
         self._inbox = self._inbox[self._at :] + data if self._at < len(self._inbox) else data
         self._looked = max(0, self._looked - self._at)
         self._at = 0
@@ -211,24 +210,20 @@ class RequestParser:
         self._target = url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One line of a head, or a trailer."""
         if self._in_head:  # nobody has use for trailers (RFC 9110 6.5): they must not count as said in the head
             self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """The empty line."""
         assert self._parser is not None
         self._keep_alive = self._parser.should_keep_alive()  # which says something else once the message is complete
         self._in_head = False
         self._lines_bytes = 0
 
     def on_body(self, data: bytes) -> None:
-        """A part of a body."""
         assert self._now is not None
         self._now.parts.append(data)
 
     def on_message_complete(self) -> None:
-        """The end of a request."""
         if self._now is not None:
             self._now.complete = True
 

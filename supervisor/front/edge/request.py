@@ -60,7 +60,6 @@ class BodyLimits(msgspec.Struct, frozen=True):
         return LEAST_PARTS + self.max_bytes // BYTES_PER_PART
 
     def too_large(self) -> CallTooLarge:
-        """Return the error for more bytes than that."""
         return CallTooLarge(f"the body is longer than {self.max_bytes} bytes")
 
 
@@ -96,7 +95,6 @@ class HttpRequest:
 
     @property
     def has_body(self) -> bool:
-        """Whether a body comes, however long."""
         return bool(self._incoming.length or self._incoming.parts) or not self._incoming.complete
 
     @property
@@ -174,7 +172,6 @@ class HttpRequest:
         await self.refuse(status, msgspec.json.encode({"error": {"code": status, "message": message}}))
 
     async def start(self, status: int, lines: Lines) -> None:
-        """Send the head of an answer that comes in parts."""
         self._started = True
         self._chunked = self._incoming.version == "1.1"
         await self._connection.write(
@@ -182,7 +179,6 @@ class HttpRequest:
         )
 
     async def send(self, part: bytes) -> None:
-        """Send a part of the body."""
         if not part:
             return
         if self._chunked:
@@ -191,7 +187,6 @@ class HttpRequest:
             await self._connection.write(part)
 
     async def end(self) -> None:
-        """The answer is complete."""
         self.is_answered = True
         if self._chunked:
             await self._connection.write(b"0\r\n\r\n")

@@ -26,7 +26,6 @@ class Timeouts(Generic[T]):
         self._bell = trio.lowlevel.ParkingLot()
 
     def add(self, item: T) -> None:
-        """It begins to wait."""
         self._deadlines[item] = trio.current_time() + self._timeout_s
         if len(self._deadlines) == 1:
             self._bell.unpark()
@@ -36,7 +35,6 @@ class Timeouts(Generic[T]):
         return self._deadlines.pop(item, None) is not None
 
     def expire_all(self) -> None:
-        """Nobody has any more time."""
         while self._deadlines:
             self._expire_first()
 
@@ -46,7 +44,6 @@ class Timeouts(Generic[T]):
         self._expire(item)
 
     async def run(self) -> None:
-        """Run until cancelled."""
         while True:
             while not self._deadlines:
                 await self._bell.park()

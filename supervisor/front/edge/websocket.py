@@ -80,7 +80,6 @@ class _Incoming:
 
     @property
     def data(self) -> Any:
-        """The whole message, text or bytes."""
         return self._first if self._joined is None else self._joined.getvalue()
 
 
@@ -88,7 +87,6 @@ class WebSocket:
     """The messages of one client. One task receives; any may send. `pings` should run beside."""
 
     def __init__(self, connection: Wire, frames: Connection) -> None:
-        """The handshake is over."""
         self._connection = connection
         self._settings = connection.context.frames
         self._budget = connection.context.budget
@@ -105,12 +103,10 @@ class WebSocket:
 
     @property
     def budget(self) -> Budget:
-        """Counts the bytes of all requests."""
         return self._budget
 
     @property
     def leaving(self) -> Leaving:
-        """Tells when the client leaves."""
         return self._connection.leaving
 
     async def receive(self) -> str | bytes | None:
@@ -269,7 +265,6 @@ class Handshake:
         self.subprotocols = offer.subprotocols
 
     async def accept(self, subprotocol: str | None) -> WebSocket:
-        """Accept it; `subprotocol` is one of those that were offered, or None."""
         data = self._library.send(AcceptConnection(subprotocol=subprotocol))
         frames = self._library.connection
         assert frames is not None

@@ -64,9 +64,7 @@ class Wire(Protocol):
     leaving: Leaving
 
     @property
-    def behind(self) -> bytes:
-        """What the client has sent behind the request under way, as far as it was read."""
-        ...
+    def behind(self) -> bytes: ...
 
     def take(self) -> bool:
         """Take the next part of the body under way from what was read; False if there is none.
@@ -79,10 +77,6 @@ class Wire(Protocol):
         """Wait for the next part of the body of the request under way. Raises `ClientGone` and `HttpProtocolError`."""
         ...
 
-    async def read(self) -> bytes:
-        """Wait for bytes and return them, empty if there will be none."""
-        ...
+    async def read(self) -> bytes: ...
 
-    async def write(self, *parts: bytes) -> None:
-        """Send all of it, or nothing more if the client is gone."""
-        ...
+    async def write(self, *parts: bytes) -> None: ...

@@ -77,7 +77,6 @@ class AnswerStream(msgspec.Struct, eq=False):
         return True
 
     async def finish(self, body: bytes) -> None:
-        """Send what was said and then the answer, as the last event of the stream."""
         self._commit()
         self._place += 1
         if self._track is not None:  # before anything that waits for a client that may be there no more

@@ -98,7 +98,6 @@ class McpHttp:
             self._redelivery.sweep()
 
     async def serve(self, name: str, request: HttpRequest) -> None:
-        """Answer one request at the door of this name. Raises `ClientGone` and `HttpProtocolError`."""
         try:
             fronts = self._behind(name)
         except UnknownDoor as error:

@@ -28,7 +28,6 @@ _COMMENT: Final = b": ping\n\n"
 
 
 async def cancel_when_set(event: trio.Event, scope: trio.CancelScope) -> None:
-    """Cancel `scope` when the event is set."""
     await event.wait()
     scope.cancel()
 
@@ -47,7 +46,6 @@ class EventStream(msgspec.Struct, frozen=True, eq=False):
         await (self._part(_PRIMER % (primer, retry_ms)) if primer else self.comment())
 
     async def answer(self, message: bytes, headers: Lines = ()) -> None:
-        """Send a whole stream with one message."""
         await self._start(headers)
         await self.event(message)
         await self.close()
@@ -71,11 +69,9 @@ class EventStream(msgspec.Struct, frozen=True, eq=False):
         await self._part(b"".join(parts))
 
     async def comment(self) -> None:
-        """Send a sign of life that no client reads as a message."""
         await self._part(_COMMENT)
 
     async def close(self) -> None:
-        """End the answer."""
         await self._request.end()
 
     async def _start(self, headers: Lines) -> None:

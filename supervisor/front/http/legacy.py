@@ -86,7 +86,6 @@ class LegacyFront:
         self._keep_alive = keep_alive
 
     async def post(self, message: LegacyMessage | Batch, head: Head, http: HttpRequest) -> None:
-        """Serve one POST. A checkpoint."""
         accepts, principal = head.accepts, http.principal
         if isinstance(message, Request) and message.method == "initialize":
             await self._open_session(message, accepts, http)
@@ -116,7 +115,6 @@ class LegacyFront:
         await self._streams.serve(session, head.last_event, http)
 
     async def delete(self, head: Head, http: HttpRequest) -> None:
-        """Serve the DELETE of a session. A checkpoint."""
         session = self._find(head.session or b"", http.principal)
         if session is None:
             await _no_session(http, NULL)
@@ -249,7 +247,6 @@ def _sessionless(principal: Principal, head: Head) -> Client:
 
 
 def _take(session: HttpSession, message: Notification | Response) -> None:
-    """Take what is not answered."""
     if isinstance(message, Response):
         session.questions.answered(message.key, message.result, message.error)
         return

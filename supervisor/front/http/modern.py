@@ -51,7 +51,6 @@ class ModernFront:
         self._limit = limit
 
     async def serve(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
-        """Answer one request. A checkpoint."""
         if message.method == LISTEN:
             await self._listen(message, accepts, request)
         elif (error := refusal_of_removed(message)) is not None:

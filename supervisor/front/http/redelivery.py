@@ -60,11 +60,9 @@ class Track:
 
     @property
     def taken(self) -> bool:
-        """True once a client has resumed it."""
         return self._reader is not None
 
     def id(self, place: int) -> bytes:
-        """Return the id of the event with this number; 0 is the one before all."""
         return b"%s-%d-%d" % (self._keeper.life, self.number, place)
 
     def add(self, place: int, message: bytes) -> None:
@@ -92,7 +90,6 @@ class Track:
         self._reader = reader
 
     async def more(self) -> None:
-        """Wait until something else is said."""
         await self._spoken.park()
 
 
@@ -151,7 +148,6 @@ class Redelivery:
         self._ended.append((self._clock() + self.bounds.kept_s, track.number))
 
     def sweep(self) -> None:
-        """Drop what was kept for long enough, some of it at a time."""
         now, left = self._clock(), SWEPT
         while self._ended and self._ended[0][0] <= now and left > 0:
             track = self._tracks.get(self._ended[0][1])

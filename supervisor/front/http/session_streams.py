@@ -36,7 +36,6 @@ class SessionStreams:
         self._redelivery = redelivery
 
     def track(self, session: HttpSession, request: bytes) -> Track:
-        """Begin to keep what is said before the answer to a request, and the answer."""
         primed = session.client.version >= FIRST_PRIMED
         return self._redelivery.begin(session.digest, request, primed=primed)
 

@@ -29,7 +29,6 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def redelivery(self) -> Bounds:
-        """What is kept for clients whose connection breaks."""
         return Bounds(
             kept_s=self.resume_s,
             max_events=self.resume_max_events,

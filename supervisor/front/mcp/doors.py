@@ -17,5 +17,4 @@ def door_of(path: str, mcp_path: str = MCP_PATH) -> str | None:
 
 
 def path_of(server: str) -> str:
-    """Return the path of the door of a server."""
     return f"{MCP_PATH}/servers/{quote(server, safe='')}"

@@ -106,7 +106,6 @@ def batch_elements(text: msgspec.Raw | bytes) -> tuple[msgspec.Raw, ...] | None:
 
 
 def first_byte(raw: msgspec.Raw) -> bytes:
-    """Return the first byte of a JSON text, which says what it is; empty if there is none."""
     return bytes(memoryview(raw)[:1])
 
 
@@ -119,7 +118,6 @@ def key_of(id_: bytes) -> Key | None:
 
 
 def text_of(raw: msgspec.Raw) -> str | None:
-    """Return the value of a JSON string, None if it is something else."""
     try:
         return _text.decode(raw)
     except BROKEN:

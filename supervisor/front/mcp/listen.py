@@ -199,11 +199,9 @@ class Subscription(msgspec.Struct, frozen=True):
         return jsonrpc.notification("notifications/subscriptions/acknowledged", params)
 
     def notification(self, change: Change) -> bytes:
-        """Return the bytes of a notification on this stream."""
         return told_of(change, self._meta())
 
     def result(self) -> bytes:
-        """Return the bytes of the answer that ends the stream gracefully."""
         return jsonrpc.success(self.id, self._meta() + b',"resultType":"complete"}')
 
     def cancellation(self, reason: str) -> bytes:

@@ -98,7 +98,6 @@ class Invalid(msgspec.Struct, frozen=True, kw_only=True):
     data: Any = None
 
     def answer(self) -> bytes:
-        """Return the bytes of the error answer."""
         return jsonrpc.failure(self.id, self.code, self.message, self.data)
 
 
@@ -150,7 +149,6 @@ def read(text: bytes) -> Message:
 
 
 def version_error(requested: str) -> dict[str, Any]:
-    """Return code, message and data for a version that is not served."""
     data = {"supported": list(MODERN_VERSIONS), "requested": requested[:MAX_SHOWN_CHARS]}
     return {"code": UNSUPPORTED_VERSION, "message": "unsupported protocol version", "data": data}
 

@@ -14,7 +14,6 @@ REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources
 
 
 def refusal_of_removed(request: ModernRequest) -> UnknownMethod | None:
-    """Return the failure of a request for what is not there any more; None if it may be there."""
     if request.method in REMOVED:
         return UnknownMethod(f"{request.method} does not exist in this revision")
     return None

@@ -89,7 +89,6 @@ class McpSocket:
         self._close: tuple[int, str] | None = None
 
     async def run(self) -> None:
-        """Serve until the client has gone or we close."""
         settings, socket = self._settings, self._socket
         outgoing = OutgoingQueue(  # which knows us: as we do not know it, both are freed at once
             settings.max_queued_messages,

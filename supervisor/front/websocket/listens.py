@@ -94,12 +94,10 @@ class Listens:
             updates.end()
 
     def cancel(self, key: Key) -> None:
-        """End a subscription at its client's wish, if it is open."""
         if key in self._open:
             self._open.pop(key).scope.cancel()
 
     def end(self) -> None:
-        """End all of them with their results."""
         for listen in self._open.values():
             listen.scope.cancel()
             self._outgoing.put(listen.subscription.result())

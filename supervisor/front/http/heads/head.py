@@ -54,7 +54,6 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan(fields: Fields) -> Head:
-    """Return what matters of the header fields."""
     get = fields.lines.get
     return Head(
         content_type=get(b"content-type"),

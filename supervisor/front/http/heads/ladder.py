@@ -45,7 +45,6 @@ _NO_RESPONSES: Final = Invalid(code=INVALID_REQUEST, message="clients of this re
 
 
 def legacy_version(head: Head) -> str | None:
-    """Return the legacy version that the header names, if it does."""
     return None if head.version is None else _LEGACY.get(head.version)
 
 
@@ -56,7 +55,6 @@ def is_modern(head: Head, message: Notification) -> bool:
 
 
 def refusal(head: Head, message: Message) -> Invalid | None:
-    """Return why a message is refused, for its headers or in itself; None if it is to be served."""
     if isinstance(message, ModernRequest):
         return _mismatch_of(head, message)
     if isinstance(message, Request):  # most of all messages

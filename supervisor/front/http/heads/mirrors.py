@@ -16,7 +16,6 @@ from supervisor.front.mcp.messages import Invalid, ModernRequest
 
 
 def disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, fields: Fields) -> Invalid | None:
-    """Return the refusal of a call whose head and arguments disagree; None if they agree."""
     arguments = arguments_in(mirrors, message.params)
     for mirror in mirrors:
         name = mirror.field.encode("latin-1")
