@@ -198,7 +198,6 @@ TRANSITIVE = {
 
 UNUSED = {
     "actors.kit.fairness.gate.Gate.free": "shows that no place is lost",
-    "actors.transport.memory.MemoryTransport": "the second one under the contract suite; most tests have no processes",
     "supervisor.servers.deployment.diff": "a reload acts on it",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",

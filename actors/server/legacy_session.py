@@ -35,7 +35,6 @@ from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING
 from actors.server.context import Profile
 from actors.server.inbox import ServerMessage
-from actors.transport.base import BESIDE_US
 
 PAUSE_S: Final = 60.0
 """For so long no session is asked for where there was no connection for one."""
@@ -74,7 +73,7 @@ class LegacySession:
         main: Address[ServerMessage],
         start_soon: StartSoon,
     ) -> None:
-        self.possible = server.transport.kind not in BESIDE_US and server.settings.terms.only is None
+        self.possible = server.transport.kind != "stdio" and server.settings.terms.only is None
         self._server = server
         self._known = known
         self._make = make

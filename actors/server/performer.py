@@ -30,7 +30,6 @@ from actors.server.processes import Processes
 from actors.server.recovery import Recovery
 from actors.server.settings import DRAIN_S
 from actors.server.traffic import Traffic
-from actors.transport.base import BESIDE_US
 
 
 class Performer:
@@ -184,7 +183,7 @@ class Performer:
             case Timer.IDLE:
                 return self._server.settings.idle_timeout_s or None
             case Timer.RETRY:
-                ours = self._server.transport.kind in BESIDE_US
+                ours = self._server.transport.kind == "stdio"
                 return self.context.recovery.retry_s(by_call=ours and self.discovery.known is not None)
             case _:
                 return None

@@ -1,1 +1,1 @@
-"""How bytes reach a server: processes, and memory for tests."""
+"""How bytes reach a server: processes, HTTP, WebSockets."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -92,7 +92,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Connection(Protocol):
-    """One incarnation: a process, a memory pair in tests, or what lasts of a remote server between its requests."""
+    """One incarnation: a process, or what lasts of a remote server between its requests."""
 
     counters: Counters
     asides: Asides
@@ -151,15 +151,12 @@ class Connection(Protocol):
         """Return the newest lines the server wrote to stderr, control characters made visible."""
 
 
-BESIDE_US: Final = frozenset({"stdio", "memory"})
-"""The kinds of transports to servers that are ours to start; all others may be away and come back by themselves."""
-
-
 class Transport(Protocol):
     """How to reach one server. Holds the launch; between incarnations it only remembers by which way that works."""
 
     kind: str
-    """The word shown to clients: `stdio`, `http`, `sse`, `websocket`, `memory`."""
+    """The word shown to clients: `stdio`, `http`, `sse`, `websocket`. Those but the first may be away, and come back by
+    themselves."""
 
     def connect(self) -> AbstractAsyncContextManager[Connection]:
         """Start one incarnation. Leaving the block kills what is left of it, shielded and bounded.

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import trio
 
-from actors.transport.memory import Serve
 from tests.e2e import daemons
 from tests.e2e.daemons import Daemon, client, message, running, stand_in
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import Serve
 from tests.fakes.remote_server import RemoteServer
 from tests.fakes.socket_server import SocketServer
 from tests.fakes.sse_server import SseServer

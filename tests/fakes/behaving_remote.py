@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import trio
 
-from actors.transport.memory import MemoryPeer
 from tests.fakes.behaving_server import Player
 from tests.fakes.behaviour import Behaviour, refused
 from tests.fakes.behaviours import BEHAVIOURS, LOG, PING, ROOTS
 from tests.fakes.lines import Lines
+from tests.fakes.memory import MemoryPeer
 from tests.fakes.remote_server import SESSION, RemoteServer, Request
 from tests.fakes.socket_server import SocketServer
 from tests.fakes.sse_server import SseServer

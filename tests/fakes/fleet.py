@@ -16,10 +16,10 @@ from actors.kit import Mailbox, Starts
 from actors.life.states import State
 from actors.messages import CallServer, ReadServer, ServerChanged, ServerStatus
 from actors.protocol.agreement.era import Identity
-from actors.transport.memory import MemoryTransport
 from supervisor.servers.children import Servers
 from tests.fakes.deployments import server
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryTransport
 
 
 @dataclass

@@ -11,8 +11,8 @@ import trio
 from actors.kit import Latest
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.transport.base import Work
-from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines, line
+from tests.fakes.memory import MemoryPeer
 
 Probe = Literal["both", "error", "silent", "exit", "modern"]
 

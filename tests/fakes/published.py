@@ -29,7 +29,6 @@ from actors.router import Router
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
-from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service.calls.counting import Used
@@ -39,6 +38,7 @@ from supervisor.service.port import answer
 from supervisor.service.questions.elicitations import Elicitations
 from tests.fakes.exchanges import exchange
 from tests.fakes.lines import Lines, line
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.turns import at_once
 
 CLIENT = Client(version="2025-11-25")

@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from actors.kit.nursery import background
-from actors.transport.memory import MemoryPeer, Serve
+from tests.fakes.memory import MemoryPeer, Serve
 
 SESSION = "mcp-session-id"
 

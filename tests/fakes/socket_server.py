@@ -11,8 +11,8 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, WebSocketRequest, serve_websocket
 
 from actors.kit.nursery import background
-from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines
+from tests.fakes.memory import MemoryPeer
 
 
 @dataclass

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import trio
 
 from actors.kit.nursery import background
-from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines
+from tests.fakes.memory import MemoryPeer
 from tests.fakes.remote_server import Fault, Request, read_request
 
 

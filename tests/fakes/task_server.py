@@ -9,8 +9,8 @@ from typing import Any
 import trio
 
 from actors.protocol.agreement.versions import Era
-from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines, line
+from tests.fakes.memory import MemoryPeer
 
 SCHEMA = {"type": "object"}
 LATER = {"name": "later", "inputSchema": SCHEMA, "execution": {"taskSupport": "required"}}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.protocol.agreement.versions import META_SERVER_INFO, Era
-from actors.transport.memory import MemoryPeer
 from tests.fakes.lines import Lines
+from tests.fakes.memory import MemoryPeer
 
 INFO = {"name": "whole", "version": "3", "title": "Whole", "websiteUrl": "https://example.org", "x-own": [1.0, None]}
 CAPABILITIES: dict[str, Any] = {

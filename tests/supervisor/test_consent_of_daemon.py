@@ -15,10 +15,10 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.json_texts import OBJECTS
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.shown_calls import decoded_call
 from tests.fakes.websocket_client import open_websocket
 from tests.fakes.whole_server import WholeServer

@@ -24,7 +24,6 @@ from actors.kit import Latest, Reply
 from actors.messages import WakeServer
 from actors.registry.actor import Registry
 from actors.router import BeginShutdown, Message, Router
-from actors.transport.memory import MemoryTransport
 from supervisor import daemon as module
 from supervisor.config import Configuration, load
 from supervisor.daemon import EXIT_CRASH, Daemon, run
@@ -37,6 +36,7 @@ from supervisor.host.loop.readiness import READY_PER_TURN
 from supervisor.servers.deployment import DeployedServer, Deployment
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.ready import in_turns, woken
 from tests.fakes.want import no_threads
 

@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import INFO, INSTRUCTIONS, TOOLS, WholeServer
 from tests.supervisor.test_daemon import configuration, running, until_ready
 

@@ -11,10 +11,10 @@ import pytest
 import trio
 
 from actors.protocol.agreement.versions import META_VERSION
-from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.lines import Lines
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
 

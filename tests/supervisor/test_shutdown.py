@@ -16,7 +16,6 @@ from trio.testing import wait_all_tasks_blocked
 from trio_websocket import ConnectionClosed, WebSocketConnection
 
 from actors.errors import ShuttingDown
-from actors.transport.memory import MemoryTransport
 from supervisor.config import Settings, load
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
@@ -24,6 +23,7 @@ from supervisor.host.datadir import open_data_dir
 from tests.fakes.front_server import until
 from tests.fakes.http_client import JSON_HEADERS, META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
 
 PARAMS = {"name": "execute_mcp_tool", "arguments": {"tool_path": "good:hang", "arguments": {}}}

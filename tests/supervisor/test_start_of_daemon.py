@@ -11,11 +11,11 @@ import pytest
 
 from actors.registry import indexer
 from actors.search import Segment, analyse
-from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.service.lookup import visible
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
 

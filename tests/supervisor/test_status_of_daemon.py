@@ -10,10 +10,10 @@ import httpx2
 import pytest
 import trio
 
-from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.want import no_threads
 from tests.supervisor.test_daemon import configuration, running, settled, until_ready
 

@@ -9,10 +9,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import modern, modern_headers
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.task_server import EXTENSION, TaskServer
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running, until_ready

@@ -10,11 +10,11 @@ import httpx2
 import pytest
 from trio_websocket import WebSocketConnection
 
-from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.http_client import JSON_HEADERS, legacy
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running, until_ready
 

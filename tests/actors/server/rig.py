@@ -43,8 +43,8 @@ from actors.server.operators.journal import Journal
 from actors.server.process import incarnation
 from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
-from actors.transport.memory import MemoryTransport
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.turns import at_once
 
 F = TypeVar("F")

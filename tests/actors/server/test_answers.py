@@ -12,9 +12,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTooLarge, ProtocolViolation, SupervisorError
 from actors.messages import ServerChanged
 from actors.protocol.wire.jsonrpc import RemoteError
-from actors.transport.memory import MemoryTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryTransport
 
 LIMIT = 20_000
 BIG = b"x" * (2 * LIMIT)

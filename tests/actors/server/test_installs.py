@@ -12,13 +12,13 @@ from actors.life.states import State
 from actors.messages import ServerChanged
 from actors.server import ServerSettings
 from actors.server.settings import DRAIN_S
-from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.stdio.installer import Installer
 from tests.actors.server.rig import running_server
 from tests.actors.server.test_life import outcome
 from tests.fakes.fleet import fleet
 from tests.fakes.late_clock import MOST_S, lasting
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 
 KNOWN = Offer(tools=(Tool(name="echo"),))
 NPX = ServerSettings(installer=Installer("npx", "server"))

@@ -23,10 +23,10 @@ from actors.protocol.exchanges import Interest
 from actors.server import ServerSettings
 from actors.server.legacy_session import PAUSE_S
 from actors.server.subscribers import Subscribers
-from actors.transport.memory import MemoryTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_dialogue import Caller
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.turns import at_once
 
 ASKING = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), question_timeout_s=100, idle_timeout_s=180)

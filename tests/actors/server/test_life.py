@@ -21,11 +21,11 @@ from actors.messages import ReadServer, ServerChanged, StopServer
 from actors.server import ServerSettings
 from actors.server.inbox import ProcessExit, Received, TimerFired
 from actors.transport.base import Connection, Exit
-from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.tail import Tail
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 
 KNOWN = Offer(tools=(Tool(name="echo"),))
 
@@ -33,7 +33,7 @@ KNOWN = Offer(tools=(Tool(name="echo"),))
 class Unstartable:
     """A transport that starts nothing the first `failures` times, and then `fake`."""
 
-    kind = "memory"
+    kind = "stdio"
 
     def __init__(
         self,

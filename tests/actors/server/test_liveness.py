@@ -22,12 +22,12 @@ from actors.server.process import incarnation
 from actors.transport.base import Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from actors.transport.memory import MemoryTransport
 from actors.transport.stdio.process import Launch, ProcessTransport
 from actors.transport.websocket.transport import WebSocketTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.lines import line
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryTransport
 from tests.fakes.remote_server import RemoteServer
 from tests.fakes.socket_server import SocketServer
 from tests.fakes.sse_server import SseServer

@@ -11,9 +11,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, ServerExited
 from actors.life.states import State
 from actors.server import ServerSettings
-from actors.transport.memory import MemoryPeer
 from tests.actors.server.rig import running_server
 from tests.fakes.mcp_server import Exits, FakeServer, tool
+from tests.fakes.memory import MemoryPeer
 
 LONG_S = 100.0
 

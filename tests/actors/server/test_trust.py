@@ -16,11 +16,11 @@ from actors.life.states import State
 from actors.messages import CallServer, Result
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.server import ServerSettings
-from actors.transport.memory import MemoryConnection, MemoryPeer, MemoryTransport
 from tests.actors.server.rig import running_server
 from tests.actors.server.test_calls_of_servers import Outcomes
 from tests.fakes.lines import Lines, line
 from tests.fakes.mcp_server import Exits, FakeServer
+from tests.fakes.memory import MemoryConnection, MemoryPeer, MemoryTransport
 
 
 class Slow(FakeServer):

@@ -19,10 +19,10 @@ from actors.protocol.wire.framing import TAIL_BYTES, Line, Oversized
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Connection, Incoming, Transport
 from actors.transport.lines import ATOMIC_BYTES
-from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.side_output import Source
 from actors.transport.stdio.process import Launch, ProcessLimits, ProcessTransport
 from tests.actors.transport.stdio.children import send, whole
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 
 PATIENCE_S = 60.0
 MAX_LINE_BYTES = 1000

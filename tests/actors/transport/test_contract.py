@@ -20,10 +20,10 @@ from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Connection, Exit, Incoming, Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from actors.transport.memory import MemoryPeer, MemoryTransport
 from actors.transport.stdio.process import Launch, ProcessLimits, ProcessTransport
 from actors.transport.websocket.transport import WebSocketTransport
 from tests.fakes.lines import Lines, line
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.remote_server import RemoteServer
 from tests.fakes.socket_server import SocketServer
 from tests.fakes.sse_server import SseServer

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import trio
 
-from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.host.datadir import open_data_dir
 from tests.fakes.lines import Lines
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.whole_server import WholeServer
 from tests.supervisor.test_daemon import configuration, running, until_ready
 

@@ -16,12 +16,12 @@ from actors.catalogue.snapshot import Entry
 from actors.registry import indexer
 from actors.search import Segment
 from actors.transport.base import Transport
-from actors.transport.memory import MemoryTransport
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers import control
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
 SERVERS: dict[str, Any] = {

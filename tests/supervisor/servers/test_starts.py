@@ -10,9 +10,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
 from actors.kit import Gate, Starts, Turn
-from actors.transport.memory import MemoryPeer
 from tests.fakes.fleet import fleet
 from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryPeer
 
 KNOWN = Offer(tools=(Tool(name="echo"),))
 

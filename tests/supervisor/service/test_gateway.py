@@ -45,7 +45,6 @@ from actors.search.documents.embedding import document_levels
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
-from actors.transport.memory import MemoryPeer, MemoryTransport
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
 from supervisor.service.client import Client
@@ -61,6 +60,7 @@ from tests.fakes.embedder import FakeEmbedder
 from tests.fakes.exchanges import exchange
 from tests.fakes.failures import failure
 from tests.fakes.lines import Lines
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.published import Nothing, uncounted
 from tests.fakes.router import FakeRouter
 from tests.fakes.turns import at_once

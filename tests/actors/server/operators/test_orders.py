@@ -13,10 +13,10 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import Refreshed
 from actors.server import ServerSettings
-from actors.transport.memory import MemoryPeer
 from tests.actors.server.rig import running_server
 from tests.actors.server.test_life import Unstartable
 from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryPeer
 
 # Restart --------------------------------------------------------------------------------------------------------------
 

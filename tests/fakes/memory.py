@@ -1,4 +1,4 @@
-"""A transport without a process: the server is an async function in the same program. For tests and embedding.
+"""A transport without a process: the server is an async function in the same program.
 
 Held to the same contract as the process transport by one suite of tests. The pipes are bounded like real ones, so a
 side that does not read blocks the other. The function gets the raw bytes, and what it writes is framed and filtered as
@@ -123,7 +123,7 @@ Serve = Callable[[MemoryPeer], Awaitable[int]]
 class MemoryTransport:
     """Runs `serve` for each incarnation."""
 
-    kind = "memory"
+    kind = "stdio"
 
     def __init__(
         self,
