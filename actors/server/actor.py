@@ -163,7 +163,7 @@ class ServerActor(Actor[ServerMessage]):
                 self._course.step(ev.Stop())
 
     def _on_restart(self, reply: Reply[Any]) -> None:
-        if (refusal := self._recovery.ending(self.life)) is not None:
+        if (refusal := self._recovery.refusal(self.life, operator=True)) is not None:
             reply.fail(refusal)
             return
         self._legacy.restart()
@@ -173,8 +173,7 @@ class ServerActor(Actor[ServerMessage]):
         self._course.step(ev.Restart())
 
     def _on_refresh(self, reply: Reply[Any], *, operator: bool) -> None:
-        recovery = self._recovery
-        if (refusal := recovery.ending(self.life) if operator else recovery.refusal(self.life)) is not None:
+        if (refusal := self._recovery.refusal(self.life, operator=operator)) is not None:
             reply.fail(refusal)
             return
         if operator:
@@ -251,7 +250,7 @@ class ServerActor(Actor[ServerMessage]):
             case Timer.BACKOFF:
                 self._course.step(ev.BackoffOver())
             case Timer.RETRY:
-                self._recovery.begin_retry()
+                self._restarts.begin_probe(trio.current_time())
                 self._course.step(ev.Wake())
             case Timer.HANDSHAKE:
                 self._server.on_handshake_late()

@@ -25,9 +25,8 @@ from actors.server.lists.lists import Lists
 from actors.server.liveness import Liveness
 from actors.server.operators.orders import Orders
 from actors.server.operators.record import Record
-from actors.server.operators.story import Story
 from actors.server.processes import Processes
-from actors.server.recovery import Recovery
+from actors.server.recovery import WORTH_WAITING_S, Recovery
 from actors.server.settings import DRAIN_S
 from actors.server.traffic import Traffic
 
@@ -52,7 +51,7 @@ class Performer:
             course=Course(self._perform, orders),
             calls=Calls(name, settings, server.hide, lists.mirrors_of),
             orders=orders,
-            record=Record(name, reporter, Story(name, server.journal, known), server.hide, server.era),
+            record=Record(name, reporter, server.journal, server.hide, server.era, known),
             recovery=Recovery(name, server.restarts, timers),
             mirrors_of=lists.mirrors_of,
             needs_task=lists.needs_task,
@@ -82,7 +81,7 @@ class Performer:
             pid=link.pid if link is not None else None,
             era=record.era,
             protocol_version=agreement.version if agreement is not None else (known.version if known else None),
-            restarts=recovery.restarts,
+            restarts=self._server.restarts.total,
             activity=self.processes.activity,
             next_start=None if next_start_s is None else now + next_start_s,
             retry_at=None if retry_s is None else now + retry_s,
@@ -118,13 +117,12 @@ class Performer:
 
     def on_handshake_late(self) -> None:
         if self.processes.on_late():
-            self.context.record.story.installing()
-            self.context.record.noted(self.status())
+            self.context.record.install(self.status())
 
     def ordered(self, what: str) -> None:
         """Note what an operator orders: then nobody only looks any more."""
         self.discovery.looking = None
-        self.context.record.story.ordered(what)
+        self.context.record.order(what)
 
     # Effects --------------------------------------------------------------------------------------------------------
 
@@ -165,7 +163,7 @@ class Performer:
                 self._ask_policy(effect)
             case ef.GiveUp():
                 self.processes.give_up()
-                self.context.recovery.give_up()
+                self._server.restarts.give_up(trio.current_time())
                 self.context.record.last_error = self.context.record.last_error or self.context.course.life.reason
 
     def _start_timer(self, timer: Timer, seconds: float | None) -> None:
@@ -183,17 +181,19 @@ class Performer:
             case Timer.IDLE:
                 return self._server.settings.idle_timeout_s or None
             case Timer.RETRY:
-                ours = self._server.transport.kind == "stdio"
-                return self.context.recovery.retry_s(by_call=ours and self.discovery.known is not None)
+                # Calls try a server that was given up, but nobody can call what was never listed; and one that is not
+                # ours to start may heal without us.
+                by_call = self._server.transport.kind == "stdio" and self.discovery.known is not None
+                return None if by_call else self._server.restarts.retry()
             case _:
                 return None
 
     def _report(self, previous: State) -> None:
         life = self.context.course.life
-        self.context.record.entered(life.state)
+        self.context.record.enter(life.state)
         link = self.processes.link
         began = link.process.began if link is not None else trio.current_time()
-        self.context.record.changed(self.status(), previous, life.reason, began)
+        self.context.record.change(self.status(), previous, life.reason, began)
 
     def _serve(self) -> None:
         now = trio.current_time()
@@ -209,9 +209,9 @@ class Performer:
             self.context.course.step(ev.GaveUp())
         else:
             self.context.course.step(ev.Admitted(delay_s))
-            if not self.context.recovery.worth_waiting(failure, delay_s):
+            if failure.away_s is not None and delay_s > WORTH_WAITING_S:
                 self.context.recovery.fail_waiting(
                     self.context.course.life, failure.reason, self.context.calls, self.context.orders
                 )
             self.context.orders.fail_patient(lambda: self.context.recovery.starting(self.context.course.life))
-            self.context.record.waits(self.status(), delay_s)
+            self.context.record.wait(self.status(), delay_s)

@@ -1,6 +1,12 @@
 """The processes of one server, one after the other: started, ended, and what becomes of them.
 
 No I/O and no waiting: what runs a process are tasks of the actor, see `Incarnation`.
+
+How long a start may take:
+- A start that may install is left alone beyond its deadlines while its processes work, within `install_timeout_s`.
+- Before the first handshake of a launch ever, a launcher that works alone may also be quiet, for `install_quiet_s`: it
+  waits for the network, and package managers pause between their tries (npm up to a minute). Once it has started
+  something and that is quiet, it is the server, which hangs.
 """
 
 from __future__ import annotations
@@ -13,13 +19,16 @@ from actors.life import events as ev
 from actors.life.timers import Timer
 from actors.messages import Activity
 from actors.protocol.agreement.era import Negotiation
+from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
 from actors.server.context import ServerContext
 from actors.server.inbox import ProcessExit
 from actors.server.process.incarnation import Incarnation
 from actors.server.process.link import Link
-from actors.server.process.startup import Startup
-from actors.server.settings import LIST_LIMITS
+from actors.server.settings import DRAIN_S, LIST_LIMITS
+
+WORKING_S = 15.0
+"""A process that did something this short a time ago is at work."""
 
 
 class Processes:
@@ -31,13 +40,19 @@ class Processes:
         self._settings = context.server.settings
         self._course = context.course
         self._record = context.record
-        self._startup = Startup(self._settings, new=context.server.known is None and context.server.era is None)
+        self._new = context.server.known is None and context.server.era is None
+        """No handshake has ever succeeded with this launch, so it may not be installed."""
+        self._supposed: Era | None = None
+        """The era to begin with, though nothing proves it."""
+        self._prolonged = False
         self._again = False  # the next process follows one that was only ruined by the probe of its era
         self._turn: Turn | None = None
 
     @property
     def activity(self) -> Activity | None:
-        return self._startup.activity(self.link)
+        if self.link is not None and self.link.process.waiting:
+            return "waiting for its turn"
+        return "installing" if self._installs() else None
 
     @property
     def run(self) -> str:
@@ -58,7 +73,7 @@ class Processes:
             self._context.post,
             spawn_timeout_s=settings.start_timeout_s,
             installer=settings.installer,
-            installs=self._startup.new,
+            installs=self._new,
             hear=server.journal.overhear,
         )
         self._turn = process.turn = Turn(before=self._turn if self._again else None)
@@ -66,8 +81,8 @@ class Processes:
         if urgent:
             process.hurry()
         self._context.start_soon(process.run, self._context.shared.starts)
-        era = self._startup.begin(self._record.era)
-        negotiation = Negotiation(self._context.shared.identity, era, settings.terms)
+        self._prolonged = False
+        negotiation = Negotiation(self._context.shared.identity, self._supposed or self._record.era, settings.terms)
         tools = self._context.mirrors_of, self._context.needs_task
         talk = Conversation(f"s{number}", negotiation, LIST_LIMITS, *tools, clock=trio.current_time)
         self.link = Link(process, talk)
@@ -77,13 +92,24 @@ class Processes:
             self.link.process.hurry()
 
     def stop(self, *, polite: bool) -> None:
-        if self.link is not None:
-            self._startup.stop(self.link, self._course.life.wanted, polite=polite)
+        """End the present process: politely if so asked, and always if it may be installing, with more time then.
+
+        What is cut off in the middle of an install may leave a package manager's cache broken for ever. The daemon's
+        own end is bounded, and does not wait for that as long.
+        """
+        if self.link is None:
+            return
+        if not self._installs():
+            self.link.process.stop(polite=polite)
+            return
+        grace_s = self._settings.install_grace_s
+        ending = self._course.life.wanted == "stopped"
+        self.link.process.stop(polite=True, term_s=min(grace_s, DRAIN_S) if ending else grace_s)
 
     def take(self, event: ev.Spawned | ev.SpawnRefused | ev.Violated) -> None:
         match event:
             case ev.SpawnRefused(reason=reason, detail=detail, permanent=permanent):
-                self._record.not_started(reason, detail, permanent=permanent)
+                self._record.refuse(reason, detail, permanent=permanent)
                 self.link = None
             case ev.Violated() if self._probe_failed():
                 return
@@ -95,7 +121,7 @@ class Processes:
         renewable = self._context.calls.window.end(renewable=end.exit.renewable)
         exit_ = replace(end.exit, renewable=renewable)
         restart = self._context.server.restarts.policy.restart
-        normal = self._record.ended(self._course.life, exit_, self.link, self._context.calls, restart)
+        normal = self._record.end(self._course.life, exit_, self.link, self._context.calls, restart)
         self.link = None
         self._course.step(ev.Exited(end.incarnation, exit_.reason, normal, renewable))
 
@@ -107,7 +133,9 @@ class Processes:
             self.flush()
 
     def handshake_s(self) -> float | None:
-        return self._startup.handshake_s(self.link) if self.link is not None else None
+        if self.link is None:
+            return None
+        return self._settings.probe_timeout_s if self.link.talk.probing else self._settings.start_timeout_s
 
     def on_probe_answered(self) -> None:
         """After an answer to the probe of the era, the handshake has its whole time."""
@@ -116,13 +144,14 @@ class Processes:
 
     def agreed(self, link: Link, *, known: bool) -> None:
         """The handshake is done; `known`: so are the lists."""
-        self._startup.greeted()
+        self._new = False
+        self._supposed = None
         self._course.step(ev.Agreed(link.number, known=known))
 
     def on_late(self) -> bool:
         """The handshake takes too long, unless the server is being installed: True, and it has more time."""
         number = self._course.life.incarnation
-        more_s = self._startup.more_s(self.link)
+        more_s = self._more_s()
         if more_s > 0:
             self._course.step(ev.Prolonged(number, Timer.HANDSHAKE, more_s))
         elif not self._probe_failed():
@@ -131,16 +160,35 @@ class Processes:
 
     def give_up(self) -> None:
         """Whatever was supposed of the era may be wrong."""
-        self._startup.suppose(None)
+        self._supposed = None
 
     def _probe_failed(self) -> bool:
         """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed."""
         if not self._course.life.handshaking or self.link is None or not self.link.talk.probing:
             return False
-        self._startup.suppose("legacy")
+        self._supposed = "legacy"
         self._again = True
         self._course.step(ev.Fallback(self.link.number))
         return True
+
+    # Installing -----------------------------------------------------------------------------------------------------
+
+    def _installs(self) -> bool:
+        """Whether a process runs that may be installing the server, as far as can be told."""
+        if self.link is None or self.link.silent_installer is None or self.link.process.connection is None:
+            return False
+        return self._new or self._prolonged
+
+    def _more_s(self) -> float:
+        """How many seconds more a handshake has whose time is up: 0.0 unless it may be installing."""
+        if self.link is None or self.link.silent_installer is None:
+            return 0.0
+        process = self.link.process
+        patience_s = self._settings.install_quiet_s if self._new and process.alone else WORKING_S
+        until = min(process.worked_at + patience_s, process.began + self._settings.install_timeout_s)
+        more = max(0.0, until - trio.current_time())
+        self._prolonged |= more > 0
+        return more
 
     # Output ---------------------------------------------------------------------------------------------------------
 

@@ -40,10 +40,6 @@ class Recovery:
         self._timers = timers
         self._left_alone_until = 0.0
 
-    @property
-    def restarts(self) -> int:
-        return self._restarts.total
-
     def delay_s(self, failure: AskPolicy) -> float | None:
         """Return in how many seconds the next process may be started, or None to give up."""
         if failure.scarce:
@@ -57,24 +53,6 @@ class Recovery:
         """Return whether a call may try a server that is away before its time."""
         away = life.state is State.RESPAWNING and life.away_s is not None
         return away and trio.current_time() >= self._left_alone_until
-
-    def worth_waiting(self, failure: AskPolicy, delay_s: float) -> bool:
-        """Return whether calls wait for the next start, in so many seconds."""
-        return failure.away_s is None or delay_s <= WORTH_WAITING_S
-
-    def give_up(self) -> None:
-        self._restarts.give_up(trio.current_time())
-
-    def retry_s(self, *, by_call: bool) -> float | None:
-        """Return in how many seconds a server that was given up is tried again by itself, None for never.
-
-        `by_call`: it is enough that calls try it. That is not so for one that was never listed, as nobody can find it,
-        and for a remote one, which may heal without us.
-        """
-        return None if by_call else self._restarts.retry()
-
-    def begin_retry(self) -> None:
-        self._restarts.begin_probe(trio.current_time())
 
     def next_start_s(self) -> float | None:
         """Return in how many seconds the server is tried again by itself, None if it is not."""
@@ -93,17 +71,16 @@ class Recovery:
             return left
         return min(left, max(0.0, self._left_alone_until - now))
 
-    def ending(self, life: Life) -> ShuttingDown | None:
-        """Why nobody at all can start the server any more; None if somebody can."""
+    def refusal(self, life: Life, *, operator: bool = False) -> SupervisorError | None:
+        """Why nothing can be asked of this server now, None if it can. Grants the probe that is due.
+
+        An operator may always ask, unless it is being stopped.
+        """
+        if life.state is State.FAILED and not operator and self._restarts.probe(trio.current_time()) > 0:
+            return self.unavailable(life)
         if life.ending:
             return ShuttingDown(f"server {self._server!r} is being stopped", server=self._server)
         return None
-
-    def refusal(self, life: Life) -> SupervisorError | None:
-        """Why nothing can be asked of this server now, None if it can. Grants the probe that is due."""
-        if life.state is State.FAILED and self._restarts.probe(trio.current_time()) > 0:
-            return self.unavailable(life)
-        return self.ending(life)
 
     def refusal_of_call(self, life: Life, deadline: float) -> SupervisorError | None:
         """Why a call with this deadline, a moment of the trio clock, need not wait for the server; None if it may."""

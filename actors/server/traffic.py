@@ -159,19 +159,16 @@ class Traffic:
             case Agreement(era=era):
                 self._record.learn(era)
                 self._processes.agreed(link, known=self._discovery.known is not None)
-            case NoAgreement(reason=said):  # in the server's own words, which may repeat what it was given
-                self._record.last_error = reason = self._record.hide(said)
-                self._course.step(ev.NotAgreed(link.number, reason))
+            case NoAgreement(reason=said):
+                self._course.step(ev.NotAgreed(link.number, self._record.blame(said)))
             case Unreachable(reason=said, wait_s=wait_s) if self._calls.in_flight:  # some may be answered all the same
                 self._calls.fail_unreached(
                     Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
                 )
             case Unreachable(reason=said, wait_s=wait_s):
-                self._record.last_error = reason = self._record.hide(said)
-                self._course.step(ev.Away(link.number, reason, wait_s))
+                self._course.step(ev.Away(link.number, self._record.blame(said), wait_s))
             case LoginWanted(reason=said):
-                self._record.last_error = reason = self._record.hide(said)
-                self._course.step(ev.Barred(link.number, reason))
+                self._course.step(ev.Barred(link.number, self._record.blame(said)))
             case ListsChanged(missed=missed):
                 self._change_stream.missed() if missed else self._discovery.changed(link)
             case ResourceUpdated(uri=uri):

@@ -22,7 +22,7 @@ from actors.protocol.listing import Listed, PageArrived, PageSummary
 from actors.server.context import ServerContext
 from actors.server.inbox import PageRead
 from actors.server.lists.lists import Lists
-from actors.server.operators.story import listed_change
+from actors.server.operators.record import listed_change
 from actors.server.process.link import Link
 from actors.server.processes import Processes
 from actors.server.settings import CATCH_UP_S, LIST_LIMITS
@@ -190,7 +190,7 @@ class Discovery:
         before = self._lists.known
         offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
-        self._context.record.listed(link.number, offer, ready=self._course.life.serving)
+        self._context.record.publish(link.number, offer, ready=self._course.life.serving)
         self._context.orders.read(lambda: listed_change(before, offer))
         if not self._lists.owed:
             self._context.calls.listed()

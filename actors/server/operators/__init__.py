@@ -1,1 +1,1 @@
-"""What operators order of a server and read of it: orders, its story, its journal."""
+"""What operators order of a server and read of it: orders, its record, its journal."""

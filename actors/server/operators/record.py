@@ -1,4 +1,4 @@
-"""What is noted of a server for people, and told to the registry: its states, its era, its lists, its last error."""
+"""What is noted of a server: for people in its journal and the daemon's log, for programs as facts for the registry."""
 
 from __future__ import annotations
 
@@ -7,38 +7,73 @@ from collections.abc import Callable
 import trio
 from msgspec.structs import replace
 
+from actors.catalogue.names.renames import renamed
 from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartType
 from actors.life.states import Life, State
-from actors.messages import EraLearned, ServerChanged, ServerListed, ServerStatus
+from actors.messages import EraLearned, Refreshed, ServerChanged, ServerListed, ServerStatus
 from actors.protocol.agreement.versions import Era
 from actors.server.calls.calls import Calls
+from actors.server.operators.journal import Journal
 from actors.server.operators.last_words import ending
-from actors.server.operators.story import Story
 from actors.server.process.link import Link
 from actors.transport.base import Exit
+from actors.transport.stdio.installer import Installer
+
+MAX_NAMES = 5
+TOLD_WAIT_S = 1.0
+"""A shorter wait for a place among the starts is not told."""
+INSTALLING_TOLD_S = 60.0
+"""How often is told that an install goes on."""
+
+
+def listed_change(before: Offer | None, after: Offer) -> Refreshed:
+    """Return the totals of what a server lists, and the names of its tools that differ from before."""
+    # Definitions are compared where they are: copies of a long list would take 40 ms.
+    old = {tool.name: tool.definition for tool in before.tools} if before is not None else {}
+    new = {tool.name: tool.definition for tool in after.tools}
+    return Refreshed(
+        tools=len(after.tools),
+        resources=len(after.resources) + len(after.templates),
+        prompts=len(after.prompts),
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
+        changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
+        renamed=renamed(before.tools, after.tools) if before is not None else {},
+        problems=after.problems,
+    )
 
 
 class Record:
     """Notes of one server over all its incarnations. `hide` masks secrets; `era` is what it spoke at last.
 
     `since` is when it came into its state, `last_error_at` when `last_error` was noted, in seconds of the trio clock.
+    `seen` is what was listed last.
     """
 
     def __init__(
-        self, server: str, reporter: Reporter, story: Story, hide: Callable[[str], str], era: Era | None
+        self,
+        server: str,
+        reporter: Reporter,
+        journal: Journal,
+        hide: Callable[[str], str],
+        era: Era | None,
+        seen: Offer | None,
     ) -> None:
         self.era = era
         self.noise = 0
-        self.hide = hide
-        self.story = story
         self.since = trio.current_time()
         self.last_error_at: float | None = None
         self._server = server
         self._reporter = reporter
+        self._journal = journal
+        self._hide = hide
+        self._seen = seen
         self._last_error: str | None = None
         self._of_before = False
+        self._woken_at = self._began = self._installing_told_at = 0.0
+        self._troubled = False
 
     @property
     def last_error(self) -> str | None:
@@ -51,12 +86,19 @@ class Record:
         self.last_error_at = trio.current_time() if text is not None else None
         self._of_before = False
 
+    def blame(self, said: str) -> str:
+        """Note what is wrong in the server's own words, which may repeat what it was given; return them masked."""
+        self.last_error = reason = self._hide(said)
+        return reason
+
     def learn(self, era: Era) -> None:
         if era != self.era:
             self.era = era
             self._reporter.report(EraLearned(server=self._server, era=era))
 
-    def entered(self, state: State) -> None:
+    # States ---------------------------------------------------------------------------------------------------------
+
+    def enter(self, state: State) -> None:
         """Note that the server is in another state. What was wrong before this start is over once it is up."""
         self.since = trio.current_time()
         if state is State.SPAWNING:
@@ -64,31 +106,86 @@ class Record:
         elif state is State.READY and self._of_before:
             self.last_error = None
 
-    def changed(self, status: ServerStatus, previous: State, reason: str, began: float) -> None:
-        """Tell that the server is in another state; for `began` see `Story.entered`."""
-        self.story.entered(status, previous, reason, began)
+    def change(self, status: ServerStatus, previous: State, reason: str, began: float) -> None:
+        """Tell that the server is in another state. Its process has been starting since `began`."""
+        self._note_state(status, previous, reason, began)
         self._reporter.report(ServerChanged(status=status, previous=previous, reason=reason))
 
-    def noted(self, status: ServerStatus) -> None:
+    def update(self, status: ServerStatus) -> None:
         """Tell that the server is in the same state as before, but there is more to say of it."""
         self._reporter.report(ServerChanged(status=status, previous=status.state, reason=""))
 
-    def waits(self, status: ServerStatus, delay_s: float) -> None:
+    def wait(self, status: ServerStatus, delay_s: float) -> None:
         """Tell that the server is started again after a while."""
-        self.story.waits(delay_s)
-        self.noted(status)
+        self._journal.note(f"started again in {delay_s:.1f} s" if delay_s else "started again at once")
+        self.update(status)
 
-    def listed(self, incarnation: int, offer: Offer, *, ready: bool = False) -> None:
-        """Tell what the server offers; `ready`: it was up already, so what differs is news."""
-        shown = replace(offer, problems=tuple(self.hide(problem) for problem in offer.problems))
-        self.story.listed(shown, ready=ready)
-        self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=shown))
+    def install(self, status: ServerStatus) -> None:
+        """Tell that the start takes so long because the server is being installed, as far as can be told."""
+        now = trio.current_time()
+        if self._installing_told_at == self._began or now >= self._installing_told_at + INSTALLING_TOLD_S:
+            self._installing_told_at = now
+            self._journal.note(f"is being installed, for {now - self._began:.0f} s so far")
+        self.update(status)
 
-    def not_started(self, reason: str, detail: str, *, permanent: bool) -> None:
+    def order(self, what: str) -> None:
+        self._journal.note(f"{what} ordered")
+
+    def _note_state(self, status: ServerStatus, previous: State, reason: str, began: float) -> None:
+        match status.state:
+            case State.SPAWNING:
+                self._woken_at = trio.current_time()
+                if previous is State.DORMANT:
+                    self._journal.note("woken by a call" if status.waiting else "woken")
+                elif previous is State.FAILED:
+                    self._journal.note("tried again")
+            case State.HANDSHAKING:
+                self._started(status, began)
+            case State.READY:
+                self._ready(status)
+            case State.DORMANT if previous is not State.RESPAWNING:
+                by_itself = previous is State.READY
+                self._journal.note(
+                    f"{'ended by itself with nothing to do' if by_itself else 'asleep'}; a call wakes it"
+                )
+            case State.FAILED:
+                self._failed(status, previous, reason)
+            case State.RESPAWNING:
+                self._troubled = True
+            case State.STOPPED:
+                self._journal.note("stopped", "debug")
+            case _:
+                return
+
+    def _started(self, status: ServerStatus, began: float) -> None:
+        self._began = self._installing_told_at = began
+        waited_s = began - self._woken_at
+        queued = f" after {waited_s:.0f} s of waiting for its turn" if waited_s >= TOLD_WAIT_S else ""
+        self._journal.note(f"started{queued}, pid {status.pid}" if status.pid is not None else f"started{queued}")
+
+    def _ready(self, status: ServerStatus) -> None:
+        seconds = trio.current_time() - self._began
+        tools = f"{len(self._seen.tools)} tools, " if self._seen is not None else ""
+        spoken = f"protocol {status.protocol_version}" if status.protocol_version else f"{status.era} protocol"
+        self._journal.note(f"{'recovered, ' if self._troubled else ''}ready after {seconds:.1f} s: {tools}{spoken}")
+        self._troubled = False
+
+    def _failed(self, status: ServerStatus, previous: State, reason: str) -> None:
+        self._troubled = True
+        tried = previous is State.RESPAWNING
+        what = "gave up" if tried else "cannot be started"
+        why = " ".join((status.last_error or "").split()) if tried else ""
+        self._journal.note(f"{what}: {why or reason}; to try again: mcpvisor restart {self._server}", "warning")
+
+    # Ends -----------------------------------------------------------------------------------------------------------
+
+    def refuse(self, reason: str, detail: str, *, permanent: bool) -> None:
+        """Note that there is no process. `detail` is for operators."""
         self.last_error = detail or reason
-        self.story.not_started(self.last_error, permanent=permanent)
+        if not permanent:  # if it is, the next line says so
+            self._journal.note(f"could not be started: {self.last_error}", "warning")
 
-    def ended(self, life: Life, exit_: Exit, link: Link | None, calls: Calls, restart: RestartType) -> bool:
+    def end(self, life: Life, exit_: Exit, link: Link | None, calls: Calls, restart: RestartType) -> bool:
         """Note an exit; return whether the process ended by itself with nothing to do, which is no failure.
 
         What it wrote to stderr is for operators; clients get the plain reason.
@@ -99,9 +196,49 @@ class Record:
         failed = not normal and not renewed and (not life.draining or bool(life.reason))
         installer = link.silent_installer if link is not None else None
         process = link is None or link.pid is not None
-        self.story.ended(life, exit_, calls.in_flight, failed=failed, process=process, installer=installer)
+        self._note_end(life, exit_, calls.in_flight, failed=failed, process=process, installer=installer)
         if failed:
             self.last_error = (life.reason or exit_.reason) + ending(exit_, installer)
         if link is not None:
             self.noise += link.noise
         return normal
+
+    def _note_end(
+        self, life: Life, exit_: Exit, in_flight: int, *, failed: bool, process: bool, installer: Installer | None
+    ) -> None:
+        """A `process` is gone, or a connection. `installer`: started by that, it never said a word of the protocol."""
+        self._journal.end_line()
+        if not failed:
+            if life.fallback:
+                self._journal.note("it did not answer in which era of the protocol it speaks: it gets a fresh process")
+            elif exit_.renewable:
+                self._journal.note(f"{exit_.reason}, a new one begins")
+            return
+        killed, died = ("killed", "died") if process or exit_.code is not None else ("disconnected", "disconnected")
+        how = f"{killed} because {life.reason}" if life.reason else f"{died} while {life.state.value}: {exit_.reason}"
+        lost = f"; {in_flight} calls in flight failed" if in_flight else ""
+        self._journal.note(f"{how}{lost}{ending(exit_, installer)}", "warning")
+
+    # Lists ----------------------------------------------------------------------------------------------------------
+
+    def publish(self, incarnation: int, offer: Offer, *, ready: bool = False) -> None:
+        """Tell what the server offers; `ready`: it was up already, so what differs is news."""
+        offer = replace(offer, problems=tuple(self._hide(problem) for problem in offer.problems))
+        before, self._seen = self._seen, offer
+        if ready and before is not None:
+            change = listed_change(before, offer)
+            moves = tuple(f"{old} -> {new}" for old, new in change.renamed.items())
+            came = tuple(name for name in change.added if name not in change.renamed.values())
+            went = tuple(name for name in change.removed if name not in change.renamed)
+            parts = (("+", came), ("-", went), ("~", change.changed), ("renamed: ", moves))
+            if told := ", ".join(_count(sign, names) for sign, names in parts if names):
+                self._journal.note(f"its tools changed: {told}; {change.tools} now")
+        if offer.problems and (before is None or before.problems != offer.problems):
+            more = f" (and {len(offer.problems) - 1} more)" if len(offer.problems) > 1 else ""
+            self._journal.note(f"problem in its lists: {offer.problems[0]}{more}", "warning")
+        self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=offer))
+
+
+def _count(sign: str, names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:MAX_NAMES])
+    return f"{sign}{len(names)} ({shown}{', ...' if len(names) > MAX_NAMES else ''})"
