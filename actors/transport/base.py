@@ -147,9 +147,6 @@ class Connection(Protocol):
         Empty if there is nothing. A checkpoint.
         """
 
-    def last_stderr(self, lines: int = 20) -> str:
-        """Return the newest lines the server wrote to stderr, control characters made visible."""
-
 
 class Transport(Protocol):
     """How to reach one server. Holds the launch; between incarnations it only remembers by which way that works."""

@@ -12,6 +12,8 @@ import traceback
 from pathlib import Path
 from typing import Final
 
+from actors.kit.want import first_of
+
 log = logging.getLogger(__name__)
 
 MAX_KINDS: Final = 32
@@ -27,8 +29,7 @@ class Border:
 
     def unforeseen(self, error: BaseException) -> str:
         """Take an error of reading that nobody foresaw; return the reason to give."""
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        error = first_of(error)
         kind = f"{type(error).__name__} at {_place(error)}"
         if kind not in self._logged and len(self._logged) < MAX_KINDS:
             self._logged.add(kind)

@@ -138,6 +138,3 @@ class Session:
     async def install_log(self) -> str:
         await trio.lowlevel.checkpoint()
         return ""
-
-    def last_stderr(self, lines: int = 20) -> str:
-        return self.asides.last_stderr(lines)

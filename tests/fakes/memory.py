@@ -221,9 +221,6 @@ class MemoryConnection:
         await trio.lowlevel.checkpoint()
         return ""
 
-    def last_stderr(self, lines: int = 20) -> str:
-        return self.asides.last_stderr(lines)
-
     async def _run(self, serve: Serve) -> None:
         code: int | None = None
         try:
@@ -236,7 +233,7 @@ class MemoryConnection:
             self._exit = Exit(
                 code=code,
                 signal=_KILLED if code is None else None,
-                last_stderr=self.last_stderr(),
+                last_stderr=self.asides.last_stderr(20),
                 asked=self._asked,
             )
             self._exited.set()

@@ -16,6 +16,7 @@ import trio
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
 from actors.kit.decoding import decoded
+from actors.kit.want import first_of
 from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.protocol.wire.framing import Oversized
 from actors.protocol.wire.opening import Message, opened
@@ -137,7 +138,8 @@ class Incarnation:
                     end = ProcessExit(self.number, await self._live())
                     nursery.cancel_scope.cancel()
         except* SpawnFailed as group:
-            error = _first(group)
+            error = first_of(group)
+            assert isinstance(error, SpawnFailed)
             end = SpawnRefused(self.number, error.message, error.permanent, error.scarce, error.detail, error.away)
         await self._post.tell(end or self._cut_short())
 
@@ -182,7 +184,7 @@ class Incarnation:
         return msgspec.structs.replace(
             exit_,
             asked=self._asked,
-            last_stderr=connection.last_stderr(LAST_LINES),
+            last_stderr=connection.asides.last_stderr(LAST_LINES),
             last_stdout=connection.asides.last_stdout(LAST_LINES),
             install_log=log,
         )
@@ -260,11 +262,3 @@ class Incarnation:
                 self._settled.set()
             with trio.move_on_after(LOOK_S):
                 await self.spoken.wait()
-
-
-def _first(group: BaseExceptionGroup[SpawnFailed]) -> SpawnFailed:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, SpawnFailed)
-    return error

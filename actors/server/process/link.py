@@ -84,7 +84,7 @@ class Link:
             raise
 
     def last_stderr(self, lines: int) -> str:
-        return self.process.connection.last_stderr(lines) if self.process.connection is not None else ""
+        return self.process.connection.asides.last_stderr(lines) if self.process.connection is not None else ""
 
     def place(self, size: int) -> Mark | None:
         """Return the place in the stream of a call of so many bytes, which is said next; None if it should not be said

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 import httpx2
 import trio
@@ -52,6 +52,7 @@ _RETRY_S = (1.0, 60.0)
 _OF_OTHERS = (400, 404, 405)
 """How who does not know Streamable HTTP answers `initialize` (MCP 2025-11-25, "Backwards Compatibility")."""
 
+T = TypeVar("T")
 _UNHEARD = Failure(id=b"", cause="crashed", reason="its stream was away, and what it told meanwhile is not repeated")
 
 
@@ -60,14 +61,9 @@ _TOO_LONG = (
 )
 
 
-async def _mirrored(message: Outgoing, body: bytes) -> dict[str, str] | None:
-    read = partial(mirrored_fields, message, body)
-    return read() if len(body) < LARGE_BYTES else await decoded(read)
-
-
-async def _answers(text: bytes, id_: bytes) -> bool:
-    read = partial(answers, text, id_)
-    return read() if len(text) < LARGE_BYTES else await decoded(read)
+async def _beside(read: Callable[[], T], size: int) -> T:
+    """Read something, in a thread where it is large."""
+    return read() if size < LARGE_BYTES else await decoded(read)
 
 
 class _Place:
@@ -75,6 +71,7 @@ class _Place:
 
     def __init__(self) -> None:
         self.id = ""
+        self.opened = False
         self.pause_s = _RETRY_S[0]
 
     def passed(self, event: httpx2.ServerSentEvent) -> None:
@@ -112,7 +109,7 @@ class StreamableHttp:
 
     async def ask(self, message: Outgoing) -> Failure:
         place, body = _Place(), message.body
-        fields = await _mirrored(message, body) if message.mirrors else {}
+        fields = await _beside(partial(mirrored_fields, message, body), len(body)) if message.mirrors else {}
         if fields is None:
             return Failure(id=message.id, cause="refused", reason=_TOO_LONG, sent=False)
         try:
@@ -121,7 +118,7 @@ class StreamableHttp:
         except httpx2.HTTPError as error:
             failure = self._site.failure(message.id, error)
         if place.id and failure is not None and failure.cause == "crashed" and message.version not in MODERN_VERSIONS:
-            return await self._resumed(message, place, failure)
+            return await self._resume(message, place, failure)
         other = "what it answered is not the answer to this request"
         return failure or Failure(id=message.id, cause="protocol", reason=other)
 
@@ -184,42 +181,42 @@ class StreamableHttp:
                     if event.data and event.event == "message":
                         text = event.data.encode(errors="replace")
                         await self._hand_on(text, stream)
-                        if stream and await _answers(text, stream):
+                        if stream != b"" and await _beside(partial(answers, text, stream), len(text)):
                             answered = True
                             reading.deadline = trio.current_time() + _LINGER_S
         reason = "it ended its answer before the result"
         return None if answered else Failure(id=stream, cause="crashed", reason=reason)
 
-    async def _resumed(self, message: Outgoing, place: _Place, failure: Failure) -> Failure:
+    async def _resume(self, message: Outgoing, place: _Place, failure: Failure) -> Failure:
         """Read on where a stream broke off, until its answer; return why there is no more of it."""
         tries = 0
         while tries < MAX_RESUMPTIONS:
             before = place.id
             await trio.sleep(place.pause_s)
-            head = {"accept": EVENTS, **head_of_session(self._version, self._session), "last-event-id": before}
-            with suppress(httpx2.HTTPError):
-                async with self._site.asked("GET", head) as response:
-                    if response.status_code < 500 and response.status_code != 200:
-                        break  # it has not kept what followed
-                    if response.status_code == 200 and await self._events(response, message.id, place) is None:
-                        break
+            if await self._get(message.id, place):
+                break
             tries = tries + 1 if place.id == before else 0
         return failure
 
     async def _listen(self) -> None:
         """Hear what is about no request, as long as the server has a stream for that."""
-        place, pause, heard = _Place(), 0.0, False
-        while True:
-            head = {"accept": EVENTS, **head_of_session(self._version, self._session)}
-            before = place.id
-            with suppress(httpx2.HTTPError):
-                async with self._site.asked("GET", {**head, "last-event-id": before} if before else head) as response:
-                    if response.status_code < 500 and response.status_code != 200:
-                        return  # it has none
-                    if response.status_code == 200:
-                        if heard and not before:
-                            await self._fail(_UNHEARD)
-                        heard = True
-                        await self._events(response, b"", place)
+        place, pause, before = _Place(), 0.0, ""
+        while not await self._get(b"", place):
             pause = place.pause_s if place.id != before else min(max(2 * pause, place.pause_s), _RETRY_S[1])
+            before = place.id
             await trio.sleep(pause)
+
+    async def _get(self, stream: bytes, place: _Place) -> bool:
+        """Open a stream, or read on in it, to its end; True if no more comes of it: it is answered, or not kept."""
+        head = {"accept": EVENTS, **head_of_session(self._version, self._session)}
+        if place.id:
+            head["last-event-id"] = place.id
+        with suppress(httpx2.HTTPError):
+            async with self._site.asked("GET", head) as response:
+                if response.status_code != 200:
+                    return response.status_code < 500
+                if place.opened and not place.id:
+                    await self._fail(_UNHEARD)
+                place.opened = True
+                return await self._events(response, stream, place) is None
+        return False

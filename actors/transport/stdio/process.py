@@ -194,10 +194,6 @@ class ProcessConnection:
         if self._exit is None:
             self._contained.kill()
 
-    def last_stderr(self, lines: int = _TAIL_LINES) -> str:
-        """Return the newest `lines` lines of stderr, unprintable characters escaped and secrets masked."""
-        return self.asides.last_stderr(lines)
-
     async def install_log(self) -> str:
         launch = self._launch
         return self._mask(await noted(launch.command, launch.args, build_environment(launch.env, os.environ)))
@@ -271,7 +267,7 @@ class ProcessConnection:
         code, number = await self._contained.wait()
         with trio.move_on_after(_STDERR_END_S):
             await self._stderr_over.wait()
-        self._exit = Exit(code=code, signal=number, last_stderr=self.last_stderr(), asked=self._asked)
+        self._exit = Exit(code=code, signal=number, last_stderr=self.asides.last_stderr(_TAIL_LINES), asked=self._asked)
         self._exited.set()
         while True:  # a reader that waits in vain is told the end; one that is merely slow is left alone
             seen = self._reads

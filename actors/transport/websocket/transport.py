@@ -17,6 +17,7 @@ from wsproto.events import BytesMessage, Pong, TextMessage
 from actors.errors import SpawnFailed
 from actors.kit.fairness.share import LoopShare, share_of
 from actors.kit.nursery import background
+from actors.kit.want import first_of
 from actors.transport.border import Border
 from actors.transport.http.client.tls import trusted_certificates
 from actors.transport.http.client.verdict import UnforeseenAnswer, of_status, why
@@ -104,7 +105,7 @@ class WebSocketTransport:
                 else:
                     task_status.started(socket)
         except* _ENDS as group:
-            failure = _first(group)
+            failure = first_of(group)
         except* Exception as group:  # noqa: BLE001  (whatever a server may have caused)
             meter.failure = self._border.unforeseen(group)
             failure = UnforeseenAnswer(meter.failure)
@@ -167,7 +168,3 @@ def _refused(failure: BaseException, meter: Meter) -> SpawnFailed:
             return SpawnFailed('what would be sent to it is no HTTP: look at its "headers"', permanent=True)
         case _:
             return SpawnFailed("what it sends is no WebSocket")
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -213,7 +213,7 @@ async def test_an_exit_is_told_to_everyone_who_waits_with_the_last_words(make: M
                 await send(connection, ONE)
         assert (first.code, first.signal, first.asked) == (3, None, False)
         assert first.last_stderr == "starting\nfatal: \\x1b[1mno key"
-        assert connection.last_stderr(1) == "fatal: \\x1b[1mno key"
+        assert connection.asides.last_stderr(1) == "fatal: \\x1b[1mno key"
         assert connection.counters.stderr_bytes == 27
 
 

@@ -287,6 +287,6 @@ async def test_a_message_may_be_any_json_on_any_number_of_lines(row: Row) -> Non
 async def test_what_it_is_doing_may_be_asked_at_any_time(row: Row) -> None:
     async with row.connected() as connection:
         await connection.work()
-        assert connection.last_stderr() == ""
+        assert connection.asides.last_stderr(20) == ""
         await connection.stop()
         await connection.work()

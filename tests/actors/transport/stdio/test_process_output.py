@@ -32,7 +32,7 @@ async def test_an_exit_has_its_code_and_the_last_words(code: int) -> None:
         async with ProcessTransport(launch("exit_with", str(code))).connect() as connection:
             exit_ = await connection.wait()
             assert (exit_.code, exit_.signal, exit_.asked) == (code, None, False)
-            assert exit_.last_stderr == connection.last_stderr(1) == "fatal: no configuration"
+            assert exit_.last_stderr == connection.asides.last_stderr(1) == "fatal: no configuration"
             assert await connection.receive() == Incoming()
             with pytest.raises(ServerExited):
                 await send(connection, b"{}")
@@ -53,8 +53,8 @@ async def test_a_hundred_megabytes_of_stderr_block_nobody_and_cost_a_ring() -> N
             assert decoded((await connection.receive()).lines) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
             await connection.stop()
             assert connection.counters.stderr_bytes > 100_000_000
-            assert connection.last_stderr(1) == "\\x1b[31mthe end"
-            assert len(connection.last_stderr(1_000_000)) < 10_100
+            assert connection.asides.last_stderr(1) == "\\x1b[31mthe end"
+            assert len(connection.asides.last_stderr(1_000_000)) < 10_100
 
 
 async def test_half_a_line_at_the_end_is_a_truncated_message() -> None:
